@@ -1,0 +1,109 @@
+//! What a request is about: a list, or one resource in it.
+
+use super::{Error, Service};
+use crate::domain::{Entity, ResourceId};
+use crate::storage::postgres::Db;
+
+/// A list of resources, as a path names it.
+#[derive(Debug, Clone, Copy)]
+pub enum Collection<'a> {
+    /// Of every kind.
+    All,
+    /// Of one kind, whoever owns them.
+    Kind(&'a Entity),
+    /// Of one child kind, owned by one resource.
+    Owned {
+        /// The child kind.
+        entity: &'a Entity,
+        /// The owner's kind.
+        parent: &'a Entity,
+        /// The owner's id, as it stands in the path.
+        parent_id: &'a str,
+    },
+}
+
+/// One resource, as a path names it.
+#[derive(Debug, Clone, Copy)]
+pub struct Address<'a> {
+    /// The list that it is in.
+    pub collection: Collection<'a>,
+    /// Its id, as it stands in the path: any text.
+    pub id: &'a str,
+}
+
+/// An address that may lead somewhere.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) kind: Option<&'a str>,
+    pub(super) owner: Option<ResourceId>,
+    pub(super) id: ResourceId,
+}
+
+impl<'a> Collection<'a> {
+    pub(super) fn entity(&self) -> Option<&'a Entity> {
+        match self {
+            Self::All => None,
+            Self::Kind(entity) | Self::Owned { entity, .. } => Some(entity),
+        }
+    }
+}
+
+impl<'a> Address<'a> {
+    /// Where to look; `None` if the texts are no ids, so that nothing can be there.
+    pub(super) fn place(&self) -> Option<Place<'a>> {
+        let owner = match self.collection {
+            Collection::Owned { parent_id, .. } => Some(ResourceId::parse(parent_id)?),
+            Collection::All | Collection::Kind(_) => None,
+        };
+        Some(Place {
+            kind: self.collection.entity().map(|e| e.kind.as_str()),
+            owner,
+            id: ResourceId::parse(self.id)?,
+        })
+    }
+
+    /// The error that nothing is there.
+    pub(super) fn not_found(&self) -> Error {
+        let kind = self.collection.entity().map_or("Resource", |e| &e.kind);
+        Error::NotFound {
+            kind: kind.to_owned(),
+            id: self.id.to_owned(),
+        }
+    }
+
+    /// The error that nothing is there, or that not even its owner is.
+    pub(super) async fn missing(&self, service: &Service, db: &mut Db<'_>) -> Error {
+        match service.require_owner(self.collection, db).await {
+            Ok(()) => self.not_found(),
+            Err(error) => error,
+        }
+    }
+}
+
+impl Service {
+    /// Checks that the owner of a list is there.
+    pub(super) async fn require_owner(
+        &self,
+        collection: Collection<'_>,
+        db: &mut Db<'_>,
+    ) -> Result<(), Error> {
+        let Collection::Owned {
+            parent, parent_id, ..
+        } = collection
+        else {
+            return Ok(());
+        };
+        let is_there = match ResourceId::parse(parent_id) {
+            Some(id) => db.has_resource(&parent.kind, id).await?,
+            None => false,
+        };
+        if is_there {
+            Ok(())
+        } else {
+            Err(Error::NotFound {
+                kind: parent.kind.clone(),
+                id: parent_id.to_owned(),
+            })
+        }
+    }
+}

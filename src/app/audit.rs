@@ -1,0 +1,35 @@
+//! The audit trail.
+
+use chrono::{DateTime, Utc};
+
+use super::{Error, Service};
+use crate::domain::audit::{Entry, Filter};
+use crate::domain::page::{Listing, Page};
+
+/// Entries that one transaction of the retention removes at most: its locks stay short.
+const EXPIRED_PER_TRANSACTION: i64 = 10_000;
+
+impl Service {
+    /// One page of the trail, newest first.
+    pub async fn audit(&self, filter: &Filter, page: Page) -> Result<Listing<Entry>, Error> {
+        let mut session = self.store.session().await?;
+        Ok(session.db().list_audit(filter, page).await?)
+    }
+
+    /// Removes all entries older than `before`; gives how many.
+    pub async fn expire_audit(&self, before: DateTime<Utc>) -> Result<u64, Error> {
+        let mut removed = 0;
+        loop {
+            let mut tx = self.store.begin().await?;
+            let result = tx
+                .db()
+                .delete_audit_before(before, EXPIRED_PER_TRANSACTION)
+                .await;
+            let now = tx.finish(result.map_err(Error::from)).await?;
+            removed += now;
+            if now == 0 {
+                return Ok(removed);
+            }
+        }
+    }
+}

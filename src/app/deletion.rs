@@ -1,0 +1,128 @@
+//! Delete and force-delete: a resource with everything below it, and what waited for it above.
+//!
+//! The rows are locked from the top: owners, the resource, then level by level what it owns.
+//! They are read once they are locked, and changed in sets.
+
+use super::address::Place;
+use super::{Address, Collection, Error, Service};
+use crate::domain::Resource;
+use crate::domain::audit::{Change, Origin};
+use crate::domain::lifecycle::{self, Family};
+use crate::storage::postgres::Tx;
+
+impl Service {
+    /// Asks for the deletion of a resource and finishes what can be finished at once. Gives the
+    /// resource as it is, or as it was when it was removed.
+    pub async fn delete(&self, address: Address<'_>, origin: &Origin) -> Result<Resource, Error> {
+        let mut tx = self.store.begin().await?;
+        let result = self.delete_in(&mut tx, address, origin).await;
+        tx.finish(result).await
+    }
+
+    async fn delete_in(
+        &self,
+        tx: &mut Tx,
+        address: Address<'_>,
+        origin: &Origin,
+    ) -> Result<Resource, Error> {
+        let Some((mut resource, family)) = self.lock_family(tx, address).await? else {
+            // Clients of the flat routes know another text.
+            return Err(match address.collection {
+                Collection::Kind(entity) => Error::NothingToDelete {
+                    kind: entity.kind.clone(),
+                },
+                Collection::All | Collection::Owned { .. } => {
+                    address.missing(self, &mut tx.db()).await
+                }
+            });
+        };
+        let ids: Vec<_> = family.nodes().map(|n| n.state.id).collect();
+        let referrers = tx.db().list_referrers(&ids).await?;
+        let (state, outcome) = lifecycle::delete(&family, &referrers, &self.registry, origin)?;
+        tx.db().carry_out(&outcome, origin).await?;
+        resource.state = state;
+        Ok(resource)
+    }
+
+    /// Removes a finalizing resource with everything below it, although adapters are not done.
+    pub async fn force_delete(
+        &self,
+        address: Address<'_>,
+        reason: &str,
+        origin: &Origin,
+    ) -> Result<(), Error> {
+        let mut tx = self.store.begin().await?;
+        let result = self.force_delete_in(&mut tx, address, reason, origin).await;
+        let changes = tx.finish(result).await?;
+        for change in changes {
+            tracing::info!(
+                resource_kind = change.kind,
+                resource_id = %change.id,
+                caller = origin.actor,
+                reason = change.reason,
+                action = change.action.as_str(),
+                "Force-deleting resource"
+            );
+        }
+        Ok(())
+    }
+
+    async fn force_delete_in(
+        &self,
+        tx: &mut Tx,
+        address: Address<'_>,
+        reason: &str,
+        origin: &Origin,
+    ) -> Result<Vec<Change>, Error> {
+        let Some((_, family)) = self.lock_family(tx, address).await? else {
+            return Err(address.missing(self, &mut tx.db()).await);
+        };
+        let outcome = lifecycle::force_delete(&family, reason, &self.registry)?;
+        tx.db().carry_out(&outcome, origin).await?;
+        Ok(outcome.changes)
+    }
+
+    async fn lock_family(
+        &self,
+        tx: &mut Tx,
+        address: Address<'_>,
+    ) -> Result<Option<(Resource, Family)>, Error> {
+        let Some(Place { kind, owner, id }) = address.place() else {
+            return Ok(None);
+        };
+        let mut db = tx.db();
+        let mut ids = db.lock_lineage(kind, owner, id).await?;
+        let Some(resource) = db.find_resource(kind, owner, id).await? else {
+            return Ok(None);
+        };
+        let above = ids.len().saturating_sub(1);
+        // A kind that was taken out of the configuration may own whatever is there.
+        let kind = &resource.state.kind;
+        let is_known = self.registry.get(kind).is_some();
+        let levels = if is_known {
+            self.registry.levels_below(kind)
+        } else {
+            usize::MAX
+        };
+        let mut level = vec![id];
+        for _ in 0..levels {
+            level = db.lock_children(&level).await?;
+            if level.is_empty() {
+                break;
+            }
+            ids.extend(&level);
+        }
+        let mut ancestors = db.standings(&ids).await?;
+        let descendants = ancestors.split_off((above + 1).min(ancestors.len()));
+        let Some(root) = ancestors.pop() else {
+            return Ok(None);
+        };
+        ancestors.reverse();
+        let family = Family {
+            ancestors,
+            root,
+            descendants,
+        };
+        Ok(Some((resource, family)))
+    }
+}

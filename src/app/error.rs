@@ -1,0 +1,63 @@
+use crate::domain::lifecycle::Refusal;
+use crate::domain::page::InvalidOrder;
+use crate::domain::{InvalidReport, Violation, Violations};
+use crate::storage::postgres;
+
+/// Why a use case was refused or failed. Knows nothing of HTTP.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No such resource.
+    #[error("{kind} with id='{id}' not found")]
+    NotFound {
+        /// Of what kind; `Resource` where any was asked for.
+        kind: String,
+        /// Under which id, as it was asked for.
+        id: String,
+    },
+    /// No such resource to delete.
+    #[error("{kind} not found")]
+    NothingToDelete {
+        /// Of what kind.
+        kind: String,
+    },
+    /// The input breaks rules.
+    #[error("the input is not valid")]
+    Invalid(Violations),
+    /// There is no such kind.
+    #[error("Unknown entity kind: {0}")]
+    UnknownKind(String),
+    /// A child kind can only be created below its parent.
+    #[error("kind \"{kind}\" is a child kind; create it via /{parent_plural}/{{id}}/{plural}")]
+    ChildKind {
+        /// Which kind.
+        kind: String,
+        /// Its path segment.
+        plural: String,
+        /// Its parent's path segment.
+        parent_plural: String,
+    },
+    /// An active resource has the name already.
+    #[error("This {kind} already exists")]
+    NameTaken {
+        /// Of what kind.
+        kind: String,
+    },
+    /// The state of the resource does not allow it.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The report cannot be taken.
+    #[error(transparent)]
+    Report(#[from] InvalidReport),
+    /// The order of a list cannot be used.
+    #[error(transparent)]
+    Order(#[from] InvalidOrder),
+    /// The database failed us.
+    #[error("storage failed")]
+    Storage(#[from] postgres::Error),
+}
+
+impl From<Violation> for Error {
+    fn from(violation: Violation) -> Self {
+        Self::Invalid(violation.into())
+    }
+}

@@ -1,0 +1,70 @@
+//! Lists of resources.
+
+use super::{Collection, Error, Service};
+use crate::domain::page::{Listing, Order, Page};
+use crate::domain::{Resource, ResourceId};
+use crate::storage::postgres::{ListQuery, Scope};
+
+/// What of a list is wanted.
+#[derive(Debug, Clone)]
+pub struct ListRequest {
+    /// Which part.
+    pub page: Page,
+    /// How sorted.
+    pub order: Order,
+    /// Whether finalizing resources are listed; unset for what the service is set to.
+    pub includes_deleted: Option<bool>,
+    /// Only of this kind, for lists of every kind.
+    pub kind: Option<String>,
+}
+
+impl Service {
+    /// One page of a list.
+    pub async fn list(
+        &self,
+        collection: Collection<'_>,
+        request: ListRequest,
+    ) -> Result<Listing<Resource>, Error> {
+        let scope = match (collection, &request.kind) {
+            (Collection::All, None) => Scope::All,
+            (Collection::All, Some(kind)) if self.registry.get(kind).is_none() => {
+                return Err(Error::UnknownKind(kind.clone()));
+            }
+            (Collection::All, Some(kind)) => Scope::Kind(kind),
+            (Collection::Kind(entity), _) => Scope::Kind(&entity.kind),
+            (
+                Collection::Owned {
+                    entity,
+                    parent,
+                    parent_id,
+                },
+                _,
+            ) => match ResourceId::parse(parent_id) {
+                Some(owner) => Scope::Owned {
+                    kind: &entity.kind,
+                    owner,
+                },
+                None => {
+                    return Err(Error::NotFound {
+                        kind: parent.kind.clone(),
+                        id: parent_id.to_owned(),
+                    });
+                }
+            },
+        };
+        let mut session = self.store.session().await?;
+        let query = ListQuery {
+            scope,
+            includes_deleted: request
+                .includes_deleted
+                .unwrap_or(self.lists_include_deleted),
+            order: request.order,
+            page: request.page,
+        };
+        let listing = session.db().list_resources(&query).await?;
+        if listing.total == 0 {
+            self.require_owner(collection, &mut session.db()).await?;
+        }
+        Ok(listing)
+    }
+}

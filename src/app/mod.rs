@@ -1,0 +1,54 @@
+//! Use cases: load, let the domain decide, store. One transaction each.
+//!
+//! Writers of one row read it, decide, and save under the condition that the row has not moved on;
+//! otherwise they start over, and after a few attempts they lock it first, so that a busy row
+//! lets everybody through. What touches several rows locks them from the start.
+
+mod address;
+mod audit;
+mod deletion;
+mod error;
+mod list;
+mod reports;
+mod resources;
+
+use std::sync::Arc;
+
+pub use address::{Address, Collection};
+pub use error::Error;
+pub use list::ListRequest;
+pub use reports::ReportOutcome;
+pub use resources::{Change, NewResource};
+
+use crate::domain::EntityRegistry;
+use crate::storage::postgres::Store;
+
+/// How often a writer saves on the chance that nobody else does, before it locks the row.
+const UNLOCKED_ATTEMPTS_MAX: usize = 5;
+
+/// Everything that can be done with resources. Cheap to clone.
+#[derive(Clone)]
+pub struct Service {
+    store: Store,
+    registry: Arc<EntityRegistry>,
+    lists_include_deleted: bool,
+}
+
+impl Service {
+    /// Serves the kinds of `registry` from `store`. `lists_include_deleted` is the default for
+    /// lists that do not say (setting `lists.include_deleted`, decision H3).
+    #[must_use]
+    pub fn new(store: Store, registry: Arc<EntityRegistry>, lists_include_deleted: bool) -> Self {
+        Self {
+            store,
+            registry,
+            lists_include_deleted,
+        }
+    }
+
+    /// The kinds that are served.
+    #[must_use]
+    pub fn registry(&self) -> &Arc<EntityRegistry> {
+        &self.registry
+    }
+}

@@ -1,0 +1,335 @@
+//! Create, read and change one resource.
+
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::address::Place;
+use super::{Address, Error, Service, UNLOCKED_ATTEMPTS_MAX};
+use crate::domain::audit::Origin;
+use crate::domain::lifecycle::{self, Draft, Patch, Refusal};
+use crate::domain::reference::{self, RequestedReferences};
+use crate::domain::{Entity, Labels, References, Resource, ResourceId, ResourceName, Tenancy};
+use crate::storage::postgres::{self, Created, Db, Tx};
+
+/// A resource as a client asks for it; each part is checked, its links only once it is clear what
+/// they lead to.
+#[derive(Debug, Clone)]
+pub struct NewResource {
+    /// Its name.
+    pub name: ResourceName,
+    /// What is wanted.
+    pub spec: Map<String, Value>,
+    /// Its labels.
+    pub labels: Labels,
+    /// Its links.
+    pub references: RequestedReferences,
+}
+
+/// A change as a client asks for it.
+#[derive(Debug, Clone, Default)]
+pub struct Change {
+    /// What is wanted.
+    pub spec: Option<Map<String, Value>>,
+    /// The labels.
+    pub labels: Option<Labels>,
+    /// The links.
+    pub references: Option<RequestedReferences>,
+}
+
+impl Service {
+    /// One resource.
+    pub async fn get(&self, address: Address<'_>) -> Result<Resource, Error> {
+        let place = address.place();
+        let mut session = self.store.session().await?;
+        if let Some(Place { kind, owner, id }) = place
+            && let Some(resource) = session.db().find_resource(kind, owner, id).await?
+        {
+            return Ok(resource);
+        }
+        Err(address.missing(self, &mut session.db()).await)
+    }
+
+    /// Creates a resource of a root kind, or of a child kind below `parent`.
+    ///
+    /// One statement without links; with links their targets are locked first.
+    pub async fn create(
+        &self,
+        entity: &Entity,
+        parent: Option<(&Entity, &str)>,
+        new: NewResource,
+        origin: &Origin,
+    ) -> Result<Resource, Error> {
+        let owner = match parent {
+            None => {
+                self.require_root(entity)?;
+                None
+            }
+            Some((parent, id)) => Some((
+                parent,
+                ResourceId::parse(id).ok_or_else(|| no_parent(parent, id))?,
+            )),
+        };
+        let references = reference::check(entity, &new.references);
+        let draft = Draft {
+            id: Uuid::now_v7().into(),
+            name: new.name,
+            owner: owner.map(|(_, id)| id),
+            spec: new.spec,
+            labels: new.labels,
+            references: references.as_ref().cloned().unwrap_or_default(),
+            tenancy: Tenancy::new(),
+        };
+        let resource = lifecycle::create(entity, draft, origin);
+        let parent_entity = owner.map(|(parent, _)| parent);
+        let created = match references {
+            // A parent that will not do is the greater fault.
+            Err(violation) => {
+                self.check_parent(owner).await?;
+                return Err(violation.into());
+            }
+            Ok(references) if references.is_empty() => {
+                let mut session = self.store.session().await?;
+                insert(&mut session.db(), &resource, parent_entity, origin).await?
+            }
+            Ok(_) => {
+                let mut tx = self.store.begin().await?;
+                let result = self
+                    .create_linked(&mut tx, &resource, parent_entity, origin)
+                    .await;
+                tx.finish(result).await?
+            }
+        };
+        match (created, parent) {
+            (Created::Yes, _) => Ok(resource),
+            (Created::NoParent, Some((parent, id))) => Err(no_parent(parent, id)),
+            (Created::ParentFinalizing, Some((parent, id))) => Err(finalizing(parent, id)),
+            (_, None) => unreachable!("a root has no parent to miss"),
+        }
+    }
+
+    fn require_root(&self, entity: &Entity) -> Result<(), Error> {
+        let parent = entity.parent.as_deref().and_then(|p| self.registry.get(p));
+        match parent {
+            None => Ok(()),
+            Some(parent) => Err(Error::ChildKind {
+                kind: entity.kind.clone(),
+                plural: entity.plural.clone(),
+                parent_plural: parent.plural.clone(),
+            }),
+        }
+    }
+
+    async fn check_parent(&self, owner: Option<(&Entity, ResourceId)>) -> Result<(), Error> {
+        let Some((parent, id)) = owner else {
+            return Ok(());
+        };
+        let mut session = self.store.session().await?;
+        let found = session
+            .db()
+            .find_standing(Some(&parent.kind), None, id)
+            .await?;
+        match found {
+            None => Err(no_parent(parent, &id.to_string())),
+            Some(standing) if standing.state.is_finalizing() => {
+                Err(lifecycle::marked_for_deletion(&standing.state).into())
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    async fn create_linked(
+        &self,
+        tx: &mut Tx,
+        resource: &Resource,
+        parent: Option<&Entity>,
+        origin: &Origin,
+    ) -> Result<Created, Error> {
+        let owner = resource.state.owner.zip(parent);
+        let owner = owner.map(|(id, parent)| (self.registry.depth(&parent.kind), id));
+        self.lock_targets(tx, &resource.references, owner).await?;
+        let created = insert(&mut tx.db(), resource, parent, origin).await?;
+        if created == Created::Yes {
+            tx.db()
+                .replace_references(resource.state.id, &resource.references)
+                .await?;
+        }
+        Ok(created)
+    }
+
+    /// Locks the targets of links, and one more resource with them, in the order in which
+    /// everything is locked: owners' kinds first, then by id. Checks that the targets will do.
+    async fn lock_targets(
+        &self,
+        tx: &mut Tx,
+        references: &References,
+        also: Option<(usize, ResourceId)>,
+    ) -> Result<(), Error> {
+        let links = references.values().flatten();
+        let mut order: Vec<_> = links
+            .map(|r| (self.registry.depth(&r.kind), r.id))
+            .collect();
+        order.extend(also);
+        order.sort_unstable();
+        order.dedup();
+        let ids: Vec<_> = order.into_iter().map(|(_, id)| id).collect();
+        let targets = tx.db().lock_targets(&ids).await?;
+        Ok(reference::check_targets(references, &targets)?)
+    }
+
+    /// Changes what is wanted of a resource. Nothing is written where nothing really differs.
+    ///
+    /// Gives the resource as it is then.
+    pub async fn patch(
+        &self,
+        address: Address<'_>,
+        change: &Change,
+        origin: &Origin,
+    ) -> Result<Resource, Error> {
+        let Some(place) = address.place() else {
+            let mut session = self.store.session().await?;
+            return Err(address.missing(self, &mut session.db()).await);
+        };
+        if change.references.is_none() {
+            for _ in 0..UNLOCKED_ATTEMPTS_MAX {
+                let mut session = self.store.session().await?;
+                let mut db = session.db();
+                if let Some(patched) = self
+                    .try_patch(&mut db, address, place, change, origin)
+                    .await?
+                {
+                    return Ok(patched);
+                }
+            }
+        }
+        let mut tx = self.store.begin().await?;
+        let result = self
+            .patch_locked(&mut tx, address, place, change, origin)
+            .await;
+        tx.finish(result).await
+    }
+
+    async fn patch_locked(
+        &self,
+        tx: &mut Tx,
+        address: Address<'_>,
+        place: Place<'_>,
+        change: &Change,
+        origin: &Origin,
+    ) -> Result<Resource, Error> {
+        if let Some(requested) = &change.references {
+            let Place { kind, owner, id } = place;
+            let Some(resource) = tx.db().find_resource(kind, owner, id).await? else {
+                return Err(address.missing(self, &mut tx.db()).await);
+            };
+            if resource.state.is_finalizing() {
+                return Err(lifecycle::marked_for_deletion(&resource.state).into());
+            }
+            let kind = &resource.state.kind;
+            let entity = self
+                .registry
+                .get(kind)
+                .ok_or_else(|| Error::UnknownKind(kind.clone()))?;
+            let references = reference::check(entity, requested)?;
+            self.lock_targets(tx, &references, Some((self.registry.depth(kind), id)))
+                .await?;
+        } else {
+            tx.db().lock_resource(place.id).await?;
+        }
+        match self
+            .try_patch(&mut tx.db(), address, place, change, origin)
+            .await?
+        {
+            Some(patched) => Ok(patched),
+            None => Err(still_changing()),
+        }
+    }
+
+    /// `None`: the row has moved on between reading and saving it.
+    async fn try_patch(
+        &self,
+        db: &mut Db<'_>,
+        address: Address<'_>,
+        place: Place<'_>,
+        change: &Change,
+        origin: &Origin,
+    ) -> Result<Option<Resource>, Error> {
+        let Place { kind, owner, id } = place;
+        let Some(resource) = db.find_resource(kind, owner, id).await? else {
+            return Err(address.missing(self, db).await);
+        };
+        let kind = &resource.state.kind;
+        let required = self.registry.required_adapters(kind);
+        let patch = self.checked(kind, change)?;
+        let reports = if required.is_empty() {
+            Vec::new()
+        } else {
+            let standing = db.standings(&[id]).await?.into_iter().next();
+            standing.map_or_else(Vec::new, |s| s.reports)
+        };
+        let Some(patched) = lifecycle::patch(&resource, &patch, required, &reports, origin)? else {
+            return Ok(Some(resource));
+        };
+        if !db.save_patched(&resource, &patched, origin).await? {
+            return Ok(None);
+        }
+        if let Some(references) = &patch.references {
+            db.replace_references(id, references).await?;
+        }
+        Ok(Some(patched))
+    }
+
+    fn checked(&self, kind: &str, change: &Change) -> Result<Patch, Error> {
+        let references = match (&change.references, self.registry.get(kind)) {
+            (Some(requested), Some(entity)) => Some(reference::check(entity, requested)?),
+            (Some(_), None) => return Err(Error::UnknownKind(kind.to_owned())),
+            (None, _) => None,
+        };
+        Ok(Patch {
+            spec: change.spec.clone(),
+            labels: change.labels.clone(),
+            references,
+        })
+    }
+}
+
+async fn insert(
+    db: &mut Db<'_>,
+    resource: &Resource,
+    parent: Option<&Entity>,
+    origin: &Origin,
+) -> Result<Created, Error> {
+    let parent_kind = parent.map(|p| p.kind.as_str());
+    let created = db.insert_resource(resource, parent_kind, origin).await;
+    created.map_err(|error| match error {
+        postgres::Error::Duplicate { .. } => Error::NameTaken {
+            kind: resource.state.kind.clone(),
+        },
+        other => other.into(),
+    })
+}
+
+fn no_parent(parent: &Entity, id: &str) -> Error {
+    Error::NotFound {
+        kind: parent.kind.clone(),
+        id: id.to_owned(),
+    }
+}
+
+fn finalizing(parent: &Entity, id: &str) -> Error {
+    match ResourceId::parse(id) {
+        Some(id) => Refusal::MarkedForDeletion {
+            kind: parent.kind.clone(),
+            id,
+        }
+        .into(),
+        None => no_parent(parent, id),
+    }
+}
+
+/// A locked row moved on: only a writer that ignores the rules can do that.
+pub(super) fn still_changing() -> Error {
+    Error::Storage(postgres::Error::Corrupt {
+        column: "revision",
+        value: "changed under its lock".to_owned(),
+    })
+}

@@ -1,0 +1,121 @@
+//! Which kinds of resources there are. Kinds are configuration: there is no code per kind.
+
+use std::collections::HashMap;
+
+/// What deleting a parent does to its children of a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DeletePolicy {
+    /// It is refused while an active child exists. What an unset policy means.
+    #[default]
+    Restrict,
+    /// The children are deleted with it.
+    Cascade,
+}
+
+/// How resources of one kind may link to others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReferenceRule {
+    /// Name of the link.
+    pub ref_type: String,
+    /// Kind of its targets.
+    pub target_kind: String,
+    /// Fewest targets; from 1 on the link is required.
+    pub min: usize,
+    /// Most targets; 0 is no limit.
+    pub max: usize,
+}
+
+/// One kind of resource. Checked: [`EntityRegistry`] makes sure that what it names exists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entity {
+    /// The discriminator, as in `kind`.
+    pub kind: String,
+    /// The path segment.
+    pub plural: String,
+    /// The kind that owns it, for child kinds.
+    pub parent: Option<String>,
+    /// What deleting the owner does.
+    pub on_parent_delete: DeletePolicy,
+    /// The adapters that must report before it counts as reconciled, in the order of their
+    /// conditions. None: the kind is never reconciled, and deleted at once.
+    pub required_adapters: Vec<String>,
+    /// Shortest name, in bytes.
+    pub name_bytes_min: usize,
+    /// Longest name, in bytes.
+    pub name_bytes_max: usize,
+    /// Its links.
+    pub references: Vec<ReferenceRule>,
+}
+
+impl Entity {
+    /// Whether adapters work on it.
+    #[must_use]
+    pub fn is_reconcilable(&self) -> bool {
+        !self.required_adapters.is_empty()
+    }
+}
+
+/// All kinds of this service, in the order of the configuration. Made by
+/// [`super::entity_config::registry`], which checks them against each other.
+#[derive(Debug, Clone, Default)]
+pub struct EntityRegistry {
+    entities: Vec<Entity>,
+    by_kind: HashMap<String, usize>,
+}
+
+impl EntityRegistry {
+    /// Indexes kinds that were checked.
+    pub(super) fn new(entities: Vec<Entity>) -> Self {
+        let kinds = entities.iter().enumerate();
+        let by_kind = kinds.map(|(at, e)| (e.kind.clone(), at)).collect();
+        Self { entities, by_kind }
+    }
+
+    /// The kind of that name.
+    #[must_use]
+    pub fn get(&self, kind: &str) -> Option<&Entity> {
+        self.by_kind.get(kind).map(|&at| &self.entities[at])
+    }
+
+    /// Every kind.
+    #[must_use]
+    pub fn entities(&self) -> &[Entity] {
+        &self.entities
+    }
+
+    /// The kinds that `kind` owns.
+    pub fn children_of(&self, kind: &str) -> impl Iterator<Item = &Entity> {
+        let owned = move |e: &&Entity| e.parent.as_deref() == Some(kind);
+        self.entities.iter().filter(owned)
+    }
+
+    /// How many levels of children resources of `kind` may have below them.
+    #[must_use]
+    pub fn levels_below(&self, kind: &str) -> usize {
+        let below = |child: &Entity| 1 + self.levels_below(&child.kind);
+        self.children_of(kind).map(below).max().unwrap_or(0)
+    }
+
+    /// How many owners resources of `kind` have above them: the order in which rows are locked.
+    #[must_use]
+    pub fn depth(&self, kind: &str) -> usize {
+        match self.get(kind).and_then(|e| e.parent.as_deref()) {
+            Some(parent) => 1 + self.depth(parent),
+            None => 0,
+        }
+    }
+
+    /// Whether resources of any kind may link to those of `kind`.
+    #[must_use]
+    pub fn is_referenced(&self, kind: &str) -> bool {
+        let mut rules = self.entities.iter().flat_map(|e| &e.references);
+        rules.any(|rule| rule.target_kind == kind)
+    }
+
+    /// The adapters that a kind waits for; none for a kind that was removed from the
+    /// configuration.
+    #[must_use]
+    pub fn required_adapters(&self, kind: &str) -> &[String] {
+        self.get(kind).map_or(&[], |e| &e.required_adapters)
+    }
+}

@@ -1,0 +1,554 @@
+//! The life of a resource: created, changed, reported on, deleted, gone.
+//!
+//! ```text
+//!            PATCH, reports          reports
+//!              ┌───┐                 ┌───┐
+//! POST ─▶ active ──┴── DELETE ─▶ finalizing ──┬─▶ gone   all adapters finalized, no children left
+//!                                             └─▶ gone   force-delete
+//! ```
+//!
+//! Every function takes what is known and gives what is to be: the caller holds the locks and
+//! carries the result out in one transaction. A child's removal is settled upwards at once: a
+//! finalizing parent that waited for nothing else goes with its last child.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::{Map, Value};
+
+use super::aggregation::{Subject, aggregate};
+use super::audit::{Action, Change, Origin};
+use super::report::FINALIZED;
+use super::{
+    Condition, ConditionStatus, DeletePolicy, Deletion, Discard, Entity, EntityRegistry,
+    InvalidReport, Labels, References, Report, ReportState, Resource, ResourceId, ResourceName,
+    ResourceState, Standing, Tenancy, Verdict, judge,
+};
+
+/// Why something may not be done to a resource in its present state.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// It is finalizing: nothing about it may be changed any more.
+    #[error("{kind} '{id}' is marked for deletion")]
+    MarkedForDeletion {
+        /// Of what kind.
+        kind: String,
+        /// Which one.
+        id: ResourceId,
+    },
+    /// It has active children of a kind that must be deleted first.
+    #[error("Cannot delete {kind} '{id}': active {child_kind}(s) exist")]
+    ActiveChildren {
+        /// Of what kind the parent is.
+        kind: String,
+        /// Which parent.
+        id: ResourceId,
+        /// Of what kind the children are.
+        child_kind: String,
+    },
+    /// Active resources link to it.
+    #[error(
+        "cannot delete {kind} \"{name}\": referenced by {by} — remove the reference(s) before deleting"
+    )]
+    Referenced {
+        /// Of what kind.
+        kind: String,
+        /// What it is called.
+        name: String,
+        /// Who links to it, in order.
+        by: String,
+    },
+    /// It is active: only finalizing resources can be forced out.
+    #[error("{kind} '{id}' is not in Finalizing state")]
+    NotFinalizing {
+        /// Of what kind.
+        kind: String,
+        /// Which one.
+        id: ResourceId,
+    },
+    /// Its generation has reached the largest number that clients can read.
+    #[error("{kind} '{id}' has reached the last generation and cannot be changed any more")]
+    GenerationsExhausted {
+        /// Of what kind.
+        kind: String,
+        /// Which one.
+        id: ResourceId,
+    },
+}
+
+/// What a new resource is made from. Everything is checked.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    /// Its identity.
+    pub id: ResourceId,
+    /// Its name.
+    pub name: ResourceName,
+    /// Its parent.
+    pub owner: Option<ResourceId>,
+    /// What is wanted.
+    pub spec: Map<String, Value>,
+    /// Its labels.
+    pub labels: Labels,
+    /// Its links.
+    pub references: References,
+    /// Whose it is.
+    pub tenancy: Tenancy,
+}
+
+/// Makes a new resource at generation 1. Kinds with required adapters start not reconciled.
+#[must_use]
+pub fn create(entity: &Entity, draft: Draft, origin: &Origin) -> Resource {
+    let mut state = ResourceState {
+        id: draft.id,
+        kind: entity.kind.clone(),
+        name: draft.name,
+        owner: draft.owner,
+        generation: 1,
+        revision: 1,
+        updated_at: origin.at,
+        deletion: None,
+        conditions: Vec::new(),
+    };
+    if entity.is_reconcilable() {
+        state.conditions = conditions(&state, &entity.required_adapters, &[], false);
+    }
+    Resource {
+        state,
+        spec: draft.spec,
+        labels: draft.labels,
+        references: draft.references,
+        tenancy: draft.tenancy,
+        created_at: origin.at,
+        created_by: origin.actor.clone(),
+        updated_by: origin.actor.clone(),
+    }
+}
+
+/// What a client wants changed; unset parts stay as they are, set ones are replaced whole.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Patch {
+    /// What is wanted.
+    pub spec: Option<Map<String, Value>>,
+    /// The labels.
+    pub labels: Option<Labels>,
+    /// The links. Sending them counts as a change whatever they are (decision H5).
+    pub references: Option<References>,
+}
+
+/// Changes what is wanted of an active resource.
+///
+/// `None` means that nothing really differs: nothing is to be written. Otherwise the generation
+/// is one higher, however many parts changed.
+pub fn patch(
+    resource: &Resource,
+    patch: &Patch,
+    required: &[String],
+    reports: &[ReportState],
+    origin: &Origin,
+) -> Result<Option<Resource>, Refusal> {
+    let state = &resource.state;
+    if state.is_finalizing() {
+        return Err(marked_for_deletion(state));
+    }
+    let differs = patch.spec.as_ref().is_some_and(|s| *s != resource.spec)
+        || patch.labels.as_ref().is_some_and(|l| *l != resource.labels)
+        || patch.references.is_some();
+    if !differs {
+        return Ok(None);
+    }
+    let mut changed = resource.clone();
+    changed.state.generation = next_generation(state)?;
+    changed.state.updated_at = origin.at;
+    changed.updated_by = origin.actor.clone();
+    if let Some(spec) = &patch.spec {
+        changed.spec = spec.clone();
+    }
+    if let Some(labels) = &patch.labels {
+        changed.labels = labels.clone();
+    }
+    if let Some(references) = &patch.references {
+        changed.references = references.clone();
+    }
+    if !required.is_empty() {
+        changed.state.conditions = conditions(&changed.state, required, reports, false);
+    }
+    Ok(Some(changed))
+}
+
+/// The refusal of any change to a finalizing resource.
+#[must_use]
+pub fn marked_for_deletion(state: &ResourceState) -> Refusal {
+    Refusal::MarkedForDeletion {
+        kind: state.kind.clone(),
+        id: state.id,
+    }
+}
+
+/// What an incoming report leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reported {
+    /// Nothing: it is dropped.
+    Discarded(Discard),
+    /// The stored report of the adapter stands; nothing is to be written.
+    Repeated {
+        /// Whether the resource is done and must be removed all the same.
+        completes: bool,
+    },
+    /// It is stored.
+    Stored {
+        /// As what.
+        report: ReportState,
+        /// The resource's conditions from now on.
+        conditions: Vec<Condition>,
+        /// Whether it completes a deletion: the resource must be removed instead, by [`remove`].
+        completes: bool,
+    },
+}
+
+/// Takes in what an adapter says.
+///
+/// # Errors
+///
+/// The report lacks a mandatory condition, or too many adapters report on the resource.
+pub fn report(
+    standing: &Standing,
+    required: &[String],
+    report: &Report,
+) -> Result<Reported, InvalidReport> {
+    let Standing {
+        state,
+        reports,
+        children,
+    } = standing;
+    let existing = reports.iter().find(|r| r.adapter == report.adapter);
+    let finalizes = report.status_of(FINALIZED) == Some(ConditionStatus::True);
+    match judge(report, state.generation, existing)? {
+        Verdict::Discard(why) => Ok(Reported::Discarded(why)),
+        Verdict::Repeat => Ok(Reported::Repeated {
+            completes: finalizes && is_done(state, required, reports, *children),
+        }),
+        Verdict::Store { .. } if existing.is_none() && reports.len() >= Report::ADAPTERS_MAX => {
+            Err(InvalidReport::TooManyAdapters)
+        }
+        Verdict::Store { report, aggregates } => {
+            let mut reports = reports.clone();
+            reports.retain(|r| r.adapter != report.adapter);
+            reports.push(report.clone());
+            Ok(Reported::Stored {
+                report,
+                conditions: if aggregates {
+                    conditions(state, required, &reports, *children > 0)
+                } else {
+                    state.conditions.clone()
+                },
+                completes: finalizes && is_done(state, required, &reports, *children),
+            })
+        }
+    }
+}
+
+/// A resource with the owners above it and the resources below it, all locked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Family {
+    /// The owner, its owner and so on.
+    pub ancestors: Vec<Standing>,
+    /// The resource itself.
+    pub root: Standing,
+    /// Everything that it owns, owners before what they own.
+    pub descendants: Vec<Standing>,
+}
+
+impl Family {
+    /// The resource and what it owns, owners first.
+    pub fn nodes(&self) -> impl DoubleEndedIterator<Item = &Standing> {
+        std::iter::once(&self.root).chain(&self.descendants)
+    }
+}
+
+/// An active resource that links to another.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Referrer {
+    /// To which one.
+    pub target: ResourceId,
+    /// Of what kind it is.
+    pub kind: String,
+    /// What it is called.
+    pub name: String,
+    /// Which one it is.
+    pub id: ResourceId,
+}
+
+/// What is to be written, in one transaction.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Rows to bring to this state.
+    pub saved: Vec<ResourceState>,
+    /// Rows to remove, children before parents.
+    pub removed: Vec<ResourceId>,
+    /// Rows that became finalizing: their links to others are dropped at once, so that targets
+    /// can be deleted too.
+    pub released: Vec<ResourceId>,
+    /// What the audit trail says of it.
+    pub changes: Vec<Change>,
+}
+
+/// Deletes a resource and, as the policies of the kinds say, what it owns.
+///
+/// Whatever has nothing to wait for is removed at once; the rest becomes finalizing. A resource
+/// that is finalizing already keeps its generation, time and author, and is finished if it can be.
+/// Gives the resource as it is (or was, when removed) and what to write.
+///
+/// # Errors
+///
+/// Active children of a `restrict` kind, or active referrers from outside the family, anywhere in
+/// it: nothing is deleted then.
+pub fn delete(
+    family: &Family,
+    referrers: &[Referrer],
+    registry: &EntityRegistry,
+    origin: &Origin,
+) -> Result<(ResourceState, Outcome), Refusal> {
+    let children = children_of(family);
+    let referrers = outsiders(family, referrers);
+    for node in family.nodes() {
+        refuse_restricting_children(node, &children, registry)?;
+    }
+    let mut outcome = Outcome::default();
+    let mut marked = Vec::with_capacity(1 + family.descendants.len());
+    for node in family.nodes() {
+        marked.push(outcome.mark(node, &children, &referrers, origin)?);
+    }
+    // Children are settled before their owner, which is told how many of them went.
+    let mut lost: HashMap<ResourceId, usize> = HashMap::new();
+    let mut settle = |node: &Standing, mut standing: Standing| {
+        let lost_here = lost.get(&standing.state.id).copied().unwrap_or(0);
+        standing.children -= lost_here;
+        let must_save = lost_here > 0 || !node.state.is_finalizing();
+        let is_gone = outcome.settle(&mut standing, registry, must_save);
+        if let (true, Some(owner)) = (is_gone, standing.state.owner) {
+            *lost.entry(owner).or_default() += 1;
+        }
+        (standing.state, is_gone)
+    };
+    for (node, standing) in family.descendants.iter().zip(marked.drain(1..)).rev() {
+        settle(node, standing);
+    }
+    let (state, is_gone) = settle(&family.root, marked.remove(0));
+    if is_gone {
+        outcome.settle_upwards(&family.ancestors, registry);
+    }
+    Ok((state, outcome))
+}
+
+/// Removes a resource whose deletion is complete, and every owner above it that was only waiting
+/// for it. `standing` has the report that completes it.
+#[must_use]
+pub fn remove(standing: &Standing, ancestors: &[Standing], registry: &EntityRegistry) -> Outcome {
+    let mut outcome = Outcome::default();
+    outcome.remove(&standing.state, Action::HardDelete, None);
+    outcome.settle_upwards(ancestors, registry);
+    outcome
+}
+
+/// Removes a finalizing resource and everything below it, whatever state that is in.
+pub fn force_delete(
+    family: &Family,
+    reason: &str,
+    registry: &EntityRegistry,
+) -> Result<Outcome, Refusal> {
+    let root = &family.root.state;
+    if !root.is_finalizing() {
+        return Err(Refusal::NotFinalizing {
+            kind: root.kind.clone(),
+            id: root.id,
+        });
+    }
+    let mut outcome = Outcome::default();
+    for node in family.nodes().rev() {
+        outcome.remove(&node.state, Action::ForceDelete, Some(reason));
+    }
+    outcome.settle_upwards(&family.ancestors, registry);
+    Ok(outcome)
+}
+
+impl Outcome {
+    /// Makes an active resource finalizing; a finalizing one stays as it is.
+    fn mark(
+        &mut self,
+        node: &Standing,
+        children: &Children<'_>,
+        referrers: &[&Referrer],
+        origin: &Origin,
+    ) -> Result<Standing, Refusal> {
+        let mut state = node.state.clone();
+        if !state.is_finalizing() {
+            refuse_referrers(&state, referrers)?;
+            let before = state.generation;
+            state.generation = next_generation(&state)?;
+            state.updated_at = origin.at;
+            state.deletion = Some(Deletion {
+                at: origin.at,
+                by: origin.actor.clone(),
+            });
+            self.released.push(state.id);
+            let change = Change::of(Action::Delete, Some(before), &state);
+            self.changes.push(change);
+        }
+        Ok(Standing {
+            children: children.get(&state.id).map_or(0, Vec::len),
+            reports: node.reports.clone(),
+            state,
+        })
+    }
+
+    /// Removes a resource that is done, or brings its conditions up to date; true if it is gone.
+    fn settle(
+        &mut self,
+        standing: &mut Standing,
+        registry: &EntityRegistry,
+        must_save: bool,
+    ) -> bool {
+        let Standing {
+            state,
+            reports,
+            children,
+        } = standing;
+        let required = registry.required_adapters(&state.kind);
+        if is_done(state, required, reports, *children) {
+            self.remove(state, Action::HardDelete, None);
+            return true;
+        }
+        if must_save {
+            // A kind that no adapter works on waits for its children without conditions.
+            if !required.is_empty() {
+                state.conditions = conditions(state, required, reports, *children > 0);
+            }
+            self.saved.push(state.clone());
+        }
+        false
+    }
+
+    /// One child of the first ancestor is gone: settles it, then the next if that one went too.
+    fn settle_upwards(&mut self, ancestors: &[Standing], registry: &EntityRegistry) {
+        for ancestor in ancestors {
+            if !ancestor.state.is_finalizing() {
+                return;
+            }
+            let mut ancestor = ancestor.clone();
+            ancestor.children = ancestor.children.saturating_sub(1);
+            // Saved even where nothing shows: a report that was judged with the child still
+            // there must notice that it is not.
+            if !self.settle(&mut ancestor, registry, true) {
+                return;
+            }
+        }
+    }
+
+    fn remove(&mut self, state: &ResourceState, action: Action, reason: Option<&str>) {
+        self.removed.push(state.id);
+        self.changes.push(Change::removal(action, state, reason));
+    }
+}
+
+/// Whether nothing keeps a finalizing resource: no children, and every required adapter says
+/// `Finalized=True` at the current generation. The raw condition counts, whatever `Available` is.
+fn is_done(
+    state: &ResourceState,
+    required: &[String],
+    reports: &[ReportState],
+    children: usize,
+) -> bool {
+    let is_finalized = |adapter: &String| {
+        reports.iter().any(|r| {
+            r.adapter == *adapter && r.observed_generation == state.generation && r.is_finalized()
+        })
+    };
+    state.is_finalizing() && children == 0 && required.iter().all(is_finalized)
+}
+
+fn conditions(
+    state: &ResourceState,
+    required: &[String],
+    reports: &[ReportState],
+    has_children: bool,
+) -> Vec<Condition> {
+    aggregate(&Subject {
+        generation: state.generation,
+        updated_at: state.updated_at,
+        is_deleting: state.is_finalizing(),
+        has_children,
+        required,
+        reports,
+        previous: &state.conditions,
+    })
+}
+
+fn next_generation(state: &ResourceState) -> Result<i32, Refusal> {
+    let exhausted = || Refusal::GenerationsExhausted {
+        kind: state.kind.clone(),
+        id: state.id,
+    };
+    state.generation.checked_add(1).ok_or_else(exhausted)
+}
+
+/// What each resource of a family owns.
+type Children<'a> = HashMap<ResourceId, Vec<&'a ResourceState>>;
+
+fn children_of(family: &Family) -> Children<'_> {
+    let mut children = Children::new();
+    for node in &family.descendants {
+        if let Some(owner) = node.state.owner {
+            children.entry(owner).or_default().push(&node.state);
+        }
+    }
+    children
+}
+
+fn refuse_restricting_children(
+    node: &Standing,
+    children: &Children<'_>,
+    registry: &EntityRegistry,
+) -> Result<(), Refusal> {
+    let ResourceState { id, kind, .. } = &node.state;
+    let owned = children.get(id).map_or(&[][..], Vec::as_slice);
+    let restricting = registry
+        .children_of(kind)
+        .filter(|child| child.on_parent_delete == DeletePolicy::Restrict)
+        .find(|child| {
+            owned
+                .iter()
+                .any(|c| c.kind == child.kind && !c.is_finalizing())
+        });
+    match restricting {
+        None => Ok(()),
+        Some(child) => Err(Refusal::ActiveChildren {
+            kind: kind.clone(),
+            id: *id,
+            child_kind: child.kind.clone(),
+        }),
+    }
+}
+
+/// The referrers from outside a family. Links from inside do not hold it back: they go with it.
+fn outsiders<'a>(family: &Family, referrers: &'a [Referrer]) -> Vec<&'a Referrer> {
+    let inside: HashSet<_> = family.nodes().map(|n| n.state.id).collect();
+    let mut outside: Vec<_> = referrers
+        .iter()
+        .filter(|r| !inside.contains(&r.id))
+        .collect();
+    outside.sort();
+    outside.dedup();
+    outside
+}
+
+fn refuse_referrers(state: &ResourceState, referrers: &[&Referrer]) -> Result<(), Refusal> {
+    let by = referrers.iter().filter(|r| r.target == state.id);
+    let by: Vec<_> = by.map(|r| format!("{} \"{}\"", r.kind, r.name)).collect();
+    if by.is_empty() {
+        return Ok(());
+    }
+    Err(Refusal::Referenced {
+        kind: state.kind.clone(),
+        name: state.name.as_str().to_owned(),
+        by: by.join(", "),
+    })
+}

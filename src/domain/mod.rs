@@ -1,0 +1,31 @@
+//! Rules of the control plane, as plain functions over plain values.
+//!
+//! Nothing here awaits, reads a clock, draws a random number or knows a transport. Time comes in
+//! as an argument; what a rule decides goes out as data that `storage` carries out.
+
+pub mod aggregation;
+pub mod audit;
+mod condition;
+pub mod entity;
+pub mod entity_config;
+mod labels;
+pub mod lifecycle;
+pub mod page;
+pub mod reference;
+pub mod report;
+mod resource;
+mod verdict;
+mod violation;
+
+pub use condition::{Condition, ConditionStatus};
+pub use entity::{DeletePolicy, Entity, EntityRegistry, ReferenceRule};
+pub use labels::Labels;
+pub use reference::{Reference, References};
+pub use report::{
+    Metadata, ObservedCondition, Report, ReportState, ReportedCondition, StoredReport,
+};
+pub use resource::{
+    Deletion, Resource, ResourceId, ResourceName, ResourceState, Standing, Tenancy,
+};
+pub use verdict::{Discard, InvalidReport, Verdict, judge};
+pub use violation::{Constraint, Violation, Violations};

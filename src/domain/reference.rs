@@ -1,0 +1,162 @@
+//! References: links to resources that a resource needs but does not own.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Constraint, Entity, Resource, ResourceId, Violation};
+
+/// One link, as a client gives it and as it is shown.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Reference {
+    /// The target's kind.
+    pub kind: String,
+    /// The target.
+    pub id: ResourceId,
+}
+
+/// All links of a resource: reference type to targets.
+pub type References = BTreeMap<String, Vec<Reference>>;
+
+/// A link as a client asks for it, not yet checked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RequestedReference {
+    /// The target's id as text.
+    pub id: String,
+    /// The target's kind.
+    pub kind: String,
+}
+
+/// All requested links: reference type to targets.
+pub type RequestedReferences = BTreeMap<String, Vec<RequestedReference>>;
+
+/// Checks requested links against what `entity` declares (domain rule 5.6, steps 1 to 6). Whether
+/// the targets are there is for [`check_targets`], once they are locked.
+///
+/// # Errors
+///
+/// The first rule that is broken: required types first, then type by type in alphabetical order.
+pub fn check(entity: &Entity, requested: &RequestedReferences) -> Result<References, Violation> {
+    let kind = &entity.kind;
+    let fault = |constraint, message| Violation::new("references", constraint, message);
+    for rule in &entity.references {
+        let count = requested.get(&rule.ref_type).map_or(0, Vec::len);
+        if count < rule.min {
+            let (ref_type, min) = (&rule.ref_type, rule.min);
+            let message =
+                format!("required reference type \"{ref_type}\" missing for {kind} (min {min})");
+            return Err(fault(Constraint::Required, message));
+        }
+    }
+    let mut checked = References::new();
+    for (ref_type, targets) in requested {
+        let Some(rule) = entity.references.iter().find(|r| r.ref_type == *ref_type) else {
+            let message = format!("unknown reference type \"{}\" for {kind}", shown(ref_type));
+            return Err(fault(Constraint::Enum, message));
+        };
+        if rule.max > 0 && targets.len() > rule.max {
+            let (max, got) = (rule.max, targets.len());
+            let message = format!(
+                "reference type \"{ref_type}\" for {kind} exceeds max count {max} (got {got})"
+            );
+            return Err(fault(Constraint::Max, message));
+        }
+        let found = targets_of(ref_type, &rule.target_kind, targets)
+            .map_err(|(constraint, message)| fault(constraint, message))?;
+        if !found.is_empty() {
+            checked.insert(ref_type.clone(), found);
+        }
+    }
+    Ok(checked)
+}
+
+fn targets_of(
+    ref_type: &str,
+    target_kind: &str,
+    targets: &[RequestedReference],
+) -> Result<Vec<Reference>, (Constraint, String)> {
+    let mut seen = BTreeSet::new();
+    let mut found = Vec::with_capacity(targets.len());
+    for target in targets {
+        let (id, kind) = (shown(&target.id), shown(&target.kind));
+        if target.id.is_empty() {
+            let message = format!("reference type \"{ref_type}\": id is required");
+            return Err((Constraint::Required, message));
+        }
+        if !seen.insert(&target.id) {
+            let message = format!("reference type \"{ref_type}\": duplicate target id \"{id}\"");
+            return Err((Constraint::Unique, message));
+        }
+        if target.kind != target_kind {
+            let message = format!(
+                "reference type \"{ref_type}\": kind \"{kind}\" does not match expected target kind \"{target_kind}\""
+            );
+            return Err((Constraint::Enum, message));
+        }
+        let Some(target_id) = ResourceId::parse(&target.id) else {
+            return Err((Constraint::Enum, absent(ref_type, target_kind, &id)));
+        };
+        found.push(Reference {
+            kind: target_kind.to_owned(),
+            id: target_id,
+        });
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// What is known of a reference target once its row is locked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// Which resource.
+    pub id: ResourceId,
+    /// Its kind.
+    pub kind: String,
+    /// Whether it is finalizing.
+    pub is_deleting: bool,
+}
+
+/// Checks that every target is there and active (domain rule 5.6, steps 7 and 8). `targets` are
+/// locked, so that none can be deleted before the links to it are committed.
+///
+/// # Errors
+///
+/// The first link whose target will not do.
+pub fn check_targets(references: &References, targets: &[Target]) -> Result<(), Violation> {
+    for (ref_type, links) in references {
+        for Reference { kind, id } in links {
+            let target = targets.iter().find(|t| t.id == *id && t.kind == *kind);
+            let message = match target {
+                None => absent(ref_type, kind, &id.to_string()),
+                Some(t) if t.is_deleting => format!(
+                    "reference type \"{ref_type}\": target {kind} \"{id}\" is marked for deletion"
+                ),
+                Some(_) => continue,
+            };
+            return Err(Violation::new("references", Constraint::Enum, message));
+        }
+    }
+    Ok(())
+}
+
+fn absent(ref_type: &str, kind: &str, id: &str) -> String {
+    format!("reference type \"{ref_type}\": target {kind} \"{id}\" not found")
+}
+
+/// As much of a client's text as an answer repeats.
+fn shown(text: &str) -> String {
+    text.chars().take(100).collect()
+}
+
+impl Resource {
+    /// Every resource that it links to, each once.
+    #[must_use]
+    pub fn reference_targets(&self) -> Vec<ResourceId> {
+        targets(&self.references)
+    }
+}
+
+/// Every resource that the links lead to, each once, in the order of their ids.
+#[must_use]
+pub fn targets(references: &References) -> Vec<ResourceId> {
+    let ids: BTreeSet<_> = references.values().flatten().map(|r| r.id).collect();
+    ids.into_iter().collect()
+}

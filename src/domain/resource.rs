@@ -1,0 +1,222 @@
+//! Resources: what they are called, what they carry, and how far their life has gone.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use chrono::{DateTime, Utc};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::{Condition, Constraint, Labels, References, ReportState, Violation};
+
+/// The identity of a resource: a `UUIDv7`, never reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ResourceId(Uuid);
+
+impl ResourceId {
+    /// Reads an id as answers spell it: 36 characters, lower case, with hyphens. Any other text
+    /// names no resource, because ids are compared as text by clients.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let id = Uuid::try_parse(text).ok()?;
+        let mut buffer = Uuid::encode_buffer();
+        (*id.hyphenated().encode_lower(&mut buffer) == *text).then_some(Self(id))
+    }
+
+    /// The id as the database keeps it.
+    #[must_use]
+    pub fn as_uuid(self) -> Uuid {
+        self.0
+    }
+}
+
+impl From<Uuid> for ResourceId {
+    fn from(id: Uuid) -> Self {
+        Self(id)
+    }
+}
+
+impl fmt::Display for ResourceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.hyphenated().fmt(f)
+    }
+}
+
+/// A name: `[a-z0-9]([-a-z0-9]*[a-z0-9])?`, as long as its kind allows.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ResourceName(String);
+
+impl ResourceName {
+    /// Longest name of a kind that sets no limit of its own, in bytes.
+    pub const BYTES_MAX: usize = 100;
+
+    /// Checks a name against the syntax and the limits (in bytes) of its kind.
+    ///
+    /// # Errors
+    ///
+    /// The first rule that it breaks: presence, length, characters.
+    pub fn parse(name: String, bytes_min: usize, bytes_max: usize) -> Result<Self, Violation> {
+        let fault = |constraint, message: String| Err(Violation::new("name", constraint, message));
+        if name.is_empty() {
+            return fault(Constraint::Required, "name is required".to_owned());
+        }
+        if name.len() < bytes_min {
+            let message = format!("name must be at least {bytes_min} characters");
+            return fault(Constraint::MinLength, message);
+        }
+        if name.len() > bytes_max {
+            let message = format!("name must be at most {bytes_max} characters");
+            return fault(Constraint::MaxLength, message);
+        }
+        let outer = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+        let bytes = name.as_bytes();
+        let ends_fit = outer(bytes[0]) && outer(bytes[bytes.len() - 1]);
+        if !ends_fit || !bytes.iter().all(|&b| outer(b) || b == b'-') {
+            let message = "name must start and end with lowercase letter or number, and contain only lowercase letters, numbers, and hyphens";
+            return fault(Constraint::Pattern, message.to_owned());
+        }
+        Ok(Self(name))
+    }
+
+    /// A name that was checked before it was stored. Limits may have changed since; what is
+    /// stored stays.
+    #[must_use]
+    pub fn stored(name: String) -> Self {
+        Self(name)
+    }
+
+    /// The name as it was given.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Which tenant a resource belongs to: dimension to value, empty without tenancy.
+pub type Tenancy = BTreeMap<String, String>;
+
+/// That and by whom deletion was asked for. Once there it never changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deletion {
+    /// When, in whole microseconds.
+    pub at: DateTime<Utc>,
+    /// By whom.
+    pub by: String,
+}
+
+/// The part of a resource that its life consists of: everything that rules look at and change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResourceState {
+    /// Identity.
+    pub id: ResourceId,
+    /// Which [`super::Entity`] governs it.
+    pub kind: String,
+    /// Unique among the active resources of its kind and owner.
+    pub name: ResourceName,
+    /// The parent, for child kinds.
+    pub owner: Option<ResourceId>,
+    /// Counts changes of what is wanted, from 1.
+    pub generation: i32,
+    /// Counts every change of the row, reports included: what a writer compares before it writes.
+    pub revision: i64,
+    /// When what is wanted last changed. The reference time of its conditions.
+    pub updated_at: DateTime<Utc>,
+    /// Set from the first DELETE on: the resource is *finalizing*. Unset: it is *active*.
+    pub deletion: Option<Deletion>,
+    /// What is known of it, in the order of [`super::aggregation`].
+    pub conditions: Vec<Condition>,
+}
+
+/// A resource with everything that a client sees of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resource {
+    /// Its life.
+    pub state: ResourceState,
+    /// What the user wants. Opaque here, an object.
+    pub spec: Map<String, Value>,
+    /// For grouping and search.
+    pub labels: Labels,
+    /// Links to resources that it does not own.
+    pub references: References,
+    /// Whose it is.
+    pub tenancy: Tenancy,
+    /// When it was created.
+    pub created_at: DateTime<Utc>,
+    /// By whom.
+    pub created_by: String,
+    /// Who last changed what is wanted. Deletion does not count.
+    pub updated_by: String,
+}
+
+/// A resource's life and the evidence: all that lifecycle decisions are made from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Standing {
+    /// Its life.
+    pub state: ResourceState,
+    /// The latest report of each adapter.
+    pub reports: Vec<ReportState>,
+    /// How many resources it owns, finalizing ones too; counted up to
+    /// [`Standing::CHILDREN_COUNTED_MAX`].
+    pub children: usize,
+}
+
+impl Standing {
+    /// How far children are counted: whether any are left once one of them is gone is all that
+    /// matters, and a parent may have very many.
+    pub const CHILDREN_COUNTED_MAX: usize = 2;
+}
+
+impl ResourceState {
+    /// Whether deletion was asked for.
+    #[must_use]
+    pub fn is_finalizing(&self) -> bool {
+        self.deletion.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_compared_as_text() {
+        let text = "0190a6f0-1c2b-7def-8123-456789abcdef";
+        assert_eq!(
+            ResourceId::parse(text).map(|id| id.to_string()).as_deref(),
+            Some(text)
+        );
+        for other in [
+            "",
+            "x",
+            &text.to_uppercase(),
+            &text.replace('-', ""),
+            &format!("{{{text}}}"),
+            &format!("urn:uuid:{text}"),
+            &format!("{text} "),
+        ] {
+            assert_eq!(ResourceId::parse(other), None, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn names_say_which_rule_they_break() {
+        let name = |text: &str| ResourceName::parse(text.to_owned(), 3, 15);
+        for good in ["abc", "a-b", "0-9", "a--b", "abcdefghijklmno"] {
+            assert_eq!(name(good).unwrap().as_str(), good);
+        }
+        for (bad, constraint) in [
+            ("", Constraint::Required),
+            ("ab", Constraint::MinLength),
+            ("abcdefghijklmnop", Constraint::MaxLength),
+            ("-ab", Constraint::Pattern),
+            ("ab-", Constraint::Pattern),
+            ("aBc", Constraint::Pattern),
+            ("a_c", Constraint::Pattern),
+            ("a.c", Constraint::Pattern),
+            ("a c", Constraint::Pattern),
+            ("aéc", Constraint::Pattern),
+        ] {
+            assert_eq!(name(bad).unwrap_err().constraint, constraint, "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What is wrong with an input, one entry per fault, so that a user mends all of them in one go.
+
+use serde_json::Value;
+
+/// The kind of rule that an input breaks; the closed list that clients may match on (RFC 9457
+/// extension `errors[].constraint`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Constraint {
+    /// It must be there.
+    Required,
+    /// It is too small.
+    Min,
+    /// It is too large.
+    Max,
+    /// It is too short.
+    MinLength,
+    /// It is too long.
+    MaxLength,
+    /// Its characters do not fit.
+    Pattern,
+    /// It is not one of the allowed values.
+    Enum,
+    /// It is of another type or notation.
+    Format,
+    /// It stands there twice.
+    Unique,
+}
+
+impl Constraint {
+    /// The name that clients see.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Required => "required",
+            Self::Min => "min",
+            Self::Max => "max",
+            Self::MinLength => "min_length",
+            Self::MaxLength => "max_length",
+            Self::Pattern => "pattern",
+            Self::Enum => "enum",
+            Self::Format => "format",
+            Self::Unique => "unique",
+        }
+    }
+}
+
+/// One fault of an input.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Violation {
+    /// Dotted path of the offending member, `[n]` for list positions.
+    pub field: String,
+    /// What is wrong, as a sentence for a person.
+    pub message: String,
+    /// Which kind of rule was broken.
+    pub constraint: Constraint,
+    /// The offending value, where showing it helps and it is short.
+    pub value: Option<Value>,
+}
+
+impl Violation {
+    /// A fault without its value.
+    #[must_use]
+    pub fn new(
+        field: impl Into<String>,
+        constraint: Constraint,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            field: field.into(),
+            message: message.into(),
+            constraint,
+            value: None,
+        }
+    }
+
+    /// The same fault, with the value that caused it.
+    #[must_use]
+    pub fn with_value(mut self, value: impl Into<Value>) -> Self {
+        self.value = Some(value.into());
+        self
+    }
+}
+
+/// The faults of one input, collected while it is read. More than [`Violations::COUNT_MAX`] are
+/// counted but not kept: an answer has a size, too.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Violations(Vec<Violation>);
+
+impl Violations {
+    /// Most faults that one answer names.
+    pub const COUNT_MAX: usize = 50;
+
+    /// Adds a fault.
+    pub fn push(&mut self, violation: Violation) {
+        if self.0.len() < Self::COUNT_MAX {
+            self.0.push(violation);
+        }
+    }
+
+    /// Whether nothing is wrong.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The faults in the order in which they were found.
+    #[must_use]
+    pub fn into_vec(self) -> Vec<Violation> {
+        self.0
+    }
+
+    /// The faults in the order in which they were found.
+    #[must_use]
+    pub fn as_slice(&self) -> &[Violation] {
+        &self.0
+    }
+}
+
+impl Extend<Violation> for Violations {
+    fn extend<T: IntoIterator<Item = Violation>>(&mut self, violations: T) {
+        for violation in violations {
+            self.push(violation);
+        }
+    }
+}
+
+impl From<Violation> for Violations {
+    fn from(violation: Violation) -> Self {
+        Self(vec![violation])
+    }
+}

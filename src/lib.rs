@@ -1,0 +1,15 @@
+//! A control plane for fleets of clusters: resources are declared over REST, adapters report what
+//! they achieved, and the reports are aggregated into the conditions that everybody waits for.
+//!
+//! ```text
+//! bin ─▶ startup ─▶ http ─▶ app ─▶ storage ─▶ domain
+//!           │         └───▶ wire ───────────────▲
+//!           └─▶ config, dev (a private PostgreSQL)
+//! ```
+//!
+//! Arrows point one way; `tests/architecture.rs` holds that.
+
+pub mod app;
+pub mod clock;
+pub mod domain;
+pub mod storage;

@@ -1,0 +1,111 @@
+use std::error::Error as StdError;
+
+/// What can go wrong between us and the database.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A unique constraint stands in the way.
+    #[error("{constraint} is taken")]
+    Duplicate {
+        /// Which constraint, by its name in the schema.
+        constraint: String,
+    },
+    /// The database cannot be reached or cannot serve right now. Trying again later may succeed;
+    /// nothing of a transaction was kept, unless the connection was lost while it committed.
+    #[error("cannot {doing}: the database is unavailable")]
+    Unavailable {
+        /// Verb and object.
+        doing: &'static str,
+        /// What the client or the server says.
+        #[source]
+        source: Box<dyn StdError + Send + Sync>,
+    },
+    /// A stored value is not one that we could have written.
+    #[error("a stored {column} is impossible: {value}")]
+    Corrupt {
+        /// Which column.
+        column: &'static str,
+        /// What stands there.
+        value: String,
+    },
+    /// Anything else, with what was being done.
+    #[error("cannot {doing}")]
+    Failed {
+        /// Verb and object: «insert a resource».
+        doing: &'static str,
+        /// What sqlx says.
+        #[source]
+        source: sqlx::Error,
+    },
+}
+
+impl Error {
+    /// A connection could not be had.
+    pub(super) fn no_connection(source: impl StdError + Send + Sync + 'static) -> Self {
+        Self::Unavailable {
+            doing: "get a connection",
+            source: Box::new(source),
+        }
+    }
+}
+
+/// Says what was being done when sqlx failed.
+pub(super) trait Doing<T> {
+    /// Attaches `doing`, a verb and its object, and sorts out what callers can act on.
+    fn doing(self, doing: &'static str) -> Result<T, Error>;
+}
+
+impl<T> Doing<T> for Result<T, sqlx::Error> {
+    fn doing(self, doing: &'static str) -> Result<T, Error> {
+        self.map_err(|source| match &source {
+            sqlx::Error::Database(db) if db.is_unique_violation() => Error::Duplicate {
+                constraint: db.constraint().unwrap_or("a unique constraint").to_owned(),
+            },
+            _ if is_transient(&source) => Error::Unavailable {
+                doing,
+                source: Box::new(source),
+            },
+            _ => Error::Failed { doing, source },
+        })
+    }
+}
+
+/// Whether the same request may succeed later without anybody changing anything.
+pub(super) fn is_transient(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::PoolClosed => true,
+        // What sqlx makes of an answer that was cut off.
+        sqlx::Error::Protocol(_) => true,
+        sqlx::Error::Database(db) => db.code().is_some_and(|code| is_transient_code(&code)),
+        _ => false,
+    }
+}
+
+/// `SQLSTATE` classes: connection lost (08), rolled back for another transaction (40), out of
+/// connections, memory or disk (53), ended by an operator, starting up or over its time (57).
+fn is_transient_code(code: &str) -> bool {
+    matches!(code.get(..2), Some("08" | "40" | "53" | "57")) || code == "55P03" || code == "25006"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_that_pass_are_told_from_those_that_stay() {
+        for (code, transient) in [
+            ("57P01", true),  // ended by an administrator
+            ("57P03", true),  // starting up
+            ("57014", true),  // over its time
+            ("53300", true),  // out of connections
+            ("40P01", true),  // deadlock
+            ("55P03", true),  // lock not available
+            ("25006", true),  // a standby that will be promoted
+            ("42P01", false), // no such table
+            ("22P05", false), // a character that cannot be stored
+            ("23503", false), // foreign key
+            ("", false),
+        ] {
+            assert_eq!(is_transient_code(code), transient, "{code}");
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Several resources at a time: locked in one order, read after they are locked, changed by sets.
+//! The number of statements does not depend on the number of rows.
+
+use sqlx::types::Json;
+use uuid::Uuid;
+
+use super::row::StandingRow;
+use super::{Db, Error};
+use crate::domain::lifecycle::{Outcome, Referrer};
+use crate::domain::reference::Target;
+use crate::domain::{References, ResourceId, ResourceState, Standing, audit::Origin};
+
+impl Db<'_> {
+    /// Locks a resource and every owner above it, topmost first. Gives their ids in that order, the
+    /// resource last; empty if there is no such resource (any more).
+    pub async fn lock_lineage(
+        &mut self,
+        kind: Option<&str>,
+        owner: Option<ResourceId>,
+        id: ResourceId,
+    ) -> Result<Vec<ResourceId>, Error> {
+        let result = sqlx::query_scalar!(
+            "WITH RECURSIVE lineage AS (
+                 SELECT id, owner_id, 0 AS level FROM resources
+                 WHERE id = $1 AND ($2::text IS NULL OR kind = $2) AND ($3::uuid IS NULL OR owner_id = $3)
+                 UNION ALL
+                 SELECT p.id, p.owner_id, l.level + 1 FROM resources p JOIN lineage l ON p.id = l.owner_id
+             )
+             SELECT r.id FROM resources r JOIN lineage l ON l.id = r.id
+             ORDER BY l.level DESC FOR UPDATE OF r",
+            id.as_uuid(),
+            kind,
+            owner.map(ResourceId::as_uuid),
+        )
+        .fetch_all(self.wire())
+        .await;
+        let ids = self.done(result, "lock a resource and its owners")?;
+        // Another transaction may have removed it while this one waited for its lock.
+        Ok(match ids.last() {
+            Some(last) if *last == id.as_uuid() => ids.into_iter().map(ResourceId::from).collect(),
+            _ => Vec::new(),
+        })
+    }
+
+    /// Locks everything that these resources own directly, in the order of the ids.
+    pub async fn lock_children(&mut self, owners: &[ResourceId]) -> Result<Vec<ResourceId>, Error> {
+        let result = sqlx::query_scalar!(
+            "SELECT id FROM resources WHERE owner_id = ANY($1) ORDER BY id FOR UPDATE",
+            &uuids(owners),
+        )
+        .fetch_all(self.wire())
+        .await;
+        let ids = self.done(result, "lock the children of resources")?;
+        Ok(ids.into_iter().map(ResourceId::from).collect())
+    }
+
+    /// Locks resources in the order in which they are given and tells what they are. Missing ones
+    /// are left out.
+    pub async fn lock_targets(&mut self, ids: &[ResourceId]) -> Result<Vec<Target>, Error> {
+        let result = sqlx::query!(
+            r#"SELECT r.id, r.kind, r.deleted_at IS NOT NULL AS "is_deleting!"
+               FROM resources r JOIN unnest($1::uuid[]) WITH ORDINALITY wanted (id, place) ON wanted.id = r.id
+               ORDER BY wanted.place FOR NO KEY UPDATE OF r"#,
+            &uuids(ids),
+        )
+        .fetch_all(self.wire())
+        .await;
+        let rows = self.done(result, "lock the targets of references")?;
+        let targets = rows.into_iter().map(|row| Target {
+            id: row.id.into(),
+            kind: row.kind,
+            is_deleting: row.is_deleting,
+        });
+        Ok(targets.collect())
+    }
+
+    /// The life and reports of resources, in the order in which they are asked for.
+    pub async fn standings(&mut self, ids: &[ResourceId]) -> Result<Vec<Standing>, Error> {
+        let result = sqlx::query_as!(
+            StandingRow,
+            r#"SELECT r.id, r.kind, r.name, r.owner_id, r.generation, r.revision,
+                      r.updated_at, r.deleted_at, r.deleted_by, r.conditions AS "conditions: _",
+                      (SELECT count(*) FROM (SELECT FROM resources c WHERE c.owner_id = r.id LIMIT 2) c) AS "children!",
+                      e.adapters AS "report_adapters", e.generations AS "report_generations",
+                      e.created AS "report_created", e.times AS "report_times",
+                      e.conditions AS "report_conditions: _"
+               FROM unnest($1::uuid[]) WITH ORDINALITY wanted (id, place)
+               JOIN resources r ON r.id = wanted.id
+               CROSS JOIN LATERAL (
+                   SELECT array_agg(adapter) AS adapters, array_agg(observed_generation) AS generations,
+                          array_agg(created_at) AS created, array_agg(reported_at) AS times,
+                          array_agg(conditions) AS conditions
+                   FROM adapter_reports WHERE resource_id = r.id
+               ) e
+               ORDER BY wanted.place"#,
+            &uuids(ids),
+        )
+        .fetch_all(self.wire())
+        .await;
+        let rows = self.done(result, "read locked resources")?;
+        Ok(rows.into_iter().map(Standing::from).collect())
+    }
+
+    /// The active resources that link to any of these.
+    pub async fn list_referrers(&mut self, targets: &[ResourceId]) -> Result<Vec<Referrer>, Error> {
+        let result = sqlx::query!(
+            "SELECT DISTINCT l.target_id, s.id, s.kind, s.name
+             FROM resource_references l JOIN resources s ON s.id = l.source_id
+             WHERE l.target_id = ANY($1) AND s.deleted_at IS NULL",
+            &uuids(targets),
+        )
+        .fetch_all(self.wire())
+        .await;
+        let rows = self.done(result, "list referrers")?;
+        let referrers = rows.into_iter().map(|row| Referrer {
+            target: row.target_id.into(),
+            kind: row.kind,
+            name: row.name,
+            id: row.id.into(),
+        });
+        Ok(referrers.collect())
+    }
+
+    /// Replaces the links of a resource.
+    pub async fn replace_references(
+        &mut self,
+        source: ResourceId,
+        references: &References,
+    ) -> Result<(), Error> {
+        let (mut types, mut kinds, mut targets) = (Vec::new(), Vec::new(), Vec::new());
+        for (ref_type, links) in references {
+            for link in links {
+                types.push(ref_type.clone());
+                kinds.push(link.kind.clone());
+                targets.push(link.id.as_uuid());
+            }
+        }
+        let result = sqlx::query!(
+            "DELETE FROM resource_references WHERE source_id = $1",
+            source.as_uuid()
+        )
+        .execute(self.wire())
+        .await;
+        self.done(result, "remove references")?;
+        let result = sqlx::query!(
+            "INSERT INTO resource_references (source_id, ref_type, target_kind, target_id)
+             SELECT $1, * FROM unnest($2::text[], $3::text[], $4::uuid[])",
+            source.as_uuid(),
+            &types,
+            &kinds,
+            &targets,
+        )
+        .execute(self.wire())
+        .await;
+        self.done(result, "insert references")?;
+        Ok(())
+    }
+
+    /// Carries out what a deletion or a removal leads to. All its rows must be locked.
+    pub async fn carry_out(&mut self, outcome: &Outcome, origin: &Origin) -> Result<(), Error> {
+        if !outcome.saved.is_empty() {
+            self.save_states(&outcome.saved).await?;
+        }
+        if !outcome.released.is_empty() || !outcome.removed.is_empty() {
+            self.delete_references(&outcome.released, &outcome.removed)
+                .await?;
+        }
+        if !outcome.removed.is_empty() {
+            self.delete_resources(&outcome.removed).await?;
+        }
+        if !outcome.changes.is_empty() {
+            self.insert_audit(&outcome.changes, origin).await?;
+        }
+        Ok(())
+    }
+
+    async fn save_states(&mut self, states: &[ResourceState]) -> Result<(), Error> {
+        let ids: Vec<Uuid> = states.iter().map(|s| s.id.as_uuid()).collect();
+        let generations: Vec<_> = states.iter().map(|s| s.generation).collect();
+        let updated: Vec<_> = states.iter().map(|s| s.updated_at).collect();
+        let deletions = || states.iter().map(|s| s.deletion.as_ref());
+        let deleted_at: Vec<_> = deletions().map(|d| d.map(|d| d.at)).collect();
+        let deleted_by: Vec<_> = deletions().map(|d| d.map(|d| d.by.clone())).collect();
+        let conditions: Vec<_> = states.iter().map(|s| Json(&s.conditions)).collect();
+        let result = sqlx::query!(
+            "UPDATE resources r
+             SET generation = n.generation, updated_at = n.updated_at, deleted_at = n.deleted_at,
+                 deleted_by = n.deleted_by, conditions = n.conditions, revision = r.revision + 1
+             FROM unnest($1::uuid[], $2::int[], $3::timestamptz[], $4::timestamptz[], $5::text[], $6::jsonb[])
+                  n (id, generation, updated_at, deleted_at, deleted_by, conditions)
+             WHERE r.id = n.id",
+            &ids,
+            &generations,
+            &updated,
+            &deleted_at as _,
+            &deleted_by as _,
+            &conditions as _,
+        )
+        .execute(self.wire())
+        .await;
+        self.done(result, "save the states of resources")?;
+        Ok(())
+    }
+
+    /// Drops the links that finalizing resources have to others, and all links to removed ones.
+    async fn delete_references(
+        &mut self,
+        released: &[ResourceId],
+        removed: &[ResourceId],
+    ) -> Result<(), Error> {
+        let result = sqlx::query!(
+            "DELETE FROM resource_references WHERE source_id = ANY($1) OR target_id = ANY($2)",
+            &uuids(released),
+            &uuids(removed),
+        )
+        .execute(self.wire())
+        .await;
+        self.done(result, "drop references")?;
+        Ok(())
+    }
+
+    /// Reports and links go with their resource.
+    async fn delete_resources(&mut self, ids: &[ResourceId]) -> Result<(), Error> {
+        let result = sqlx::query!("DELETE FROM resources WHERE id = ANY($1)", &uuids(ids))
+            .execute(self.wire())
+            .await;
+        self.done(result, "remove resources")?;
+        Ok(())
+    }
+}
+
+fn uuids(ids: &[ResourceId]) -> Vec<Uuid> {
+    ids.iter().map(|id| id.as_uuid()).collect()
+}

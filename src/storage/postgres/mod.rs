@@ -1,0 +1,206 @@
+//! Resources, reports and the audit trail in PostgreSQL.
+//!
+//! ```text
+//! Store ── session() ──▶ Session   one statement at a time, each its own transaction
+//!   └───── begin() ────▶ Tx        several statements, kept by finish(Ok) only
+//!                          both give Db: every statement is a method of it, in the file of its table
+//! ```
+//!
+//! Most requests are a single statement, or a read and one guarded statement: they compare
+//! `resources.revision` with the one they read, so that no lock is held between two round trips.
+//! What changes several rows locks them first, owners before what they own and equals by id, so
+//! that no two transactions wait for each other.
+
+mod audit;
+mod error;
+mod family;
+mod list;
+mod pool;
+mod reports;
+mod resources;
+mod row;
+
+use sqlx::postgres::PgConnection;
+
+pub use error::Error;
+pub use list::{ListQuery, Scope};
+pub use pool::Settings;
+pub use reports::NewReport;
+pub use resources::Created;
+
+use error::{Doing as _, is_transient};
+use pool::{Lease, Link, Pool};
+
+/// The schema, embedded so that the binary and the tests apply the same one.
+static MIGRATOR: sqlx::migrate::Migrator = sqlx::migrate!();
+
+/// A handle on the database. Cheap to clone.
+#[derive(Clone)]
+pub struct Store {
+    pool: Pool,
+}
+
+/// A connection for single statements. Dropped with an answer still to come, it is closed.
+pub struct Session {
+    lease: Option<Lease>,
+}
+
+/// One open transaction. Only [`Tx::finish`] with an `Ok` keeps what it did; dropped, it rolls
+/// back at once, because its connection is closed.
+#[must_use = "a transaction that is not finished did nothing"]
+pub struct Tx {
+    session: Session,
+    is_open: bool,
+}
+
+/// A connection to run statements on, inside or outside a transaction.
+pub struct Db<'c> {
+    link: &'c mut Link,
+}
+
+/// What of the schema a database has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SchemaStatus {
+    /// Migrations that were applied.
+    pub applied: usize,
+    /// Migrations that this program needs and the database lacks.
+    pub missing: usize,
+}
+
+impl Store {
+    /// Makes a handle. Connects to nothing yet.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            pool: pool::pool(settings),
+        }
+    }
+
+    /// A connection for single statements.
+    pub async fn session(&self) -> Result<Session, Error> {
+        let lease = self.pool.get().await.map_err(Error::no_connection)?;
+        Ok(Session { lease: Some(lease) })
+    }
+
+    /// Opens a transaction (READ COMMITTED).
+    pub async fn begin(&self) -> Result<Tx, Error> {
+        let mut session = self.session().await?;
+        session.db().execute("BEGIN", "open a transaction").await?;
+        Ok(Tx {
+            session,
+            is_open: true,
+        })
+    }
+
+    /// Applies the migrations that are missing, under a lock: of two that start at once, one
+    /// waits and finds nothing left to do. Gives how many are applied now.
+    pub async fn migrate(&self) -> Result<SchemaStatus, Error> {
+        let mut session = self.session().await?;
+        let mut db = session.db();
+        // A migration may take as long as it needs.
+        db.execute("SET statement_timeout = 0", "lift the time limit")
+            .await?;
+        let result = MIGRATOR.run(db.wire()).await.map_err(sqlx::Error::from);
+        db.done(result, "apply the migrations")?;
+        let status = db.schema_status().await;
+        db.execute("RESET statement_timeout", "restore the time limit")
+            .await?;
+        status
+    }
+}
+
+impl Session {
+    /// The connection.
+    pub fn db(&mut self) -> Db<'_> {
+        let Some(lease) = &mut self.lease else {
+            unreachable!("only drop takes the lease");
+        };
+        Db { link: lease }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(lease) = self.lease.take()
+            && lease.is_suspect
+        {
+            drop(Lease::take(lease));
+        }
+    }
+}
+
+impl Tx {
+    /// The connection.
+    pub fn db(&mut self) -> Db<'_> {
+        self.session.db()
+    }
+
+    /// Commits what an `Ok` stands for, rolls back what an `Err` does not.
+    pub async fn finish<T, E: From<Error>>(mut self, result: Result<T, E>) -> Result<T, E> {
+        match result {
+            Ok(value) => {
+                self.close("COMMIT", "commit").await?;
+                Ok(value)
+            }
+            Err(error) => {
+                // Should this fail too, the connection is closed, which comes to the same.
+                let _ = self.close("ROLLBACK", "roll back").await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn close(&mut self, sql: &'static str, doing: &'static str) -> Result<(), Error> {
+        self.db().execute(sql, doing).await?;
+        self.is_open = false;
+        Ok(())
+    }
+}
+
+impl Drop for Tx {
+    fn drop(&mut self) {
+        if self.is_open {
+            self.db().link.is_suspect = true;
+        }
+    }
+}
+
+impl Db<'_> {
+    /// The connection, for one statement whose result must go through [`Db::done`].
+    fn wire(&mut self) -> &mut PgConnection {
+        self.link.is_suspect = true;
+        &mut self.link.connection
+    }
+
+    /// Takes the result of a statement: the answer is complete, and the connection good for
+    /// another one unless it failed.
+    fn done<T>(&mut self, result: Result<T, sqlx::Error>, doing: &'static str) -> Result<T, Error> {
+        self.link.is_suspect = result.as_ref().is_err_and(is_transient);
+        result.doing(doing)
+    }
+
+    async fn execute(&mut self, sql: &'static str, doing: &'static str) -> Result<(), Error> {
+        let result = sqlx::raw_sql(sql).execute(self.wire()).await;
+        self.done(result.map(drop), doing)
+    }
+
+    /// How much of the schema is there.
+    pub async fn schema_status(&mut self) -> Result<SchemaStatus, Error> {
+        let table = "SELECT to_regclass('_sqlx_migrations') IS NOT NULL";
+        let result = sqlx::query_scalar::<_, bool>(table)
+            .fetch_one(self.wire())
+            .await;
+        let applied: Vec<i64> = if self.done(result, "look for the schema")? {
+            let versions = "SELECT version FROM _sqlx_migrations WHERE success";
+            let result = sqlx::query_scalar(versions).fetch_all(self.wire()).await;
+            self.done(result, "list the migrations")?
+        } else {
+            Vec::new()
+        };
+        let missing = MIGRATOR.iter().filter(|m| !applied.contains(&m.version));
+        Ok(SchemaStatus {
+            applied: applied.len(),
+            missing: missing.count(),
+        })
+    }
+}

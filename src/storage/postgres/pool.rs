@@ -1,0 +1,83 @@
+//! Connections, kept between requests.
+
+use std::time::Duration;
+
+use deadpool::managed::{self, Metrics, RecycleResult};
+use sqlx::ConnectOptions as _;
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+
+/// How connections are made and how many there may be.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where the database is and who we are there.
+    pub connect: PgConnectOptions,
+    /// Most connections at a time.
+    pub connections_max: usize,
+    /// How long a request waits for a free connection, or for a new one to be made.
+    pub acquire_seconds_max: u64,
+    /// How long one statement may take; 0 for no limit.
+    pub statement_seconds_max: u64,
+}
+
+/// One connection, with what is known of its health.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) connection: PgConnection,
+    /// Set while an answer is on the wire, and once the connection has failed: such a connection
+    /// is closed, not kept.
+    pub(super) is_suspect: bool,
+}
+
+pub(super) type Pool = managed::Pool<Maker>;
+pub(super) type Lease = managed::Object<Maker>;
+
+/// Makes connections for the pool.
+#[derive(Debug)]
+pub(super) struct Maker {
+    options: PgConnectOptions,
+}
+
+impl managed::Manager for Maker {
+    type Type = Link;
+    type Error = sqlx::Error;
+
+    async fn create(&self) -> Result<Link, sqlx::Error> {
+        let connection = self.options.connect().await?;
+        Ok(Link {
+            connection,
+            is_suspect: false,
+        })
+    }
+
+    /// Asks the server nothing: that would cost each request a round trip. A connection that
+    /// broke while idle shows in the next request, which is told to try again.
+    async fn recycle(&self, _: &mut Link, _: &Metrics) -> RecycleResult<sqlx::Error> {
+        Ok(())
+    }
+}
+
+/// Makes the pool. Connects to nothing yet.
+pub(super) fn pool(settings: Settings) -> Pool {
+    let wait = Duration::from_secs(settings.acquire_seconds_max);
+    let statement_timeout = format!("{}s", settings.statement_seconds_max);
+    let options = settings
+        .connect
+        .application_name("hyperfleet-api")
+        .options([
+            ("statement_timeout", statement_timeout.as_str()),
+            // A transaction that nobody goes on with must not hold its locks.
+            ("idle_in_transaction_session_timeout", "60s"),
+            // Times and texts come in one form whatever the server is set to.
+            ("timezone", "UTC"),
+        ]);
+    Pool::builder(Maker { options })
+        .max_size(settings.connections_max)
+        .wait_timeout(Some(wait))
+        .create_timeout(Some(wait))
+        .recycle_timeout(Some(wait))
+        // The connection used last is the one whose server process is still warm.
+        .queue_mode(managed::QueueMode::Lifo)
+        .runtime(deadpool::Runtime::Tokio1)
+        .build()
+        .unwrap_or_else(|error| unreachable!("a runtime is given: {error}"))
+}

@@ -1,0 +1,120 @@
+//! Table `adapter_reports`: what adapters last said.
+
+use chrono::{DateTime, Utc};
+use serde_json::{Map, Value};
+use sqlx::types::Json;
+use uuid::Uuid;
+
+use super::{Db, Error};
+use crate::domain::page::{Listing, Page};
+use crate::domain::{Metadata, ReportState, ReportedCondition, ResourceId, StoredReport};
+
+/// A report to be saved: what was decided about it, and what passes through undecided.
+#[derive(Debug, Clone, Copy)]
+pub struct NewReport<'a> {
+    /// What rules made of it.
+    pub state: &'a ReportState,
+    /// What the adapter added.
+    pub data: &'a Map<String, Value>,
+    /// About its job.
+    pub metadata: Option<&'a Metadata>,
+}
+
+struct Row {
+    adapter: String,
+    observed_generation: i32,
+    created_at: DateTime<Utc>,
+    reported_at: DateTime<Utc>,
+    conditions: Json<Vec<ReportedCondition>>,
+    data: Json<Map<String, Value>>,
+    metadata: Option<Json<Metadata>>,
+}
+
+impl From<Row> for StoredReport {
+    fn from(row: Row) -> Self {
+        Self {
+            state: ReportState {
+                adapter: row.adapter,
+                observed_generation: row.observed_generation,
+                created_at: row.created_at,
+                reported_at: row.reported_at,
+                conditions: row.conditions.0,
+            },
+            data: row.data.0,
+            metadata: row.metadata.map(|m| m.0),
+        }
+    }
+}
+
+impl Db<'_> {
+    /// The stored report of one adapter.
+    pub async fn find_report(
+        &mut self,
+        id: ResourceId,
+        adapter: &str,
+    ) -> Result<Option<StoredReport>, Error> {
+        let result = sqlx::query_as!(
+            Row,
+            r#"SELECT adapter, observed_generation, created_at, reported_at, conditions AS "conditions: _",
+                      data AS "data: _", metadata AS "metadata: _"
+               FROM adapter_reports WHERE resource_id = $1 AND adapter = $2"#,
+            id.as_uuid(),
+            adapter,
+        )
+        .fetch_optional(self.wire())
+        .await;
+        let row = self.done(result, "find a report")?;
+        Ok(row.map(StoredReport::from))
+    }
+
+    /// One page of a resource's reports, first reporters first. `None`: there is no such resource.
+    pub async fn list_reports(
+        &mut self,
+        kind: Option<&str>,
+        owner: Option<ResourceId>,
+        id: ResourceId,
+        page: Page,
+    ) -> Result<Option<Listing<StoredReport>>, Error> {
+        let result = sqlx::query!(
+            r#"SELECT (SELECT count(*) FROM adapter_reports WHERE resource_id = r.id) AS "total!",
+                      e.adapter AS "adapter?", e.observed_generation AS "observed_generation?",
+                      e.created_at AS "created_at?", e.reported_at AS "reported_at?",
+                      e.conditions AS "conditions?: Json<Vec<ReportedCondition>>",
+                      e.data AS "data?: Json<Map<String, Value>>", e.metadata AS "metadata?: Json<Metadata>"
+               FROM resources r
+               LEFT JOIN LATERAL (
+                   SELECT * FROM adapter_reports WHERE resource_id = r.id
+                   ORDER BY created_at, adapter LIMIT $4 OFFSET $5
+               ) e ON true
+               WHERE r.id = $1 AND ($2::text IS NULL OR r.kind = $2) AND ($3::uuid IS NULL OR r.owner_id = $3)
+               ORDER BY e.created_at, e.adapter"#,
+            id.as_uuid(),
+            kind,
+            owner.map(ResourceId::as_uuid) as Option<Uuid>,
+            i64::from(page.size),
+            page.offset(),
+        )
+        .fetch_all(self.wire())
+        .await;
+        let rows = self.done(result, "list the reports of a resource")?;
+        let Some(total) = rows.first().map(|row| row.total) else {
+            return Ok(None);
+        };
+        let items = rows.into_iter().filter_map(|row| {
+            Some(StoredReport::from(Row {
+                adapter: row.adapter?,
+                observed_generation: row.observed_generation?,
+                created_at: row.created_at?,
+                reported_at: row.reported_at?,
+                conditions: row.conditions?,
+                data: row.data?,
+                metadata: row.metadata,
+            }))
+        });
+        Ok(Some(Listing {
+            page,
+            items: items.collect(),
+            total,
+        }))
+    }
+}

@@ -1,0 +1,151 @@
+//! Rows of table `resources` and what they become.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use sqlx::types::Json;
+use uuid::Uuid;
+
+use crate::domain::{
+    Condition, Deletion, Labels, Reference, References, ReportState, ReportedCondition, Resource,
+    ResourceName, ResourceState, Standing, Tenancy,
+};
+
+/// A whole resource.
+#[derive(sqlx::FromRow)]
+pub(super) struct ResourceRow {
+    pub(super) id: Uuid,
+    pub(super) kind: String,
+    pub(super) name: String,
+    pub(super) owner_id: Option<Uuid>,
+    pub(super) generation: i32,
+    pub(super) revision: i64,
+    pub(super) created_at: DateTime<Utc>,
+    pub(super) created_by: String,
+    pub(super) updated_at: DateTime<Utc>,
+    pub(super) updated_by: String,
+    pub(super) deleted_at: Option<DateTime<Utc>>,
+    pub(super) deleted_by: Option<String>,
+    pub(super) spec: Json<Map<String, Value>>,
+    pub(super) labels: Json<Labels>,
+    pub(super) tenancy: Json<Tenancy>,
+    pub(super) conditions: Json<Vec<Condition>>,
+    pub(super) links: Option<Json<Vec<Link>>>,
+}
+
+/// One reference of a resource, as the `links` column gives it.
+#[derive(Deserialize)]
+pub(super) struct Link {
+    #[serde(rename = "type")]
+    ref_type: String,
+    kind: String,
+    id: Uuid,
+}
+
+impl From<ResourceRow> for Resource {
+    fn from(row: ResourceRow) -> Self {
+        Self {
+            state: ResourceState {
+                id: row.id.into(),
+                kind: row.kind,
+                name: ResourceName::stored(row.name),
+                owner: row.owner_id.map(Into::into),
+                generation: row.generation,
+                revision: row.revision,
+                updated_at: row.updated_at,
+                deletion: deletion(row.deleted_at, row.deleted_by),
+                conditions: row.conditions.0,
+            },
+            spec: row.spec.0,
+            labels: row.labels.0,
+            references: references(row.links.map_or_else(Vec::new, |links| links.0)),
+            tenancy: row.tenancy.0,
+            created_at: row.created_at,
+            created_by: row.created_by,
+            updated_by: row.updated_by,
+        }
+    }
+}
+
+/// A resource's life and its reports: the columns of [`ResourceRow`] that rules look at, and one
+/// array per column of its rows in `adapter_reports`.
+pub(super) struct StandingRow {
+    pub(super) id: Uuid,
+    pub(super) kind: String,
+    pub(super) name: String,
+    pub(super) owner_id: Option<Uuid>,
+    pub(super) generation: i32,
+    pub(super) revision: i64,
+    pub(super) updated_at: DateTime<Utc>,
+    pub(super) deleted_at: Option<DateTime<Utc>>,
+    pub(super) deleted_by: Option<String>,
+    pub(super) conditions: Json<Vec<Condition>>,
+    pub(super) children: i64,
+    pub(super) report_adapters: Option<Vec<String>>,
+    pub(super) report_generations: Option<Vec<i32>>,
+    pub(super) report_created: Option<Vec<DateTime<Utc>>>,
+    pub(super) report_times: Option<Vec<DateTime<Utc>>>,
+    pub(super) report_conditions: Option<Vec<Json<Vec<ReportedCondition>>>>,
+}
+
+impl From<StandingRow> for Standing {
+    fn from(row: StandingRow) -> Self {
+        let reports = row
+            .report_adapters
+            .unwrap_or_default()
+            .into_iter()
+            .zip(row.report_generations.unwrap_or_default())
+            .zip(row.report_created.unwrap_or_default())
+            .zip(row.report_times.unwrap_or_default())
+            .zip(row.report_conditions.unwrap_or_default());
+        Self {
+            state: ResourceState {
+                id: row.id.into(),
+                kind: row.kind,
+                name: ResourceName::stored(row.name),
+                owner: row.owner_id.map(Into::into),
+                generation: row.generation,
+                revision: row.revision,
+                updated_at: row.updated_at,
+                deletion: deletion(row.deleted_at, row.deleted_by),
+                conditions: row.conditions.0,
+            },
+            reports: reports
+                .map(
+                    |((((adapter, observed_generation), created_at), reported_at), conditions)| {
+                        ReportState {
+                            adapter,
+                            observed_generation,
+                            created_at,
+                            reported_at,
+                            conditions: conditions.0,
+                        }
+                    },
+                )
+                .collect(),
+            children: usize::try_from(row.children).unwrap_or(0),
+        }
+    }
+}
+
+/// Both columns are set, or neither: a constraint of the table.
+fn deletion(at: Option<DateTime<Utc>>, by: Option<String>) -> Option<Deletion> {
+    at.zip(by).map(|(at, by)| Deletion { at, by })
+}
+
+fn references(links: Vec<Link>) -> References {
+    let mut references: References = BTreeMap::new();
+    for Link { ref_type, kind, id } in links {
+        let reference = Reference {
+            kind,
+            id: id.into(),
+        };
+        references.entry(ref_type).or_default().push(reference);
+    }
+    for targets in references.values_mut() {
+        targets.sort();
+    }
+    references
+}
