@@ -185,7 +185,7 @@ impl Check<'_> {
         } = self.config;
         if min < 0 || max < 0 {
             self.fault("has a negative name length: use 0 for no limit of its own");
-        } else if max > ResourceName::BYTES_MAX as i64 {
+        } else if max > name_len_max() {
             let limit = ResourceName::BYTES_MAX;
             self.fault(format!(
                 "has name_max_len {max}: names have {limit} bytes at most"
@@ -366,9 +366,14 @@ fn policy(text: &str) -> Option<DeletePolicy> {
 
 fn effective_max(config: &EntityConfig) -> i64 {
     match config.name_max_len {
-        0 => ResourceName::BYTES_MAX as i64,
+        0 => name_len_max(),
         max => max,
     }
+}
+
+/// Longest name of all, in the type of the configured lengths.
+fn name_len_max() -> i64 {
+    i64::try_from(ResourceName::BYTES_MAX).unwrap_or(i64::MAX)
 }
 
 fn is_identifier(text: &str) -> bool {
@@ -459,15 +464,27 @@ mod tests {
         assert!(registry.is_referenced("A") && registry.is_referenced("B"));
     }
 
+    /// A good kind A, and a kind B that `change` spoils.
+    fn with(change: &dyn Fn(&mut EntityConfig)) -> Vec<EntityConfig> {
+        let mut config = kind("B", "bs");
+        change(&mut config);
+        vec![kind("A", "as"), config]
+    }
+
     /// Every start-up check, and that its message says what to do.
+    fn assert_faults(cases: Vec<(Vec<EntityConfig>, &str)>) {
+        for (configs, expected) in cases {
+            let InvalidEntities(faults) = registry(&configs).unwrap_err();
+            assert!(
+                faults.iter().any(|f| f.contains(expected)),
+                "{expected:?} not in {faults:?}"
+            );
+        }
+    }
+
     #[test]
-    fn faults_are_named_with_their_mending() {
-        let with = |change: &dyn Fn(&mut EntityConfig)| {
-            let mut config = kind("B", "bs");
-            change(&mut config);
-            vec![kind("A", "as"), config]
-        };
-        let cases: Vec<(Vec<EntityConfig>, &str)> = vec![
+    fn faulty_kinds_and_plurals_are_named_with_their_mending() {
+        assert_faults(vec![
             (
                 with(&|b| b.kind = String::new()),
                 "entities[1] has no kind: set `kind`",
@@ -514,6 +531,12 @@ mod tests {
                 with(&|b| b.plural = "openapi".to_owned()),
                 "uses reserved plural \"openapi\"",
             ),
+        ]);
+    }
+
+    #[test]
+    fn faulty_name_lengths_and_adapters_are_named_with_their_mending() {
+        assert_faults(vec![
             (
                 with(&|b| b.name_min_len = -1),
                 "negative name length: use 0",
@@ -554,6 +577,12 @@ mod tests {
                 with(&|b| b.required_adapters = (0..201).map(|n| n.to_string()).collect()),
                 "requires 201 adapters; 200 at most",
             ),
+        ]);
+    }
+
+    #[test]
+    fn faulty_parents_and_references_are_named_with_their_mending() {
+        assert_faults(vec![
             (
                 with(&|b| {
                     b.parent_kind = "A".to_owned();
@@ -579,7 +608,7 @@ mod tests {
             ),
             (
                 with(&|b| {
-                    b.references = vec![reference("r", "A", 0, 0), reference("r", "A", 0, 0)]
+                    b.references = vec![reference("r", "A", 0, 0), reference("r", "A", 0, 0)];
                 }),
                 "declares ref_type \"r\" twice: merge",
             ),
@@ -599,14 +628,7 @@ mod tests {
                 with(&|b| b.references = vec![reference("r", "B", 1, 1)]),
                 "requires a reference to itself",
             ),
-        ];
-        for (configs, expected) in cases {
-            let InvalidEntities(faults) = registry(&configs).unwrap_err();
-            assert!(
-                faults.iter().any(|f| f.contains(expected)),
-                "{expected:?} not in {faults:?}"
-            );
-        }
+        ]);
     }
 
     #[test]

@@ -259,6 +259,7 @@ pub struct Family {
 
 impl Family {
     /// The resource and what it owns, owners first.
+    #[must_use]
     pub fn nodes(&self) -> impl DoubleEndedIterator<Item = &Standing> {
         std::iter::once(&self.root).chain(&self.descendants)
     }
