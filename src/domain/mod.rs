@@ -14,6 +14,8 @@ pub mod page;
 pub mod reference;
 pub mod report;
 mod resource;
+#[cfg(test)]
+mod tests;
 mod verdict;
 mod violation;
 

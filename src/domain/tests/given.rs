@@ -1,0 +1,198 @@
+//! What tests start from: builders that fill in everything a fact is not about.
+
+use chrono::{DateTime, Utc};
+use serde_json::Map;
+use uuid::Uuid;
+
+use crate::domain::audit::Origin;
+use crate::domain::entity_config::{self, EntityConfig, ReferenceConfig};
+use crate::domain::lifecycle::{self, Draft, Family};
+use crate::domain::report::{APPLIED, AVAILABLE, FINALIZED, HEALTH};
+use crate::domain::{
+    Condition, ConditionStatus, Deletion, EntityRegistry, Labels, ObservedCondition, References,
+    Report, ReportState, ReportedCondition, Resource, ResourceId, ResourceName, Standing, Tenancy,
+};
+
+/// A moment, in seconds after the start of all tests.
+pub(super) fn at(second: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp(1_767_225_600 + second, 0).expect("tests are short")
+}
+
+pub(super) fn id(number: u128) -> ResourceId {
+    ResourceId::from(Uuid::from_u128(number))
+}
+
+/// Somebody asks for something.
+pub(super) fn origin(second: i64) -> Origin {
+    origin_of("alice", second)
+}
+
+pub(super) fn origin_of(actor: &str, second: i64) -> Origin {
+    Origin {
+        actor: actor.to_owned(),
+        request_id: "request".to_owned(),
+        at: at(second),
+    }
+}
+
+/// A kind with the plural that its name suggests.
+pub(super) fn kind(kind: &str, required_adapters: &[&str]) -> EntityConfig {
+    EntityConfig {
+        kind: kind.to_owned(),
+        plural: format!("{}s", kind.to_lowercase()),
+        required_adapters: required_adapters.iter().map(ToString::to_string).collect(),
+        ..EntityConfig::default()
+    }
+}
+
+/// A kind that another one owns.
+pub(super) fn child_kind(
+    name: &str,
+    parent: &str,
+    on_parent_delete: &str,
+    required_adapters: &[&str],
+) -> EntityConfig {
+    EntityConfig {
+        parent_kind: parent.to_owned(),
+        on_parent_delete: on_parent_delete.to_owned(),
+        ..kind(name, required_adapters)
+    }
+}
+
+pub(super) fn link(ref_type: &str, target_kind: &str, min: i64, max: i64) -> ReferenceConfig {
+    ReferenceConfig {
+        ref_type: ref_type.to_owned(),
+        target_kind: target_kind.to_owned(),
+        min,
+        max,
+    }
+}
+
+pub(super) fn registry(kinds: &[EntityConfig]) -> EntityRegistry {
+    entity_config::registry(kinds).expect("the kinds of a test fit together")
+}
+
+/// A new resource without labels or links, named after its number.
+pub(super) fn resource(
+    registry: &EntityRegistry,
+    kind: &str,
+    number: u128,
+    owner: Option<u128>,
+) -> Resource {
+    let draft = Draft {
+        id: id(number),
+        name: ResourceName::stored(format!("r{number}")),
+        owner: owner.map(id),
+        spec: Map::new(),
+        labels: Labels::default(),
+        references: References::new(),
+        tenancy: Tenancy::new(),
+    };
+    let entity = registry.get(kind).expect("a kind of the test");
+    lifecycle::create(entity, draft, &origin(0))
+}
+
+/// A new resource that nobody has reported on and that owns nothing.
+pub(super) fn standing(
+    registry: &EntityRegistry,
+    kind: &str,
+    number: u128,
+    owner: Option<u128>,
+) -> Standing {
+    Standing {
+        state: resource(registry, kind, number, owner).state,
+        reports: Vec::new(),
+        children: 0,
+    }
+}
+
+/// The same resource after a DELETE at second 5.
+pub(super) fn finalizing(mut standing: Standing) -> Standing {
+    standing.state.generation += 1;
+    standing.state.updated_at = at(5);
+    standing.state.deletion = Some(Deletion {
+        at: at(5),
+        by: "bob".to_owned(),
+    });
+    standing
+}
+
+/// The same resource with a report of that adapter, at its generation, that it has cleaned up.
+pub(super) fn finalized_by(mut standing: Standing, adapter: &str) -> Standing {
+    let generation = standing.state.generation;
+    let stored = finalized(adapter, generation, 6);
+    standing.reports.push(stored);
+    standing
+}
+
+/// A stored report that an adapter has cleaned up.
+pub(super) fn finalized(adapter: &str, observed_generation: i32, second: i64) -> ReportState {
+    let conditions = [AVAILABLE, APPLIED, HEALTH, FINALIZED];
+    ReportState {
+        adapter: adapter.to_owned(),
+        observed_generation,
+        created_at: at(second),
+        reported_at: at(second),
+        conditions: conditions
+            .map(|kind| ReportedCondition {
+                last_transition_at: at(second),
+                message: None,
+                reason: None,
+                status: ConditionStatus::from_bool(kind != AVAILABLE),
+                kind: kind.to_owned(),
+            })
+            .into(),
+    }
+}
+
+/// A family without owners above it. `descendants` name their owners themselves.
+pub(super) fn family(root: Standing, descendants: Vec<Standing>) -> Family {
+    Family {
+        ancestors: Vec::new(),
+        root,
+        descendants,
+    }
+}
+
+/// A report with the mandatory conditions, `Available` being as given and the rest true.
+pub(super) fn report(
+    adapter: &str,
+    observed_generation: i32,
+    second: i64,
+    available: ConditionStatus,
+) -> Report {
+    Report {
+        adapter: adapter.to_owned(),
+        observed_generation,
+        observed_at: at(second),
+        conditions: [
+            (AVAILABLE, available),
+            (APPLIED, ConditionStatus::True),
+            (HEALTH, ConditionStatus::True),
+        ]
+        .map(|(kind, status)| observed(kind, status))
+        .into(),
+        data: Map::new(),
+        metadata: None,
+    }
+}
+
+/// The same report, saying besides whether the adapter has cleaned up.
+pub(super) fn saying_finalized(mut report: Report, status: ConditionStatus) -> Report {
+    report.conditions.push(observed(FINALIZED, status));
+    report
+}
+
+fn observed(kind: &str, status: ConditionStatus) -> ObservedCondition {
+    ObservedCondition {
+        kind: kind.to_owned(),
+        status,
+        reason: Some(format!("{kind}Reason")),
+        message: None,
+    }
+}
+
+/// The condition of that type.
+pub(super) fn condition<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
+    conditions.iter().find(|c| c.kind == kind)
+}

@@ -1,0 +1,356 @@
+//! The life of single resources: created, changed, reported on. Deletion is in `deletion`.
+
+use serde_json::{Map, Value, json};
+
+use super::given::{
+    at, condition, finalized, finalized_by, finalizing, id, kind, origin, origin_of, registry,
+    report, resource, saying_finalized, standing,
+};
+use crate::domain::ConditionStatus::{False, True, Unknown};
+use crate::domain::aggregation::{LAST_KNOWN_RECONCILED, RECONCILED};
+use crate::domain::lifecycle::{self, Patch, Refusal, Reported};
+use crate::domain::{
+    Discard, EntityRegistry, InvalidReport, Labels, Reference, References, Report,
+};
+
+/// Clusters that adapters a and b work on, channels that nobody works on.
+fn kinds() -> EntityRegistry {
+    registry(&[kind("Cluster", &["a", "b"]), kind("Channel", &[])])
+}
+
+fn object(value: &Value) -> Map<String, Value> {
+    value.as_object().expect("an object").clone()
+}
+
+#[test]
+fn a_new_resource_waits_for_its_adapters() {
+    let made = resource(&kinds(), "Cluster", 1, None);
+    let types: Vec<_> = made.state.conditions.iter().map(|c| &*c.kind).collect();
+    assert_eq!(types, [RECONCILED, LAST_KNOWN_RECONCILED]);
+    for c in &made.state.conditions {
+        assert_eq!((c.status, c.observed_generation), (False, 1), "{c:?}");
+        assert_eq!(
+            (c.created_at, c.last_updated_at, c.last_transition_at),
+            (at(0), at(0), at(0)),
+            "{c:?}"
+        );
+    }
+    assert_eq!((made.state.generation, made.state.revision), (1, 1));
+    assert_eq!((made.created_at, made.state.updated_at), (at(0), at(0)));
+    assert_eq!((&*made.created_by, &*made.updated_by), ("alice", "alice"));
+    assert_eq!(made.state.deletion, None);
+}
+
+#[test]
+fn a_kind_without_adapters_starts_without_conditions() {
+    let made = resource(&kinds(), "Channel", 1, None);
+    assert_eq!(made.state.conditions, []);
+}
+
+#[test]
+fn a_patch_that_changes_nothing_writes_nothing() {
+    let kinds = kinds();
+    let mut before = resource(&kinds, "Cluster", 1, None);
+    before.spec = object(&json!({"a": 1, "b": {"c": [1, 2], "d": null}}));
+    let reordered = json!({"b": {"d": null, "c": [1, 2]}, "a": 1});
+    for patch in [
+        Patch::default(),
+        Patch {
+            spec: Some(object(&reordered)),
+            ..Patch::default()
+        },
+        Patch {
+            labels: Some(Labels::default()),
+            ..Patch::default()
+        },
+    ] {
+        let patched = lifecycle::patch(&before, &patch, &[], &[], &origin(9));
+        assert_eq!(patched, Ok(None), "{patch:?}");
+    }
+}
+
+#[test]
+fn each_part_that_differs_moves_the_generation_by_one_in_all() {
+    let kinds = kinds();
+    let mut before = resource(&kinds, "Cluster", 1, None);
+    before.spec = object(&json!({"list": [1, 2]}));
+    let spec = Some(object(&json!({"list": [2, 1]})));
+    let labels = [("k".to_owned(), "v".to_owned())];
+    let labels = Labels::parse(labels.into()).ok();
+    // Links count as a change whatever they are (decision H5).
+    let references = Some(References::new());
+    let all = Patch {
+        spec: spec.clone(),
+        labels: labels.clone(),
+        references: Some(References::from([(
+            "channel".to_owned(),
+            vec![Reference {
+                kind: "Channel".to_owned(),
+                id: id(7),
+            }],
+        )])),
+    };
+    let only = Patch::default;
+    for patch in [
+        Patch { spec, ..only() },
+        Patch { labels, ..only() },
+        Patch {
+            references,
+            ..only()
+        },
+        all,
+    ] {
+        let required = kinds.required_adapters("Cluster");
+        let by = origin_of("carol", 9);
+        let after = lifecycle::patch(&before, &patch, required, &[], &by).unwrap();
+        let after = after.expect("it differs");
+        assert_eq!(after.state.generation, 2, "{patch:?}");
+        assert_eq!(
+            (&*after.updated_by, after.state.updated_at),
+            ("carol", at(9))
+        );
+        assert_eq!((&*after.created_by, after.created_at), ("alice", at(0)));
+        assert_eq!(after.spec, patch.spec.unwrap_or(before.spec.clone()));
+        assert_eq!(after.labels, patch.labels.unwrap_or(before.labels.clone()));
+        let links = patch.references.unwrap_or(before.references.clone());
+        assert_eq!(after.references, links);
+        let reconciled = condition(&after.state.conditions, RECONCILED).unwrap();
+        assert_eq!(reconciled.observed_generation, 2);
+    }
+}
+
+#[test]
+fn a_patch_leaves_the_conditions_of_a_kind_without_adapters_alone() {
+    let kinds = kinds();
+    let mut before = resource(&kinds, "Channel", 1, None);
+    // As after a voluntary report.
+    before.state.conditions = resource(&kinds, "Cluster", 2, None).state.conditions;
+    let patch = Patch {
+        references: Some(References::new()),
+        ..Patch::default()
+    };
+    let after = lifecycle::patch(&before, &patch, &[], &[], &origin(9)).unwrap();
+    assert_eq!(after.unwrap().state.conditions, before.state.conditions);
+}
+
+#[test]
+fn a_finalizing_resource_takes_no_patch_not_even_an_empty_one() {
+    let kinds = kinds();
+    let mut before = resource(&kinds, "Cluster", 1, None);
+    before.state = finalizing(standing(&kinds, "Cluster", 1, None)).state;
+    let refusal = lifecycle::patch(&before, &Patch::default(), &[], &[], &origin(9)).unwrap_err();
+    assert_eq!(
+        refusal.to_string(),
+        "Cluster '00000000-0000-0000-0000-000000000001' is marked for deletion"
+    );
+    // What the creation of a child below it is refused with.
+    assert_eq!(refusal, lifecycle::marked_for_deletion(&before.state));
+}
+
+#[test]
+fn a_resource_at_the_last_generation_takes_no_more_changes() {
+    let mut before = resource(&kinds(), "Cluster", 1, None);
+    let change = Patch {
+        references: Some(References::new()),
+        ..Patch::default()
+    };
+    before.state.generation = i32::MAX - 1;
+    let last = lifecycle::patch(&before, &change, &[], &[], &origin(9)).unwrap();
+    let last = last.expect("it differs");
+    assert_eq!(last.state.generation, i32::MAX);
+    let refusal = lifecycle::patch(&last, &change, &[], &[], &origin(9)).unwrap_err();
+    assert!(matches!(refusal, Refusal::GenerationsExhausted { .. }));
+    assert_eq!(
+        refusal.to_string(),
+        "Cluster '00000000-0000-0000-0000-000000000001' has reached the last generation and cannot be changed any more"
+    );
+    // Nothing to change needs no generation.
+    let same = lifecycle::patch(&last, &Patch::default(), &[], &[], &origin(9));
+    assert_eq!(same, Ok(None));
+}
+
+#[test]
+fn the_reports_of_all_adapters_reconcile_a_resource() {
+    let kinds = kinds();
+    let required = kinds.required_adapters("Cluster");
+    let mut cluster = standing(&kinds, "Cluster", 1, None);
+    for (adapter, expected) in [("a", False), ("b", True)] {
+        let reported = lifecycle::report(&cluster, required, &report(adapter, 1, 3, True));
+        let Ok(Reported::Stored {
+            report,
+            conditions,
+            completes: false,
+        }) = reported
+        else {
+            panic!("not stored: {reported:?}");
+        };
+        let reconciled = condition(&conditions, RECONCILED).unwrap();
+        assert_eq!(reconciled.status, expected, "after {adapter}");
+        cluster.reports.push(report);
+        cluster.state.conditions = conditions;
+    }
+}
+
+#[test]
+fn a_newer_report_takes_the_place_of_the_older_one() {
+    let kinds = kinds();
+    let required = &kinds.required_adapters("Cluster")[..1];
+    let mut cluster = standing(&kinds, "Cluster", 1, None);
+    cluster.reports = vec![finalized("a", 1, 3)];
+    let reported = lifecycle::report(&cluster, required, &report("a", 1, 4, True));
+    let Ok(Reported::Stored { conditions, .. }) = reported else {
+        panic!("not stored: {reported:?}");
+    };
+    assert_eq!(condition(&conditions, RECONCILED).unwrap().status, True);
+}
+
+#[test]
+fn a_first_report_of_unknown_is_kept_but_moves_no_condition() {
+    let kinds = kinds();
+    let required = kinds.required_adapters("Cluster");
+    let mut cluster = standing(&kinds, "Cluster", 1, None);
+    // Stale on purpose: to recompute them would show.
+    cluster.state.updated_at = at(2);
+    cluster.state.conditions.clear();
+    let first = lifecycle::report(&cluster, required, &report("a", 1, 3, Unknown));
+    let Ok(Reported::Stored {
+        report: stored,
+        conditions,
+        completes: false,
+    }) = first
+    else {
+        panic!("not stored: {first:?}");
+    };
+    assert_eq!(conditions, []);
+    cluster.reports.push(stored);
+    let second = lifecycle::report(&cluster, required, &report("a", 1, 4, Unknown));
+    assert_eq!(second, Ok(Reported::Discarded(Discard::Unknown)));
+}
+
+#[test]
+fn a_voluntary_report_gives_a_kind_without_adapters_conditions() {
+    let channel = standing(&kinds(), "Channel", 1, None);
+    let reported = lifecycle::report(&channel, &[], &report("z", 1, 3, True));
+    let Ok(Reported::Stored { conditions, .. }) = reported else {
+        panic!("not stored: {reported:?}");
+    };
+    let statuses: Vec<_> = conditions.iter().map(|c| (&*c.kind, c.status)).collect();
+    let expected = [(RECONCILED, False), (LAST_KNOWN_RECONCILED, False)];
+    assert_eq!(statuses, expected);
+}
+
+#[test]
+fn there_is_a_limit_to_adapters_but_not_to_their_reports() {
+    let kinds = kinds();
+    let mut cluster = standing(&kinds, "Cluster", 1, None);
+    let adapter = |number: usize| format!("adapter-{number}");
+    let known = (0..Report::ADAPTERS_MAX).map(|n| finalized(&adapter(n), 1, 3));
+    cluster.reports = known.collect();
+    let one_more = lifecycle::report(&cluster, &[], &report("one-more", 1, 4, True));
+    assert_eq!(one_more, Err(InvalidReport::TooManyAdapters));
+    assert_eq!(
+        InvalidReport::TooManyAdapters.to_string(),
+        "this resource has reports of 256 adapters already"
+    );
+    // A report that would be dropped anyway is dropped.
+    let ahead = lifecycle::report(&cluster, &[], &report("one-more", 2, 4, True));
+    assert_eq!(ahead, Ok(Reported::Discarded(Discard::FutureGeneration)));
+    let again = lifecycle::report(&cluster, &[], &report("adapter-7", 1, 4, True));
+    assert!(matches!(again, Ok(Reported::Stored { .. })), "{again:?}");
+    cluster.reports.pop();
+    let last = lifecycle::report(&cluster, &[], &report("one-more", 1, 4, True));
+    assert!(matches!(last, Ok(Reported::Stored { .. })), "{last:?}");
+}
+
+#[test]
+fn a_report_without_a_mandatory_condition_is_refused() {
+    let cluster = standing(&kinds(), "Cluster", 1, None);
+    let mut lacking = report("a", 1, 3, True);
+    lacking.conditions.retain(|c| c.kind != "Applied");
+    let refused = lifecycle::report(&cluster, &[], &lacking).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "missing mandatory condition 'Applied': all adapters must report Available, Applied, and Health"
+    );
+}
+
+/// What `report` says of a finalizing resource that `b` has finalized, and whether it completes.
+fn completes(report: &Report, children: usize) -> bool {
+    let kinds = kinds();
+    let mut cluster = finalized_by(finalizing(standing(&kinds, "Cluster", 1, None)), "b");
+    cluster.children = children;
+    match lifecycle::report(&cluster, kinds.required_adapters("Cluster"), report) {
+        Ok(Reported::Stored { completes, .. } | Reported::Repeated { completes }) => completes,
+        other => panic!("dropped: {other:?}"),
+    }
+}
+
+#[test]
+fn the_last_adapter_to_finalize_completes_a_deletion() {
+    let report =
+        |g, available, finalized| saying_finalized(report("a", g, 9, available), finalized);
+    assert!(completes(&report(2, False, True), 0));
+    // The raw condition counts, whatever `Available` is: a first report may say Unknown.
+    assert!(completes(&report(2, Unknown, True), 0));
+    assert!(completes(&report(2, True, True), 0));
+
+    assert!(!completes(&report(2, False, False), 0));
+    assert!(!completes(&report(2, False, Unknown), 0));
+    // It was finalized before the deletion: that says nothing of what was made since.
+    assert!(!completes(&report(1, False, True), 0));
+    assert!(!completes(&report(2, False, True), 1));
+}
+
+#[test]
+fn only_a_report_that_says_finalized_completes_a_deletion() {
+    let kinds = kinds();
+    let done = finalizing(standing(&kinds, "Cluster", 1, None));
+    let done = finalized_by(finalized_by(done, "a"), "b");
+    let required = kinds.required_adapters("Cluster");
+    let voluntary = |report: &Report| match lifecycle::report(&done, required, report) {
+        Ok(Reported::Stored { completes, .. }) => completes,
+        other => panic!("not stored: {other:?}"),
+    };
+    assert!(!voluntary(&report("z", 2, 9, True)));
+    // Whose it is does not matter.
+    assert!(voluntary(&saying_finalized(report("z", 2, 9, True), True)));
+
+    // The stored report stands, but the resource need not stay.
+    let repeated = saying_finalized(report("a", 2, 6, False), True);
+    let repeated = lifecycle::report(&done, required, &repeated);
+    assert_eq!(repeated, Ok(Reported::Repeated { completes: true }));
+    let silent = lifecycle::report(&done, required, &report("a", 2, 6, False));
+    assert_eq!(silent, Ok(Reported::Repeated { completes: false }));
+}
+
+#[test]
+fn no_report_completes_the_deletion_of_an_active_resource() {
+    let kinds = kinds();
+    let cluster = finalized_by(standing(&kinds, "Cluster", 1, None), "b");
+    let last = saying_finalized(report("a", 1, 9, False), True);
+    let reported = lifecycle::report(&cluster, kinds.required_adapters("Cluster"), &last);
+    let Ok(Reported::Stored { completes, .. }) = reported else {
+        panic!("not stored: {reported:?}");
+    };
+    assert!(!completes);
+}
+
+#[test]
+fn children_keep_a_finalized_resource_unreconciled() {
+    let kinds = kinds();
+    let mut cluster = finalized_by(finalizing(standing(&kinds, "Cluster", 1, None)), "b");
+    let last = saying_finalized(report("a", 2, 9, False), True);
+    for (children, status, reason) in [
+        (0, True, "ReconciledAll"),
+        (1, False, "ReconciledWaitingForChildren"),
+    ] {
+        cluster.children = children;
+        let reported = lifecycle::report(&cluster, kinds.required_adapters("Cluster"), &last);
+        let Ok(Reported::Stored { conditions, .. }) = reported else {
+            panic!("not stored: {reported:?}");
+        };
+        let reconciled = condition(&conditions, RECONCILED).unwrap();
+        let got = (reconciled.status, reconciled.reason.as_deref());
+        assert_eq!(got, (status, Some(reason)));
+    }
+}
