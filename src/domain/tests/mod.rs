@@ -6,6 +6,7 @@
 //! lifecycle              create, PATCH and reports by name
 //! deletion, removal      DELETE, owners that go with their last child, force-delete by name
 //! reference              every rule for links by name
+//! properties             laws of aggregation and of the choice between two reports
 //! given                  builders
 //! ```
 
@@ -14,5 +15,6 @@ mod deletion;
 mod given;
 mod histories;
 mod lifecycle;
+mod properties;
 mod reference;
 mod removal;
