@@ -7,14 +7,20 @@
 //! deletion, removal      DELETE, owners that go with their last child, force-delete by name
 //! reference              every rule for links by name
 //! properties             laws of aggregation and of the choice between two reports
+//! family_laws            laws of what happens to parents and children, over random requests
+//! ├─ laws                the laws
+//! └─ world               a store in memory that carries out what the lifecycle decides
 //! given                  builders
 //! ```
 
 mod aggregation_vectors;
 mod deletion;
+mod family_laws;
 mod given;
 mod histories;
+mod laws;
 mod lifecycle;
 mod properties;
 mod reference;
 mod removal;
+mod world;

@@ -1,0 +1,348 @@
+//! A store in memory that carries out what the lifecycle decides, and nothing else: it looks
+//! families up, applies outcomes, and decides no rule by itself.
+
+use std::collections::BTreeMap;
+
+use super::given::{
+    child_kind, id, kind, link, origin, registry, report, resource, saying_finalized,
+};
+use crate::domain::audit::Origin;
+use crate::domain::entity_config::EntityConfig;
+use crate::domain::lifecycle::{self, Family, Outcome, Patch, Referrer, Refusal, Reported};
+use crate::domain::reference::{self, RequestedReference, RequestedReferences, Target};
+use crate::domain::{
+    ConditionStatus, EntityRegistry, References, Report, ReportState, Resource, ResourceId,
+    Standing,
+};
+
+/// The kinds of the world, owners first, with what each owns and who works on it:
+///
+/// ```text
+/// Cluster a,b ◀─ cascade ─ Pool a ◀─ cascade ─ Disk
+///             ◀─ restrict ─ Key a
+/// Channel ◀─ restrict ─ Version
+///         ◀─ cascade ─ Stream ◀─ cascade ─ Build a
+///                             ◀─ cascade ─ Page
+/// ```
+///
+/// Clusters and pools may link to any cluster, channel or pool.
+pub(super) const KINDS: [&str; 9] = [
+    "Cluster", "Channel", "Pool", "Key", "Version", "Stream", "Disk", "Build", "Page",
+];
+/// Kinds that may be linked to.
+pub(super) const TARGETS: [&str; 3] = ["Cluster", "Channel", "Pool"];
+/// Kinds that may link.
+pub(super) const SOURCES: [&str; 2] = ["Cluster", "Pool"];
+
+/// One resource as a store keeps it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Row {
+    pub(super) resource: Resource,
+    pub(super) reports: Vec<ReportState>,
+}
+
+/// Everything there is, and the time.
+#[derive(Debug, Clone)]
+pub(super) struct World {
+    pub(super) registry: EntityRegistry,
+    pub(super) rows: BTreeMap<ResourceId, Row>,
+    pub(super) second: i64,
+    created: u128,
+}
+
+/// One report, as far as it varies.
+#[derive(Debug, Clone)]
+pub(super) struct Says {
+    pub(super) adapter: &'static str,
+    /// How far it is ahead of the generation of the resource.
+    pub(super) ahead: i32,
+    pub(super) seconds_ago: i64,
+    pub(super) available: ConditionStatus,
+    pub(super) finalized: Option<ConditionStatus>,
+    pub(super) is_whole: bool,
+}
+
+/// How a request ended, and what of it was written.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Ended {
+    Created,
+    Patched,
+    Unchanged,
+    Reported,
+    Dropped,
+    Deleted(Outcome),
+    Completed(Outcome),
+    Forced(Outcome),
+    Refused(Refusal),
+    /// By a rule of links or reports.
+    Invalid,
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        let linking = |config: EntityConfig| EntityConfig {
+            references: TARGETS.map(|t| link(t, t, 0, 0)).into(),
+            ..config
+        };
+        let kinds = [
+            linking(kind("Cluster", &["a", "b"])),
+            linking(child_kind("Pool", "Cluster", "cascade", &["a"])),
+            child_kind("Disk", "Pool", "cascade", &[]),
+            child_kind("Key", "Cluster", "restrict", &["a"]),
+            kind("Channel", &[]),
+            child_kind("Version", "Channel", "restrict", &[]),
+            child_kind("Stream", "Channel", "cascade", &[]),
+            child_kind("Build", "Stream", "cascade", &["a"]),
+            child_kind("Page", "Stream", "cascade", &[]),
+        ];
+        Self {
+            registry: registry(&kinds),
+            rows: BTreeMap::new(),
+            second: 0,
+            created: 0,
+        }
+    }
+
+    fn origin(&self) -> Origin {
+        origin(self.second)
+    }
+
+    pub(super) fn children(&self, owner: ResourceId) -> impl Iterator<Item = &Row> {
+        let is_child = move |row: &&Row| row.resource.state.owner == Some(owner);
+        self.rows.values().filter(is_child)
+    }
+
+    fn standing(&self, id: ResourceId) -> Standing {
+        let row = &self.rows[&id];
+        let children = self.children(id).count();
+        Standing {
+            state: row.resource.state.clone(),
+            reports: row.reports.clone(),
+            children: children.min(Standing::CHILDREN_COUNTED_MAX),
+        }
+    }
+
+    fn ancestors(&self, id: ResourceId) -> Vec<Standing> {
+        let owner = |id: &ResourceId| self.rows[id].resource.state.owner;
+        let owners = std::iter::successors(owner(&id), owner);
+        owners.map(|id| self.standing(id)).collect()
+    }
+
+    fn family(&self, root: ResourceId) -> Family {
+        let mut below = vec![root];
+        let mut next = 0;
+        while next < below.len() {
+            let owned = self.children(below[next]).map(|row| row.resource.state.id);
+            below.extend(owned.collect::<Vec<_>>());
+            next += 1;
+        }
+        Family {
+            ancestors: self.ancestors(root),
+            root: self.standing(root),
+            descendants: below[1..].iter().map(|&id| self.standing(id)).collect(),
+        }
+    }
+
+    fn referrers(&self, family: &Family) -> Vec<Referrer> {
+        let targets: Vec<_> = family.nodes().map(|n| n.state.id).collect();
+        let active = self.rows.values().map(|row| &row.resource);
+        let active = active.filter(|r| !r.state.is_finalizing());
+        let links = active.flat_map(|source| {
+            let links = source.references.values().flatten();
+            links.map(move |link| (link.id, source))
+        });
+        links
+            .filter(|(target, _)| targets.contains(target))
+            .map(|(target, source)| Referrer {
+                target,
+                kind: source.state.kind.clone(),
+                name: source.state.name.as_str().to_owned(),
+                id: source.state.id,
+            })
+            .collect()
+    }
+
+    /// Links of a kind to `targets`, checked as a request would be.
+    fn links(&self, kind: &str, targets: &[ResourceId]) -> Option<References> {
+        let mut requested = RequestedReferences::new();
+        for id in targets {
+            let kind = self.rows.get(id)?.resource.state.kind.clone();
+            let reference = RequestedReference {
+                id: id.to_string(),
+                kind: kind.clone(),
+            };
+            requested.entry(kind).or_default().push(reference);
+        }
+        let links = reference::check(self.registry.get(kind)?, &requested).ok()?;
+        let found = reference::targets(&links).into_iter().map(|id| {
+            let state = &self.rows[&id].resource.state;
+            Target {
+                id,
+                kind: state.kind.clone(),
+                is_deleting: state.is_finalizing(),
+            }
+        });
+        let found: Vec<_> = found.collect();
+        reference::check_targets(&links, &found).ok()?;
+        Some(links)
+    }
+
+    pub(super) fn create(
+        &mut self,
+        kind: &str,
+        owner: Option<ResourceId>,
+        targets: &[ResourceId],
+    ) -> Ended {
+        if let Some(owner) = owner.map(|id| &self.rows[&id].resource.state)
+            && owner.is_finalizing()
+        {
+            return Ended::Refused(lifecycle::marked_for_deletion(owner));
+        }
+        let Some(references) = self.links(kind, targets) else {
+            return Ended::Invalid;
+        };
+        self.created += 1;
+        let mut resource = resource(&self.registry, kind, self.created, None);
+        resource.state.owner = owner;
+        resource.references = references;
+        let row = Row {
+            resource,
+            reports: Vec::new(),
+        };
+        self.rows.insert(id(self.created), row);
+        Ended::Created
+    }
+
+    pub(super) fn patch(
+        &mut self,
+        id: ResourceId,
+        spec: Option<u8>,
+        targets: Option<&[ResourceId]>,
+    ) -> Ended {
+        let Row { resource, reports } = &self.rows[&id];
+        let kind = &resource.state.kind;
+        let references = match targets.map(|targets| self.links(kind, targets)) {
+            Some(None) => return Ended::Invalid,
+            Some(links) => links,
+            None => None,
+        };
+        let spec = spec.map(|n| [("n".to_owned(), n.into())].into_iter().collect());
+        let patch = Patch {
+            spec,
+            references,
+            ..Patch::default()
+        };
+        let required = self.registry.required_adapters(kind);
+        match lifecycle::patch(resource, &patch, required, reports, &self.origin()) {
+            Err(refusal) => Ended::Refused(refusal),
+            Ok(None) => Ended::Unchanged,
+            Ok(Some(changed)) => {
+                self.rows.get_mut(&id).expect("it is there").resource = changed;
+                Ended::Patched
+            }
+        }
+    }
+
+    pub(super) fn report(&mut self, id: ResourceId, says: &Says) -> Ended {
+        let standing = self.standing(id);
+        let report = self.incoming(&standing, says);
+        let required = self.registry.required_adapters(&standing.state.kind);
+        let completes = match lifecycle::report(&standing, required, &report) {
+            Err(_) => return Ended::Invalid,
+            Ok(Reported::Discarded(_)) => return Ended::Dropped,
+            Ok(Reported::Repeated { completes }) => completes,
+            Ok(Reported::Stored {
+                report,
+                conditions,
+                completes,
+            }) => {
+                let row = self.rows.get_mut(&id).expect("it is there");
+                row.reports.retain(|r| r.adapter != report.adapter);
+                row.reports.push(report);
+                row.resource.state.conditions = conditions;
+                completes
+            }
+        };
+        if !completes {
+            return Ended::Reported;
+        }
+        let ancestors = self.ancestors(id);
+        let outcome = lifecycle::remove(&self.standing(id), &ancestors, &self.registry);
+        self.carry_out(&outcome);
+        Ended::Completed(outcome)
+    }
+
+    fn incoming(&self, standing: &Standing, says: &Says) -> Report {
+        let generation = standing.state.generation + says.ahead;
+        let second = self.second - says.seconds_ago;
+        let mut report = report(says.adapter, generation, second, says.available);
+        if let Some(status) = says.finalized {
+            report = saying_finalized(report, status);
+        }
+        if !says.is_whole {
+            report.conditions.remove(1);
+        }
+        report
+    }
+
+    pub(super) fn delete(&mut self, id: ResourceId) -> Ended {
+        let family = self.family(id);
+        let referrers = self.referrers(&family);
+        match lifecycle::delete(&family, &referrers, &self.registry, &self.origin()) {
+            Err(refusal) => Ended::Refused(refusal),
+            Ok((state, outcome)) => {
+                let is_saved = outcome.saved.contains(&state);
+                let is_kept = outcome.removed.is_empty() && state == family.root.state;
+                let is_gone = outcome.removed.contains(&id);
+                assert!(is_saved || is_gone || is_kept, "what is shown is what is");
+                self.carry_out(&outcome);
+                Ended::Deleted(outcome)
+            }
+        }
+    }
+
+    pub(super) fn force_delete(&mut self, id: ResourceId) -> Ended {
+        let family = self.family(id);
+        match lifecycle::force_delete(&family, "stuck", &self.registry) {
+            Err(refusal) => Ended::Refused(refusal),
+            Ok(outcome) => {
+                self.carry_out(&outcome);
+                Ended::Forced(outcome)
+            }
+        }
+    }
+
+    /// Writes an outcome as a database with foreign keys would take it: an owner cannot go before
+    /// what it owns, nor a target before what actively links to it.
+    fn carry_out(&mut self, outcome: &Outcome) {
+        for state in &outcome.saved {
+            let row = self.rows.get_mut(&state.id).expect("what is saved exists");
+            row.resource.state = state.clone();
+        }
+        for id in &outcome.released {
+            let row = self.rows.get_mut(id).expect("what is released exists");
+            row.resource.references.clear();
+        }
+        for &id in &outcome.removed {
+            assert_eq!(self.children(id).count(), 0, "{id} has children left");
+            let links = self.rows.values().flat_map(|row| &row.resource.references);
+            let is_linked = links.flat_map(|(_, links)| links).any(|link| link.id == id);
+            assert!(!is_linked, "{id} is linked to");
+            assert!(self.rows.remove(&id).is_some(), "{id} is removed twice");
+        }
+    }
+
+    /// An observation that is always the newest.
+    pub(super) fn finalize(&mut self, id: ResourceId, adapter: &'static str) -> Ended {
+        self.second += 1;
+        let says = Says {
+            adapter,
+            ahead: 0,
+            seconds_ago: 0,
+            available: ConditionStatus::False,
+            finalized: Some(ConditionStatus::True),
+            is_whole: true,
+        };
+        self.report(id, &says)
+    }
+}
