@@ -11,5 +11,10 @@
 
 pub mod app;
 pub mod clock;
+pub mod config;
+pub mod dev;
 pub mod domain;
+pub mod http;
+pub mod startup;
 pub mod storage;
+pub mod wire;

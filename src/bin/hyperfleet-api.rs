@@ -1,2 +1,17 @@
-//! x
-fn main() {}
+//! The control-plane service.
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use hyperfleet::config::Args;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match hyperfleet::startup::run(Args::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("hyperfleet-api: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Starting and stopping a private PostgreSQL.
+
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use rustix::process::{Pid, Signal, geteuid, kill_process, test_kill_process};
+
+use super::binaries;
+
+/// How long the server may take to start (recovering after a crash, at worst) and to stop.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Longest path of a Unix socket, in bytes.
+const SOCKET_PATH_BYTES_MAX: usize = 107;
+/// Who runs the server when we are root, which PostgreSQL refuses.
+const USERS: [&str; 2] = ["postgres", "nobody"];
+
+/// What the data is worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// It is kept, and survives a crash.
+    Kept,
+    /// It is removed with the server, and never synced to disk.
+    ThrownAway,
+}
+
+/// A running private PostgreSQL. It ends with this process, however that ends.
+#[derive(Debug)]
+pub struct PrivatePostgres {
+    child: Child,
+    folder: PathBuf,
+    socket: PathBuf,
+    durability: Durability,
+}
+
+impl PrivatePostgres {
+    /// Starts a server with its data in `folder`, which is made if it is not there, and waits
+    /// until it answers.
+    ///
+    /// The server ends when the calling *thread* does: call this from one that lives as long as
+    /// the server should.
+    ///
+    /// # Errors
+    ///
+    /// What is missing and how to get it; or what the server said.
+    pub fn start(folder: &Path, durability: Durability) -> anyhow::Result<Self> {
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let folder = folder.canonicalize()?;
+        let data = folder.join("data");
+        let programs = binaries::find(&data)?;
+        let user = server_user()?;
+        fs::set_permissions(&folder, Permissions::from_mode(0o700))?;
+        if let Some(user) = &user {
+            std::os::unix::fs::chown(&folder, Some(user.uid), Some(user.gid))?;
+        }
+        wait_for_predecessor(&data)?;
+        let place = Place {
+            programs,
+            folder,
+            user,
+        };
+        if !data.join("PG_VERSION").exists() {
+            place.make_cluster(&data)?;
+        }
+        let socket = place.socket_folder()?;
+        let child = place.spawn(&data, &socket, durability)?;
+        let mut server = Self {
+            child,
+            folder: place.folder,
+            socket,
+            durability,
+        };
+        server.wait_until_ready(&data)?;
+        Ok(server)
+    }
+
+    /// How to connect to one of its databases.
+    #[must_use]
+    pub fn url(&self, database: &str) -> String {
+        let socket = self.socket.display().to_string().replace('/', "%2F");
+        format!("postgres://postgres@localhost/{database}?host={socket}")
+    }
+
+    /// Stops the server and waits until it is gone.
+    pub fn stop(mut self) -> anyhow::Result<()> {
+        self.interrupt();
+        let since = Instant::now();
+        while self.child.try_wait()?.is_none() {
+            if since.elapsed() > PATIENCE {
+                bail!("PostgreSQL did not stop within {} s", PATIENCE.as_secs());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(())
+    }
+
+    fn interrupt(&self) {
+        let signal = match self.durability {
+            Durability::Kept => Signal::INT,        // a fast shutdown
+            Durability::ThrownAway => Signal::TERM, // to the shell that cleans up
+        };
+        if let Some(pid) = pid(self.child.id()) {
+            let _ = kill_process(pid, signal);
+        }
+    }
+
+    /// The server writes its state on the last line of its pid file.
+    fn wait_until_ready(&mut self, data: &Path) -> anyhow::Result<()> {
+        let since = Instant::now();
+        loop {
+            let state = fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default();
+            if state
+                .lines()
+                .last()
+                .is_some_and(|line| line.trim() == "ready")
+            {
+                return Ok(());
+            }
+            let said = || fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+            if let Some(status) = self.child.try_wait()? {
+                bail!("PostgreSQL ended at once ({status}). It said:\n{}", said());
+            }
+            if since.elapsed() > PATIENCE {
+                bail!(
+                    "PostgreSQL was not ready after {} s. It said:\n{}",
+                    PATIENCE.as_secs(),
+                    said()
+                );
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for PrivatePostgres {
+    fn drop(&mut self) {
+        self.interrupt();
+        let _ = self.child.wait();
+        if self.socket != self.folder {
+            let _ = fs::remove_dir_all(&self.socket);
+        }
+    }
+}
+
+/// Where a server lives and who it is.
+struct Place {
+    programs: PathBuf,
+    folder: PathBuf,
+    user: Option<User>,
+}
+
+struct User {
+    name: &'static str,
+    uid: u32,
+    gid: u32,
+}
+
+impl Place {
+    /// A program of the server's, as its user; ended with this thread by the kernel.
+    fn command(&self, program: &str, on_our_death: &str) -> Command {
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", on_our_death]);
+        if let Some(user) = &self.user {
+            let gid = user.gid.to_string();
+            command.args(["--reuid", user.name, "--regid", &gid, "--clear-groups"]);
+        }
+        command.arg("--").arg(program);
+        command
+            .current_dir(&self.folder)
+            .env_clear()
+            .envs([
+                ("PATH", "/usr/bin:/bin"),
+                ("LC_ALL", "C.UTF-8"),
+                ("TZ", "UTC"),
+            ])
+            .stdin(Stdio::null())
+            // Ctrl-C is for us: we stop the server once requests under way are answered.
+            .process_group(0);
+        command
+    }
+
+    fn program(&self, name: &str) -> String {
+        self.programs.join(name).display().to_string()
+    }
+
+    fn make_cluster(&self, data: &Path) -> anyhow::Result<()> {
+        // A half-made cluster of an earlier attempt has no version file yet.
+        if data.exists() {
+            fs::remove_dir_all(data)?;
+        }
+        let mut initdb = self.command(&self.program("initdb"), "KILL");
+        initdb.arg("-D").arg(data);
+        initdb.args([
+            "-U",
+            "postgres",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--locale=C",
+            "-N",
+        ]);
+        let output = initdb
+            .output()
+            .context("cannot run setpriv (package util-linux)")?;
+        if !output.status.success() {
+            bail!("initdb failed: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(())
+    }
+
+    /// The folder itself, unless its path is too long for a socket.
+    fn socket_folder(&self) -> anyhow::Result<PathBuf> {
+        let socket = self.folder.join(".s.PGSQL.5432");
+        if socket.as_os_str().len() <= SOCKET_PATH_BYTES_MAX {
+            return Ok(self.folder.clone());
+        }
+        let short = std::env::temp_dir().join(format!("hyperfleet-{}", std::process::id()));
+        fs::create_dir_all(&short)?;
+        fs::set_permissions(&short, Permissions::from_mode(0o700))?;
+        if let Some(user) = &self.user {
+            std::os::unix::fs::chown(&short, Some(user.uid), Some(user.gid))?;
+        }
+        Ok(short)
+    }
+
+    fn spawn(&self, data: &Path, socket: &Path, durability: Durability) -> anyhow::Result<Child> {
+        let postgres = self.program("postgres");
+        let sync = match durability {
+            Durability::Kept => "on",
+            Durability::ThrownAway => "off",
+        };
+        let mut command = match durability {
+            Durability::Kept => self.command(&postgres, "INT"),
+            Durability::ThrownAway => {
+                let mut shell = self.command("sh", "TERM");
+                // Removes the data whoever ends first: the server, or the process it is for.
+                shell
+                    .args(["-c", THROW_AWAY])
+                    .arg(&self.folder)
+                    .arg(&postgres);
+                shell
+            }
+        };
+        command.arg("-D").arg(data).arg("-k").arg(socket);
+        let settings = [
+            "listen_addresses=",
+            "unix_socket_permissions=0700",
+            "max_connections=200",
+            &format!("fsync={sync}"),
+            &format!("synchronous_commit={sync}"),
+            &format!("full_page_writes={sync}"),
+        ];
+        for setting in settings {
+            command.args(["-c", setting]);
+        }
+        let log = File::create(self.folder.join("log"))?;
+        command.stdout(Stdio::null()).stderr(log);
+        command
+            .spawn()
+            .context("cannot run setpriv (package util-linux)")
+    }
+}
+
+/// `$0` is the folder, the rest the server's command line.
+const THROW_AWAY: &str = r#"
+trap 'kill -QUIT $server 2>/dev/null' TERM INT
+"$@" & server=$!
+wait $server; wait $server
+cd / && rm -rf "$0"/* "$0"/.s.PGSQL* && rmdir "$0" 2>/dev/null
+exit 0
+"#;
+
+/// Who the server runs as: ourselves, or somebody without rights when we are root.
+fn server_user() -> anyhow::Result<Option<User>> {
+    if !geteuid().is_root() {
+        return Ok(None);
+    }
+    let passwd = fs::read_to_string("/etc/passwd").context("cannot read /etc/passwd")?;
+    let ids = |name: &str| {
+        let mut lines = passwd
+            .lines()
+            .map(|line| line.split(':').collect::<Vec<_>>());
+        let line = lines.find(|fields| fields.len() > 3 && fields[0] == name)?;
+        Some((line[2].parse().ok()?, line[3].parse().ok()?))
+    };
+    let mut users = USERS.iter().filter_map(|&name| {
+        let (uid, gid) = ids(name)?;
+        Some(User { name, uid, gid })
+    });
+    let user = users.next();
+    user.map(Some)
+        .with_context(|| format!("root, but none of the users {USERS:?} exists"))
+}
+
+/// A server whose owner was killed may still be shutting down.
+fn wait_for_predecessor(data: &Path) -> io::Result<()> {
+    let since = Instant::now();
+    while since.elapsed() < Duration::from_secs(10) {
+        let file = fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default();
+        let owner = file.lines().next().and_then(|pid| pid.trim().parse().ok());
+        let is_alive = |pid: Pid| {
+            // Somebody else's process is alive, too.
+            !matches!(test_kill_process(pid), Err(rustix::io::Errno::SRCH))
+        };
+        let is_stopping = file
+            .lines()
+            .last()
+            .is_some_and(|line| line.trim() == "stopping");
+        match owner.and_then(pid) {
+            Some(pid) if is_alive(pid) && is_stopping => {}
+            _ => return Ok(()), // PostgreSQL itself tells a stale file from a running server
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(())
+}
+
+fn pid(id: u32) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(id).ok()?)
+}

@@ -1,0 +1,23 @@
+//! `/audit`: who changed what.
+
+use actix_web::web::Data;
+use actix_web::{HttpRequest, HttpResponse};
+
+use super::problem::Problem;
+use super::request::params;
+use crate::app::Service;
+use crate::wire::Views;
+
+/// `GET` of the trail, newest first.
+pub(super) async fn list(
+    request: HttpRequest,
+    service: Data<Service>,
+) -> Result<HttpResponse, Problem> {
+    let params = params(&request);
+    let filter = params.audit_filter()?;
+    let listing = service.audit(&filter, params.page()?).await?;
+    Ok(super::meta::json(
+        HttpResponse::Ok(),
+        &Views::audit(&listing),
+    ))
+}

@@ -1,0 +1,105 @@
+//! Around every request: its id, its path as routes know it, and what becomes of failures.
+//!
+//! Handlers fail with a [`Problem`] that does not know where it happened; here it is told, so that
+//! every error of the listener is a problem with path, time and id, whoever made it.
+
+use std::panic::AssertUnwindSafe;
+
+use actix_web::body::{BoxBody, EitherBody, MessageBody};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
+use actix_web::http::uri::PathAndQuery;
+use actix_web::middleware::Next;
+use actix_web::web::Data;
+use actix_web::{Error, HttpMessage as _};
+use futures_util::FutureExt as _;
+use uuid::Uuid;
+
+use super::problem::{Place, Problem};
+use super::request::RequestId;
+use crate::clock::Clock;
+
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Longest inbound request id that is kept, in bytes.
+const REQUEST_ID_BYTES_MAX: usize = 128;
+
+/// The outermost middleware.
+pub(super) async fn frame(
+    mut request: ServiceRequest,
+    next: Next<impl MessageBody>,
+) -> Result<ServiceResponse<EitherBody<impl MessageBody, BoxBody>>, Error> {
+    trim_one_slash(&mut request);
+    let id = request_id(request.headers());
+    request.extensions_mut().insert(RequestId(id.clone()));
+    let clock = request.app_data::<Data<Clock>>().cloned();
+    let place = Place {
+        path: request.path().to_owned(),
+        request_id: id,
+        at: clock.map_or(chrono::DateTime::UNIX_EPOCH, |clock| clock.now()),
+    };
+    // Nothing of a request outlives it: what it left half-way is dropped with it, and its
+    // transaction rolls back.
+    let outcome = AssertUnwindSafe(next.call(request)).catch_unwind().await;
+    let mut response = match outcome {
+        Ok(Ok(response)) => told(response, &place),
+        Ok(Err(error)) => return Err(Problem::of(&error).at(place).into()),
+        Err(panic) => {
+            let problem = Problem::panicked(panic.as_ref()).at(place);
+            problem.log();
+            return Err(problem.into());
+        }
+    };
+    if let Ok(id) = HeaderValue::from_str(&place.request_id) {
+        response.headers_mut().insert(X_REQUEST_ID, id);
+    }
+    Ok(response)
+}
+
+/// Writes the body of an error anew, with the place where it happened.
+fn told<B: MessageBody>(
+    response: ServiceResponse<B>,
+    place: &Place,
+) -> ServiceResponse<EitherBody<B, BoxBody>> {
+    let Some(error) = response.response().error() else {
+        return response.map_into_left_body();
+    };
+    let problem = Problem::of(error).at(place.clone());
+    problem.log();
+    let (request, _) = response.into_parts();
+    let answer = actix_web::ResponseError::error_response(&problem);
+    ServiceResponse::new(request, answer).map_into_right_body()
+}
+
+/// The id that the caller gave, if it is a sane one; otherwise a new one (decision H8).
+fn request_id(headers: &HeaderMap) -> String {
+    let given = headers
+        .get(X_REQUEST_ID)
+        .and_then(|value| value.to_str().ok());
+    let is_sane = |id: &&str| {
+        (1..=REQUEST_ID_BYTES_MAX).contains(&id.len())
+            && id
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
+    };
+    given
+        .filter(is_sane)
+        .map_or_else(|| Uuid::now_v7().to_string(), ToOwned::to_owned)
+}
+
+/// `/clusters/` is `/clusters`; one slash only, so that no two spellings of a path differ by more.
+fn trim_one_slash(request: &mut ServiceRequest) {
+    let uri = request.uri();
+    let Some(path) = uri.path().strip_suffix('/').filter(|path| !path.is_empty()) else {
+        return;
+    };
+    let trimmed = match uri.query() {
+        Some(query) => format!("{path}?{query}"),
+        None => path.to_owned(),
+    };
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = PathAndQuery::try_from(trimmed).ok();
+    if let Ok(uri) = actix_web::http::Uri::from_parts(parts) {
+        request.match_info_mut().get_mut().update(&uri);
+        request.head_mut().uri = uri;
+    }
+}

@@ -1,0 +1,44 @@
+//! What the service says of itself, and how answers are written.
+
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::web::Data;
+use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
+use serde::Serialize;
+
+/// Which program this is; set when it is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Build {
+    /// Its version.
+    pub version: &'static str,
+    /// The commit it was built from.
+    pub commit: &'static str,
+    /// When it was built.
+    pub time: &'static str,
+}
+
+#[derive(Serialize)]
+struct Metadata<'a> {
+    id: &'static str,
+    href: &'a str,
+    kind: &'static str,
+    version: &'a str,
+    build_time: &'a str,
+}
+
+/// `GET /api/hyperfleet`.
+pub(super) async fn metadata(request: HttpRequest, build: Data<Build>) -> HttpResponse {
+    let metadata = Metadata {
+        id: "hyperfleet",
+        href: request.path(),
+        kind: "API",
+        version: build.version,
+        build_time: build.time,
+    };
+    HttpResponse::Ok().json(metadata)
+}
+
+/// An answer that depends on who asks.
+pub(super) fn json(mut answer: HttpResponseBuilder, body: &impl Serialize) -> HttpResponse {
+    answer.insert_header((header::VARY, HeaderValue::from_static("Authorization")));
+    answer.json(body)
+}

@@ -1,0 +1,70 @@
+//! The REST surface: take the request apart, call one use case, present. No rules here.
+//!
+//! ```text
+//! frame (id, panics, problems) ▸ request log ▸ gzip ▸ routes ▸ handler ▸ app
+//! ```
+
+mod audit;
+mod encoding;
+mod frame;
+mod meta;
+mod problem;
+mod reports;
+mod request;
+mod resources;
+mod routes;
+mod telemetry;
+
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
+use actix_web::middleware::{Compress, from_fn};
+use actix_web::{App, Error, web};
+use tracing_actix_web::TracingLogger;
+
+use crate::app::Service;
+use crate::clock::Clock;
+use crate::wire::BODY_BYTES_MAX;
+
+pub use meta::Build;
+
+/// What the API serves from.
+#[derive(Clone)]
+pub struct Api {
+    /// The use cases.
+    pub service: Service,
+    /// The time.
+    pub clock: Clock,
+    /// Which program this is.
+    pub build: Build,
+}
+
+/// The API as one application: every worker makes its own.
+pub fn app(
+    api: Api,
+) -> App<
+    impl ServiceFactory<
+        ServiceRequest,
+        Config = (),
+        Response = ServiceResponse<impl MessageBody>,
+        Error = Error,
+        InitError = (),
+    >,
+> {
+    let Api {
+        service,
+        clock,
+        build,
+    } = api;
+    let registry = service.registry().clone();
+    App::new()
+        .app_data(web::Data::new(service))
+        .app_data(web::Data::new(clock))
+        .app_data(web::Data::new(build))
+        .app_data(web::PayloadConfig::new(BODY_BYTES_MAX))
+        .configure(|config| routes::configure(config, &registry))
+        .default_service(web::to(routes::unknown_path))
+        .wrap(Compress::default())
+        .wrap(from_fn(encoding::gzip_or_nothing))
+        .wrap(TracingLogger::<telemetry::RequestSpan>::new())
+        .wrap(from_fn(frame::frame))
+}

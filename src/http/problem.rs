@@ -1,0 +1,300 @@
+//! Errors as clients see them: RFC 9457 problems, one table of what each error becomes.
+
+use std::any::Any;
+use std::error::Error as StdError;
+use std::fmt;
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{self, HeaderName, HeaderValue};
+use actix_web::{HttpResponse, ResponseError};
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::app;
+use crate::domain::{Violation, Violations};
+use crate::storage::postgres;
+use crate::wire::{BODY_BYTES_MAX, BodyFault, ParamsFault};
+
+/// What the URIs of problem types begin with.
+const TYPES: &str = "https://api.hyperfleet.io/errors/";
+/// How long a client should wait for the database to come back, in seconds.
+const RETRY_AFTER_SECONDS: u32 = 5;
+
+/// One row of the table of problems: status, code, last part of the type, title.
+type Sort = (StatusCode, &'static str, &'static str, &'static str);
+
+#[rustfmt::skip]
+mod sorts {
+    use super::{Sort, StatusCode};
+
+    pub(super) const INVALID: Sort = (StatusCode::BAD_REQUEST, "VAL-000", "validation-error", "Validation Failed");
+    pub(super) const CHILD_KIND: Sort = (StatusCode::UNPROCESSABLE_ENTITY, "VAL-000", "validation-error", "Validation Failed");
+    pub(super) const BAD_REQUEST: Sort = (StatusCode::BAD_REQUEST, "VAL-005", "bad-request", "Bad Request");
+    pub(super) const MALFORMED: Sort = (StatusCode::BAD_REQUEST, "VAL-006", "malformed-request", "Malformed Request");
+    pub(super) const NO_METHOD: Sort = (StatusCode::METHOD_NOT_ALLOWED, "VAL-008", "method-not-allowed", "Method Not Allowed");
+    pub(super) const NO_PATH: Sort = (StatusCode::NOT_FOUND, "NTF-000", "not-found", "Endpoint Not Found");
+    pub(super) const NOT_FOUND: Sort = (StatusCode::NOT_FOUND, "NTF-001", "not-found", "Resource Not Found");
+    pub(super) const TAKEN: Sort = (StatusCode::CONFLICT, "CNF-001", "conflict", "Resource Conflict");
+    pub(super) const STATE: Sort = (StatusCode::CONFLICT, "CNF-003", "conflict", "State Conflict");
+    pub(super) const TOO_LARGE: Sort = (StatusCode::PAYLOAD_TOO_LARGE, "LMT-002", "payload-too-large", "Payload Too Large");
+    pub(super) const INTERNAL: Sort = (StatusCode::INTERNAL_SERVER_ERROR, "INT-001", "internal-error", "Internal Server Error");
+    pub(super) const UNAVAILABLE: Sort = (StatusCode::SERVICE_UNAVAILABLE, "SVC-001", "service-unavailable", "Service Unavailable");
+}
+
+/// Where and when a problem happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    /// The path of the request.
+    pub(super) path: String,
+    /// Its id.
+    pub(super) request_id: String,
+    /// When it came in.
+    pub(super) at: DateTime<Utc>,
+}
+
+/// The body of every response that is not a success.
+#[derive(Debug, Clone)]
+pub(super) struct Problem {
+    sort: Sort,
+    /// This occurrence. Never the text of an internal failure.
+    detail: String,
+    errors: Vec<Violation>,
+    /// A header that this sort of problem comes with.
+    header: Option<(HeaderName, String)>,
+    /// The full chain of causes, for the log alone.
+    cause: Option<String>,
+    place: Option<Place>,
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    code: String,
+    detail: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<ViolationView<'a>>,
+    instance: &'a str,
+    status: u16,
+    timestamp: String,
+    title: &'static str,
+    trace_id: &'a str,
+    r#type: String,
+}
+
+#[derive(Serialize)]
+struct ViolationView<'a> {
+    constraint: &'static str,
+    field: &'a str,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<&'a Value>,
+}
+
+impl Problem {
+    fn new(sort: Sort, detail: impl Into<String>) -> Self {
+        Self {
+            sort,
+            detail: detail.into(),
+            errors: Vec::new(),
+            header: None,
+            cause: None,
+            place: None,
+        }
+    }
+
+    /// A path that no route has.
+    pub(super) fn unknown_path(path: &str) -> Self {
+        Self::new(
+            sorts::NO_PATH,
+            format!("The requested endpoint '{path}' does not exist"),
+        )
+    }
+
+    /// A path that has other methods.
+    pub(super) fn method_not_allowed(allow: &str) -> Self {
+        let mut problem = Self::new(sorts::NO_METHOD, format!("Allowed here: {allow}"));
+        problem.header = Some((header::ALLOW, allow.to_owned()));
+        problem
+    }
+
+    /// A fault of ours.
+    pub(super) fn internal(cause: impl Into<String>) -> Self {
+        let mut problem = Self::new(sorts::INTERNAL, "Unspecified error");
+        problem.cause = Some(cause.into());
+        problem
+    }
+
+    /// A handler panicked.
+    pub(super) fn panicked(panic: &(dyn Any + Send)) -> Self {
+        let text = panic.downcast_ref::<&str>().copied().map(ToOwned::to_owned);
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        let mut problem = Self::internal(format!("panic: {}", text.unwrap_or_default()));
+        problem.detail =
+            "An unexpected error happened, please check the log of the service for details"
+                .to_owned();
+        problem
+    }
+
+    /// The problem behind an error of whatever origin: ours, or the server library's.
+    pub(super) fn of(error: &actix_web::Error) -> Self {
+        if let Some(problem) = error.as_error::<Self>() {
+            return problem.clone();
+        }
+        let status = error.as_response_error().status_code();
+        if status == StatusCode::PAYLOAD_TOO_LARGE {
+            Self::new(
+                sorts::TOO_LARGE,
+                format!("Request body must be at most {BODY_BYTES_MAX} bytes"),
+            )
+        } else if status.is_client_error() {
+            Self::new(
+                sorts::MALFORMED,
+                format!("Unable to read request body: {error}"),
+            )
+        } else {
+            Self::internal(error.to_string())
+        }
+    }
+
+    /// The problem, told where it happened.
+    pub(super) fn at(mut self, place: Place) -> Self {
+        self.place = Some(place);
+        self
+    }
+
+    /// Logs what the client is not told, once.
+    pub(super) fn log(&self) {
+        let Some(cause) = &self.cause else { return };
+        let id = self.place.as_ref().map_or("", |p| &p.request_id);
+        if self.sort.0 == StatusCode::SERVICE_UNAVAILABLE {
+            tracing::warn!(request_id = id, cause, "the database is unavailable");
+        } else {
+            tracing::error!(request_id = id, cause, "a request failed");
+        }
+    }
+
+    fn invalid(sort: Sort, several: &str, violations: Violations) -> Self {
+        let errors = violations.into_vec();
+        let detail = match errors.as_slice() {
+            [one] => one.message.clone(),
+            _ => several.to_owned(),
+        };
+        let mut problem = Self::new(sort, detail);
+        problem.errors = errors;
+        problem
+    }
+}
+
+impl From<BodyFault> for Problem {
+    fn from(fault: BodyFault) -> Self {
+        match fault {
+            BodyFault::Malformed(detail) => Self::new(sorts::MALFORMED, detail),
+            BodyFault::NothingToUpdate => Self::new(
+                sorts::BAD_REQUEST,
+                "at least one field must be provided for update",
+            ),
+            BodyFault::Invalid(violations) => {
+                Self::invalid(sorts::INVALID, "Request body validation failed", violations)
+            }
+        }
+    }
+}
+
+impl From<ParamsFault> for Problem {
+    fn from(fault: ParamsFault) -> Self {
+        match fault {
+            ParamsFault::Order(order) => Self::new(sorts::BAD_REQUEST, order.to_string()),
+            ParamsFault::Invalid(violations) => {
+                let mut problem = Self::new(sorts::INVALID, "Invalid query parameters");
+                problem.errors = violations.into_vec();
+                problem
+            }
+        }
+    }
+}
+
+/// The whole table of what a client may see of a use case. A new `app::Error` does not compile
+/// until it has a row.
+impl From<app::Error> for Problem {
+    fn from(error: app::Error) -> Self {
+        use app::Error as E;
+        let sort = match &error {
+            E::NotFound { .. } | E::NothingToDelete { .. } => sorts::NOT_FOUND,
+            E::Invalid(_) | E::UnknownKind(_) | E::Report(_) => sorts::INVALID,
+            E::ChildKind { .. } => sorts::CHILD_KIND,
+            E::NameTaken { .. } => sorts::TAKEN,
+            E::Refused(_) => sorts::STATE,
+            E::Order(_) => sorts::BAD_REQUEST,
+            E::Storage(postgres::Error::Unavailable { .. }) => sorts::UNAVAILABLE,
+            E::Storage(_) => sorts::INTERNAL,
+        };
+        match error {
+            E::Invalid(violations) => {
+                Self::invalid(sort, "Request body validation failed", violations)
+            }
+            E::Storage(postgres::Error::Unavailable { .. }) => {
+                let mut problem = Self::new(sort, "Database connection unavailable");
+                problem.header = Some((header::RETRY_AFTER, RETRY_AFTER_SECONDS.to_string()));
+                problem.cause = Some(chain(&error));
+                problem
+            }
+            E::Storage(_) => Self::internal(chain(&error)),
+            other => Self::new(sort, other.to_string()),
+        }
+    }
+}
+
+fn chain(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text = format!("{text}: {cause}");
+        next = cause.source();
+    }
+    text
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.cause.as_deref().unwrap_or(&self.detail))
+    }
+}
+
+impl ResponseError for Problem {
+    fn status_code(&self) -> StatusCode {
+        self.sort.0
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        let (status, code, kind, title) = self.sort;
+        let place = self.place.as_ref();
+        let at = place.map_or(DateTime::UNIX_EPOCH, |p| p.at);
+        let violations = self.errors.iter().map(|v| ViolationView {
+            constraint: v.constraint.as_str(),
+            field: &v.field,
+            message: &v.message,
+            value: v.value.as_ref(),
+        });
+        let body = Body {
+            code: format!("HYPERFLEET-{code}"),
+            detail: &self.detail,
+            errors: violations.collect(),
+            instance: place.map_or("", |p| &p.path),
+            status: status.as_u16(),
+            timestamp: at.to_rfc3339_opts(SecondsFormat::AutoSi, true),
+            title,
+            trace_id: place.map_or("", |p| &p.request_id),
+            r#type: format!("{TYPES}{kind}"),
+        };
+        let mut response = HttpResponse::build(status);
+        response.insert_header((header::VARY, HeaderValue::from_static("Authorization")));
+        response.insert_header((header::CONTENT_TYPE, "application/problem+json"));
+        if let Some((name, value)) = &self.header {
+            response.insert_header((name.clone(), value.as_str()));
+        }
+        if let Some(place) = place {
+            response.insert_header(("x-request-id", place.request_id.as_str()));
+        }
+        response.body(serde_json::to_vec(&body).unwrap_or_default())
+    }
+}

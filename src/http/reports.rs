@@ -1,0 +1,47 @@
+//! `…/{id}/statuses`: what adapters report.
+
+use actix_web::web::{Bytes, Data};
+use actix_web::{HttpRequest, HttpResponse};
+
+use super::problem::Problem;
+use super::request::{Caller, Place, params};
+use crate::app::{ReportOutcome, Service};
+use crate::clock::Clock;
+use crate::wire::{self, Views};
+
+/// `GET` of the reports.
+pub(super) async fn list(
+    request: HttpRequest,
+    service: Data<Service>,
+) -> Result<HttpResponse, Problem> {
+    let address = Place::new(&request, &service).address()?;
+    let page = params(&request).page()?;
+    let listing = service.reports(address, page).await?;
+    Ok(super::meta::json(
+        HttpResponse::Ok(),
+        &Views::reports(&listing),
+    ))
+}
+
+/// `PUT` of a report: 201 when it is accepted, 204 when it is discarded.
+pub(super) async fn put(
+    request: HttpRequest,
+    caller: Caller,
+    service: Data<Service>,
+    clock: Data<Clock>,
+    body: Bytes,
+) -> Result<HttpResponse, Problem> {
+    let address = Place::new(&request, &service).address()?;
+    let origin = caller.origin(&request, &clock);
+    let report = wire::report(&body, origin.at)?;
+    match service.report(address, &report, &origin).await? {
+        ReportOutcome::Accepted(stored) => Ok(super::meta::json(
+            HttpResponse::Created(),
+            &Views::report(&stored),
+        )),
+        ReportOutcome::Discarded(why) => {
+            tracing::debug!(adapter = report.adapter, ?why, "report discarded");
+            Ok(HttpResponse::NoContent().finish())
+        }
+    }
+}

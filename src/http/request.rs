@@ -1,0 +1,118 @@
+//! What every handler needs to know of its request.
+
+use std::future::{Ready, ready};
+
+use actix_web::dev::Payload;
+use actix_web::{FromRequest, HttpMessage as _, HttpRequest, web};
+
+use super::problem::Problem;
+use crate::app::{Address, Collection, Service};
+use crate::clock::Clock;
+use crate::domain::audit::Origin;
+use crate::domain::{Entity, EntityRegistry};
+use crate::wire::Params;
+
+/// The id of a request, in its answer, its log lines and its audit entries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct RequestId(pub(super) String);
+
+/// Who is calling, where nobody has to prove it.
+const ANONYMOUS: &str = "system@hyperfleet.local";
+
+/// Who is calling, proven. The one place that decides who may do what: any caller anything, until
+/// there is a policy (decision H18).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Caller {
+    identity: String,
+}
+
+impl FromRequest for Caller {
+    type Error = Problem;
+    type Future = Ready<Result<Self, Problem>>;
+
+    fn from_request(_: &HttpRequest, _: &mut Payload) -> Self::Future {
+        ready(Ok(Self {
+            identity: ANONYMOUS.to_owned(),
+        }))
+    }
+}
+
+impl Caller {
+    /// The caller as the author of a change that happens now.
+    pub(super) fn origin(self, request: &HttpRequest, clock: &Clock) -> Origin {
+        let id = request.extensions().get::<RequestId>().cloned();
+        Origin {
+            actor: self.identity,
+            request_id: id.map_or_else(String::new, |id| id.0),
+            at: clock.now(),
+        }
+    }
+}
+
+/// Which list a route is about; the route carries it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Route {
+    /// `/resources`
+    All,
+    /// `/<plural>`
+    Kind(String),
+    /// `/<parent plural>/{parent_id}/<plural>`
+    Owned {
+        /// The child kind.
+        kind: String,
+        /// The parent's kind.
+        parent: String,
+    },
+}
+
+/// The path of a request, understood.
+pub(super) struct Place<'a> {
+    request: &'a HttpRequest,
+    registry: &'a EntityRegistry,
+}
+
+impl<'a> Place<'a> {
+    pub(super) fn new(request: &'a HttpRequest, service: &'a Service) -> Self {
+        Self {
+            request,
+            registry: service.registry(),
+        }
+    }
+
+    /// The list.
+    pub(super) fn collection(&self) -> Result<Collection<'a>, Problem> {
+        match self.request.app_data::<Route>() {
+            Some(Route::All) => Ok(Collection::All),
+            Some(Route::Kind(kind)) => Ok(Collection::Kind(self.entity(kind)?)),
+            Some(Route::Owned { kind, parent }) => Ok(Collection::Owned {
+                entity: self.entity(kind)?,
+                parent: self.entity(parent)?,
+                parent_id: self.segment("parent_id"),
+            }),
+            None => Err(Problem::internal("a route without its kind")),
+        }
+    }
+
+    /// The one resource.
+    pub(super) fn address(&self) -> Result<Address<'a>, Problem> {
+        Ok(Address {
+            collection: self.collection()?,
+            id: self.segment("id"),
+        })
+    }
+
+    fn entity(&self, kind: &str) -> Result<&'a Entity, Problem> {
+        let entity = self.registry.get(kind);
+        entity.ok_or_else(|| Problem::internal("a route of a kind that is not configured"))
+    }
+
+    fn segment(&self, name: &str) -> &'a str {
+        self.request.match_info().get(name).unwrap_or_default()
+    }
+}
+
+/// The query parameters of a request.
+pub(super) fn params(request: &HttpRequest) -> Params {
+    let pairs = web::Query::<Vec<(String, String)>>::from_query(request.query_string());
+    Params::new(pairs.map(web::Query::into_inner).unwrap_or_default())
+}

@@ -1,0 +1,137 @@
+//! Resources of every kind: list, create, read, change, delete.
+
+use actix_web::web::{Bytes, Data};
+use actix_web::{HttpRequest, HttpResponse};
+
+use super::problem::Problem;
+use super::request::{Caller, Place, params};
+use crate::app::{Change, Collection, ListRequest, NewResource, Service};
+use crate::clock::Clock;
+use crate::wire::{self, Kinds, Views};
+
+/// `GET` of a list.
+pub(super) async fn list(
+    request: HttpRequest,
+    service: Data<Service>,
+) -> Result<HttpResponse, Problem> {
+    let place = Place::new(&request, &service);
+    let collection = place.collection()?;
+    let params = params(&request);
+    let wanted = ListRequest {
+        page: params.page()?,
+        order: params.order()?,
+        includes_deleted: params.includes_deleted()?,
+        kind: params.get("kind").map(ToOwned::to_owned),
+    };
+    let listing = service.list(collection, wanted).await?;
+    let kind = match collection {
+        Collection::All => None,
+        Collection::Kind(entity) | Collection::Owned { entity, .. } => Some(entity.kind.as_str()),
+    };
+    Ok(super::meta::json(
+        HttpResponse::Ok(),
+        &Views(service.registry()).resources(kind, &listing),
+    ))
+}
+
+/// `POST` to a list.
+pub(super) async fn create(
+    request: HttpRequest,
+    caller: Caller,
+    service: Data<Service>,
+    clock: Data<Clock>,
+    body: Bytes,
+) -> Result<HttpResponse, Problem> {
+    let collection = Place::new(&request, &service).collection()?;
+    let kinds = match collection {
+        Collection::All => Kinds::Any(service.registry()),
+        Collection::Kind(entity) | Collection::Owned { entity, .. } => Kinds::One(entity),
+    };
+    let parent = match collection {
+        Collection::Owned {
+            parent, parent_id, ..
+        } => Some((parent, parent_id)),
+        Collection::All | Collection::Kind(_) => None,
+    };
+    let new = wire::resource(&body, kinds)?;
+    let entity = new.entity;
+    let new = NewResource {
+        name: new.name,
+        spec: new.spec,
+        labels: new.labels,
+        references: new.references,
+    };
+    let origin = caller.origin(&request, &clock);
+    let made = service.create(entity, parent, new, &origin).await?;
+    Ok(super::meta::json(
+        HttpResponse::Created(),
+        &Views(service.registry()).resource(&made),
+    ))
+}
+
+/// `GET` of one resource.
+pub(super) async fn get(
+    request: HttpRequest,
+    service: Data<Service>,
+) -> Result<HttpResponse, Problem> {
+    let address = Place::new(&request, &service).address()?;
+    let found = service.get(address).await?;
+    Ok(super::meta::json(
+        HttpResponse::Ok(),
+        &Views(service.registry()).resource(&found),
+    ))
+}
+
+/// `PATCH` of one resource.
+pub(super) async fn patch(
+    request: HttpRequest,
+    caller: Caller,
+    service: Data<Service>,
+    clock: Data<Clock>,
+    body: Bytes,
+) -> Result<HttpResponse, Problem> {
+    let address = Place::new(&request, &service).address()?;
+    let patch = wire::patch(&body)?;
+    let change = Change {
+        spec: patch.spec,
+        labels: patch.labels,
+        references: patch.references,
+    };
+    let origin = caller.origin(&request, &clock);
+    let patched = service.patch(address, &change, &origin).await?;
+    Ok(super::meta::json(
+        HttpResponse::Ok(),
+        &Views(service.registry()).resource(&patched),
+    ))
+}
+
+/// `DELETE` of one resource. Its body is not read.
+pub(super) async fn delete(
+    request: HttpRequest,
+    caller: Caller,
+    service: Data<Service>,
+    clock: Data<Clock>,
+) -> Result<HttpResponse, Problem> {
+    let address = Place::new(&request, &service).address()?;
+    let origin = caller.origin(&request, &clock);
+    let deleted = service.delete(address, &origin).await?;
+    Ok(super::meta::json(
+        HttpResponse::Accepted(),
+        &Views(service.registry()).resource(&deleted),
+    ))
+}
+
+/// `POST` to `…/force-delete`.
+pub(super) async fn force_delete(
+    request: HttpRequest,
+    caller: Caller,
+    service: Data<Service>,
+    clock: Data<Clock>,
+    body: Bytes,
+) -> Result<HttpResponse, Problem> {
+    let address = Place::new(&request, &service).address()?;
+    let reason = wire::force_delete(&body)?;
+    let origin = caller.origin(&request, &clock);
+    service.force_delete(address, &reason, &origin).await?;
+    Ok(HttpResponse::NoContent().finish())
+}

@@ -1,0 +1,168 @@
+//! What each command does.
+
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::{Server, database, dev, telemetry};
+use crate::app::Service;
+use crate::clock::Clock;
+use crate::config::{Args, Command, Settings, SettingsArgs};
+use crate::http::{Api, Build};
+use crate::storage::postgres::Store;
+
+/// How often expired audit entries are removed.
+const RETENTION_PERIOD: Duration = Duration::from_hours(1);
+
+/// This program.
+const BUILD: Build = Build {
+    version: env!("CARGO_PKG_VERSION"),
+    commit: match option_env!("HYPERFLEET_BUILD_COMMIT") {
+        Some(commit) => commit,
+        None => "unknown",
+    },
+    time: match option_env!("HYPERFLEET_BUILD_TIME") {
+        Some(time) => time,
+        None => "unknown",
+    },
+};
+
+/// Runs a command to its end.
+pub async fn run(args: Args) -> anyhow::Result<()> {
+    match args.command {
+        Command::Serve(args) => serve(&args).await,
+        Command::Migrate(args) => migrate(&args).await,
+        Command::Dev(args) => dev::run(args).await,
+        Command::Version => {
+            println!("version:    {}", BUILD.version);
+            println!("commit:     {}", BUILD.commit);
+            println!("build time: {}", BUILD.time);
+            Ok(())
+        }
+    }
+}
+
+async fn serve(args: &SettingsArgs) -> anyhow::Result<()> {
+    let settings = Settings::load(args, &Settings::default())?;
+    telemetry::start(&settings.logging);
+    if settings.server.jwt.enabled {
+        bail!(
+            "authentication is on (the default), but this version cannot check tokens yet. To serve \
+             without authentication, say so: --server-jwt-enabled=false, or \
+             HYPERFLEET_SERVER_JWT_ENABLED=false, or server.jwt.enabled: false in the file"
+        );
+    }
+    let store = database::store(&settings.database)?;
+    let schema = database::reach(&store, &settings.database).await?;
+    if schema.missing > 0 {
+        bail!(
+            "the database lacks {} of the migrations that this program needs: run `hyperfleet-api migrate` first",
+            schema.missing
+        );
+    }
+    let listening = listen(&settings, store)?;
+    tracing::info!(address = %listening.server.address, "serving");
+    listening.run().await
+}
+
+async fn migrate(args: &SettingsArgs) -> anyhow::Result<()> {
+    let settings = Settings::load(args, &Settings::default())?;
+    telemetry::start(&settings.logging);
+    let store = database::store(&settings.database)?;
+    let before = database::reach(&store, &settings.database).await?;
+    let after = store
+        .migrate()
+        .await
+        .context("cannot bring the schema up to date")?;
+    println!(
+        "The schema is up to date: {} migrations, {} of them new.",
+        after.applied,
+        after.applied.saturating_sub(before.applied)
+    );
+    Ok(())
+}
+
+/// The API with everything that runs beside it.
+pub(super) struct Listening {
+    pub(super) server: Server,
+    service: Service,
+    clock: Clock,
+    retention: Option<Duration>,
+}
+
+/// Binds the API to the address that the settings name.
+pub(super) fn listen(settings: &Settings, store: Store) -> anyhow::Result<Listening> {
+    let registry = Arc::new(settings.registry()?);
+    let service = Service::new(store, registry, settings.lists.include_deleted);
+    let clock = Clock::system();
+    let (host, port) = (settings.server.host.as_str(), settings.server.port);
+    let listener = TcpListener::bind((host, port)).with_context(|| {
+        format!("cannot listen on {host}:{port}: is it in use? Choose another with --server-port")
+    })?;
+    listener.set_nonblocking(true)?;
+    let api = Api {
+        service: service.clone(),
+        clock: clock.clone(),
+        build: BUILD,
+    };
+    let workers = std::thread::available_parallelism().map_or(2, usize::from);
+    Ok(Listening {
+        server: Server::bind(listener, &api, workers)?,
+        service,
+        clock,
+        retention: settings.audit.retention,
+    })
+}
+
+impl Listening {
+    /// Serves until SIGTERM or SIGINT, then answers what is under way; a second signal ends the
+    /// process at once.
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        let handle = self.server.handle();
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let retention = self
+            .retention
+            .map(|kept| tokio::spawn(expire_audit(self.service.clone(), self.clock.clone(), kept)));
+        let stopping = tokio::spawn(async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            tracing::info!("stopping: answering what is under way");
+            let stop = handle.stop(true);
+            tokio::select! {
+                () = stop => {}
+                _ = terminate.recv() => std::process::exit(1),
+                _ = interrupt.recv() => std::process::exit(1),
+            }
+        });
+        let result = self.server.run().await;
+        stopping.abort();
+        if let Some(retention) = retention {
+            retention.abort();
+        }
+        Ok(result?)
+    }
+}
+
+/// Removes audit entries when they are older than the setting says, now and then.
+async fn expire_audit(service: Service, clock: Clock, kept: Duration) {
+    loop {
+        let kept = chrono::TimeDelta::from_std(kept).unwrap_or(chrono::TimeDelta::MAX);
+        if let Some(before) = clock.now().checked_sub_signed(kept) {
+            match service.expire_audit(before).await {
+                Ok(0) => {}
+                Ok(count) => tracing::info!(count, "removed expired audit entries"),
+                Err(error) => {
+                    let error = anyhow::Error::from(error);
+                    tracing::warn!("expired audit entries stay for now: {error:#}");
+                }
+            }
+        }
+        tokio::time::sleep(RETENTION_PERIOD).await;
+    }
+}

@@ -1,0 +1,10 @@
+//! The composition root: the one place that knows every part.
+
+mod commands;
+mod database;
+mod dev;
+mod server;
+mod telemetry;
+
+pub use commands::run;
+pub use server::Server;

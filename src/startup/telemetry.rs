@@ -1,0 +1,24 @@
+//! The log.
+
+use tracing_subscriber::EnvFilter;
+
+use crate::config::{Format, Level, Logging};
+
+/// Starts the log, on standard error so that output stays clean. `RUST_LOG` overrides the level.
+pub(super) fn start(logging: &Logging) {
+    let level = match logging.level {
+        Level::Debug => "hyperfleet=debug,info",
+        Level::Info => "info,sqlx=warn",
+        Level::Warn => "warn",
+        Level::Error => "error",
+    };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    // Fails only if a log was started before, as in tests: that one stays.
+    let _ = match logging.format {
+        Format::Json => log.json().flatten_event(true).try_init(),
+        Format::Text => log.with_target(false).try_init(),
+    };
+}

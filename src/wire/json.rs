@@ -1,0 +1,470 @@
+//! JSON as it comes in: limits, duplicates and types, checked before anything else is.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::domain::{Constraint, Violation, Violations};
+
+/// Largest body, in bytes, after decompression.
+pub const BODY_BYTES_MAX: usize = 1024 * 1024;
+/// Deepest nesting of arrays and objects.
+pub const DEPTH_MAX: usize = 64;
+
+/// Why a body was refused.
+#[derive(Debug, Clone, PartialEq)]
+pub enum BodyFault {
+    /// It is not JSON, or not within its limits.
+    Malformed(String),
+    /// It is a patch that changes nothing.
+    NothingToUpdate,
+    /// It breaks rules.
+    Invalid(Violations),
+}
+
+fn malformed<T>(text: impl Into<String>) -> Result<T, BodyFault> {
+    Err(BodyFault::Malformed(text.into()))
+}
+
+/// The members of an object, in their order, duplicates kept.
+#[derive(Debug, Default)]
+pub(super) struct Members<'a> {
+    /// Where the object stands; empty for the body itself.
+    path: String,
+    members: Vec<(Cow<'a, str>, &'a RawValue)>,
+}
+
+/// What can stand where, with the words that a fault uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    Null,
+    Bool,
+    Number,
+    Text,
+    Array,
+    Object,
+}
+
+impl Shape {
+    fn of(raw: &RawValue) -> Self {
+        match raw.get().as_bytes().first() {
+            Some(b'{') => Self::Object,
+            Some(b'[') => Self::Array,
+            Some(b'"') => Self::Text,
+            Some(b't' | b'f') => Self::Bool,
+            Some(b'n') => Self::Null,
+            _ => Self::Number,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Bool => "a boolean",
+            Self::Number => "a number",
+            Self::Text => "a string",
+            Self::Array => "an array",
+            Self::Object => "an object",
+        }
+    }
+}
+
+/// Reads a body that must be an object. `null` counts as an empty one.
+pub(super) fn body(bytes: &[u8]) -> Result<Members<'_>, BodyFault> {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return malformed("Invalid JSON in request body: not valid UTF-8");
+    };
+    if text.trim().is_empty() {
+        return malformed("Request body is required but was empty");
+    }
+    check_limits(bytes)?;
+    let raw: &RawValue = match serde_json::from_str(text) {
+        Ok(raw) => raw,
+        Err(error) => return malformed(format!("Invalid JSON in request body: {error}")),
+    };
+    match Shape::of(raw) {
+        Shape::Null => Ok(Members::default()),
+        Shape::Object => Members::parse(raw, String::new()).map_err(|error| {
+            BodyFault::Malformed(format!("Invalid JSON in request body: {error}"))
+        }),
+        _ => Err(BodyFault::Invalid(wrong_type("", Shape::Object).into())),
+    }
+}
+
+impl<'a> Members<'a> {
+    fn parse(raw: &'a RawValue, path: String) -> Result<Self, serde_json::Error> {
+        let Ordered(members) = serde_json::from_str(raw.get())?;
+        Ok(Self { path, members })
+    }
+
+    /// The dotted path of a member.
+    pub(super) fn path_of(&self, name: &str) -> String {
+        if self.path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{}.{name}", self.path)
+        }
+    }
+
+    /// Takes a member out. `null` counts as absent; of two the first is kept, as a fault.
+    pub(super) fn take(&mut self, name: &str, faults: &mut Violations) -> Option<&'a RawValue> {
+        let mut found = None;
+        let mut count = 0;
+        self.members.retain(|(key, raw)| {
+            if key == name {
+                count += 1;
+                found.get_or_insert(*raw);
+            }
+            key != name
+        });
+        if count > 1 {
+            let path = self.path_of(name);
+            let message = format!("field '{path}' must appear only once");
+            faults.push(Violation::new(path, Constraint::Unique, message));
+        }
+        found.filter(|raw| Shape::of(raw) != Shape::Null)
+    }
+
+    /// Whether the member is there and `null`.
+    pub(super) fn is_null(&self, name: &str) -> bool {
+        let mut named = self.members.iter().filter(|(key, _)| key == name);
+        named.any(|(_, raw)| Shape::of(raw) == Shape::Null)
+    }
+
+    /// The first member that nobody took.
+    pub(super) fn unknown(&self) -> Option<&str> {
+        self.members.first().map(|(key, _)| &**key)
+    }
+
+    /// Takes out a member of one shape.
+    pub(super) fn value<T: DeserializeOwned>(
+        &mut self,
+        name: &str,
+        shape: Shape,
+        faults: &mut Violations,
+    ) -> Option<T> {
+        let raw = self.take(name, faults)?;
+        decode(raw, &self.path_of(name), shape, faults)
+    }
+
+    /// Takes out a member that is an object, to be read member by member.
+    pub(super) fn object(&mut self, name: &str, faults: &mut Violations) -> Option<Members<'a>> {
+        let raw = self.take(name, faults)?;
+        members(raw, self.path_of(name), faults)
+    }
+
+    /// Takes out a member that is an array, to be read element by element.
+    pub(super) fn array(
+        &mut self,
+        name: &str,
+        faults: &mut Violations,
+    ) -> Option<Vec<&'a RawValue>> {
+        let raw = self.take(name, faults)?;
+        elements(raw, &self.path_of(name), faults)
+    }
+
+    /// Every member, the last one of each name, for objects whose names are data.
+    pub(super) fn into_entries(self) -> impl Iterator<Item = (Cow<'a, str>, &'a RawValue)> {
+        self.members.into_iter()
+    }
+}
+
+/// Reads an object member by member.
+pub(super) fn members<'a>(
+    raw: &'a RawValue,
+    path: String,
+    faults: &mut Violations,
+) -> Option<Members<'a>> {
+    if Shape::of(raw) != Shape::Object {
+        faults.push(wrong_type(&path, Shape::Object));
+        return None;
+    }
+    match Members::parse(raw, path.clone()) {
+        Ok(members) => Some(members),
+        Err(error) => {
+            faults.push(unkept(&path, &error));
+            None
+        }
+    }
+}
+
+/// Reads an array element by element.
+pub(super) fn elements<'a>(
+    raw: &'a RawValue,
+    path: &str,
+    faults: &mut Violations,
+) -> Option<Vec<&'a RawValue>> {
+    let elements = (Shape::of(raw) == Shape::Array).then(|| serde_json::from_str(raw.get()).ok());
+    if elements.is_none() {
+        faults.push(wrong_type(path, Shape::Array));
+    }
+    elements.flatten()
+}
+
+/// Reads a value of one shape.
+pub(super) fn decode<T: DeserializeOwned>(
+    raw: &RawValue,
+    path: &str,
+    shape: Shape,
+    faults: &mut Violations,
+) -> Option<T> {
+    if Shape::of(raw) != shape {
+        faults.push(wrong_type(path, shape));
+        return None;
+    }
+    match serde_json::from_str(raw.get()) {
+        Ok(value) => Some(value),
+        // `1.5`, or a number that does not fit, where an integer belongs.
+        Err(_) if shape == Shape::Number => {
+            faults.push(wrong_type(path, shape));
+            None
+        }
+        Err(error) => {
+            faults.push(unkept(path, &error));
+            None
+        }
+    }
+}
+
+fn wrong_type(path: &str, shape: Shape) -> Violation {
+    // Paths in messages are without list positions, as clients of the older service know them.
+    let mut bare = String::with_capacity(path.len());
+    let mut depth = 0;
+    for c in path.chars() {
+        match c {
+            '[' => depth += 1,
+            ']' => depth -= 1,
+            _ if depth == 0 => bare.push(c),
+            _ => {}
+        }
+    }
+    let message = format!("field '{bare}' must be {}", shape.words());
+    Violation::new(path, Constraint::Format, message)
+}
+
+/// The text is JSON, but holds what cannot be kept as it is: half a character, or a number beyond
+/// all limits.
+fn unkept(path: &str, error: &serde_json::Error) -> Violation {
+    let message = format!("field '{path}' cannot be kept as it is: {error}");
+    Violation::new(path, Constraint::Format, message)
+}
+
+struct Ordered<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Ordered<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Collect;
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Ordered<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Ordered<'de>, A::Error> {
+                let mut members = Vec::new();
+                while let Some((Key(key), raw)) = map.next_entry()? {
+                    members.push((key, raw));
+                }
+                Ok(Ordered(members))
+            }
+        }
+        deserializer.deserialize_map(Collect)
+    }
+}
+
+/// A member's name, borrowed from the body unless it holds escapes.
+struct Key<'a>(Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Key<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Borrow;
+        impl<'de> Visitor<'de> for Borrow {
+            type Value = Key<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a name")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(Borrow)
+    }
+}
+
+/// Checks in one pass what no parser would tell us: nesting, NUL characters (the database cannot
+/// keep them), and integers that 64 bits do not hold (they would silently become another number).
+fn check_limits(json: &[u8]) -> Result<(), BodyFault> {
+    let mut depth = 0;
+    let mut at = 0;
+    while let Some(&byte) = json.get(at) {
+        match byte {
+            b'{' | b'[' => {
+                depth += 1;
+                if depth > DEPTH_MAX {
+                    return malformed(format!(
+                        "Invalid JSON in request body: nested deeper than {DEPTH_MAX} levels"
+                    ));
+                }
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b'"' => {
+                at = end_of_text(json, at)?;
+                continue;
+            }
+            b'-' | b'0'..=b'9' => {
+                at = end_of_number(json, at)?;
+                continue;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    Ok(())
+}
+
+/// The position behind the closing quote; at the end of the input if there is none.
+fn end_of_text(json: &[u8], quote: usize) -> Result<usize, BodyFault> {
+    let mut at = quote + 1;
+    while let Some(&byte) = json.get(at) {
+        match byte {
+            b'"' => return Ok(at + 1),
+            b'\\' if json[at..].starts_with(br"\u0000") => {
+                return malformed(
+                    r"Invalid JSON in request body: strings must not contain the NUL character (\u0000)",
+                );
+            }
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    Ok(at)
+}
+
+fn end_of_number(json: &[u8], start: usize) -> Result<usize, BodyFault> {
+    let rest = &json[start..];
+    let part = |b: &u8| matches!(b, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
+    let length = rest.iter().take_while(|b| part(b)).count();
+    let number = &rest[..length];
+    let digits = number.strip_prefix(b"-").unwrap_or(number);
+    // 19 digits always fit; of those with 20, some do.
+    let is_large = digits.len() > 18 && digits.iter().all(u8::is_ascii_digit);
+    if is_large && !std::str::from_utf8(number).is_ok_and(fits_64_bits) {
+        return malformed("Invalid JSON in request body: an integer does not fit in 64 bits");
+    }
+    Ok(start + length)
+}
+
+fn fits_64_bits(number: &str) -> bool {
+    number.parse::<i64>().is_ok() || number.parse::<u64>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn fault(json: &str) -> String {
+        match body(json.as_bytes()) {
+            Err(BodyFault::Malformed(text)) => text,
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn bodies_that_are_no_json_say_where() {
+        for (json, part) in [
+            ("", "required but was empty"),
+            (" \n", "required but was empty"),
+            ("{", "EOF while parsing"),
+            ("{\"a\":1", "EOF while parsing"),
+            ("{\"a\":1} x", "trailing characters at line 1 column 9"),
+            ("{\"a\" 1}", "expected `:`"),
+            ("nul", "expected"),
+            ("{\"a\":\"\u{1}\"}", "control character"),
+            (r#"{"a":"\u0000"}"#, "NUL character"),
+            (r#"{"\u0000":1}"#, "NUL character"),
+            (r#"{"a":18446744073709551616}"#, "does not fit in 64 bits"),
+            (r#"{"a":-9223372036854775809}"#, "does not fit in 64 bits"),
+        ] {
+            assert!(fault(json).contains(part), "{json:?}: {}", fault(json));
+        }
+        assert_eq!(
+            body(b"{\"a\":\"\xff\"}").unwrap_err(),
+            BodyFault::Malformed("Invalid JSON in request body: not valid UTF-8".to_owned())
+        );
+    }
+
+    #[test]
+    fn what_looks_like_a_fault_but_is_none_passes() {
+        for json in [
+            r#"{"a":"\\u0000"}"#,              // a backslash and a text
+            r#"{"a":"18446744073709551616"}"#, // a text
+            r#"{"a":18446744073709551615,"b":-9223372036854775808}"#,
+            r#"{"a":1e300,"b":0.12345678901234567890123}"#,
+            "null",
+            " {} ",
+        ] {
+            assert!(body(json.as_bytes()).is_ok(), "{json}");
+        }
+    }
+
+    #[test]
+    fn nesting_has_a_limit() {
+        let nested = |depth: usize| {
+            format!(
+                "{{\"a\":{}{}}}",
+                "[".repeat(depth - 1),
+                "]".repeat(depth - 1)
+            )
+        };
+        assert!(body(nested(DEPTH_MAX).as_bytes()).is_ok());
+        assert!(fault(&nested(DEPTH_MAX + 1)).contains("nested deeper than 64 levels"));
+    }
+
+    #[test]
+    fn a_member_that_is_there_twice_is_a_fault() {
+        let mut members = body(br#"{"a":1,"b":2,"a":3}"#).unwrap();
+        let mut faults = Violations::default();
+        assert_eq!(
+            members.value::<i32>("a", Shape::Number, &mut faults),
+            Some(1)
+        );
+        assert_eq!(
+            faults.as_slice()[0].message,
+            "field 'a' must appear only once"
+        );
+        assert_eq!(members.unknown(), Some("b"));
+    }
+
+    #[test]
+    fn types_are_named_without_list_positions() {
+        let violation = wrong_type("conditions[3].status", Shape::Text);
+        assert_eq!(violation.field, "conditions[3].status");
+        assert_eq!(
+            violation.message,
+            "field 'conditions.status' must be a string"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+            let _ = body(&bytes);
+        }
+
+        #[test]
+        fn no_json_like_text_panics(text in r#"[\[\]{}",:\\u0-9eE.+\-a-f ]{0,48}"#) {
+            let _ = body(text.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! Request and response bodies: what stands on the wire, and how it becomes domain values.
+//!
+//! Bodies are read member by member instead of by derive, so that every fault of a body is found
+//! at once and named by its path; answers have their members in alphabetical order.
+
+mod json;
+mod query;
+mod requests;
+mod views;
+
+pub use json::{BODY_BYTES_MAX, BodyFault, DEPTH_MAX};
+pub use query::{Params, ParamsFault};
+pub use requests::{Kinds, force_delete, patch, report, resource};
+pub use views::{BASE, Views};

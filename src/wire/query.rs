@@ -1,0 +1,304 @@
+//! Query parameters of lists. Unknown ones are ignored; of repeated ones the first counts.
+
+use chrono::{DateTime, Utc};
+
+use crate::domain::audit::{Action, Filter};
+use crate::domain::page::{Direction, InvalidOrder, Order, Page};
+use crate::domain::{Constraint, ResourceId, Violation, Violations};
+
+/// Why parameters were refused.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ParamsFault {
+    /// Values break rules.
+    Invalid(Violations),
+    /// The order cannot be used.
+    Order(InvalidOrder),
+}
+
+/// The decoded parameters of a request, in their order.
+#[derive(Debug, Clone, Default)]
+pub struct Params(Vec<(String, String)>);
+
+impl Params {
+    /// Wraps decoded pairs.
+    #[must_use]
+    pub fn new(pairs: Vec<(String, String)>) -> Self {
+        Self(pairs)
+    }
+
+    /// The first value of a parameter, trimmed; blank counts as absent.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        let (_, value) = self.0.iter().find(|(key, _)| key == name)?;
+        Some(value.trim()).filter(|value| !value.is_empty())
+    }
+
+    /// All entries of a comma-separated parameter that may be repeated.
+    fn entries(&self, name: &str) -> impl Iterator<Item = &str> {
+        let named = self.0.iter().filter(move |(key, _)| key == name);
+        let entries = named.flat_map(|(_, value)| value.split(','));
+        entries.map(str::trim).filter(|entry| !entry.is_empty())
+    }
+
+    /// `page` and `size`, or the older `pageSize`, which wins and is cut to the largest page
+    /// (decision H2).
+    ///
+    /// # Errors
+    ///
+    /// What is no integer is named before what is out of range.
+    pub fn page(&self) -> Result<Page, ParamsFault> {
+        let size_name = if self.get("pageSize").is_some() {
+            "pageSize"
+        } else {
+            "size"
+        };
+        let mut faults = Violations::default();
+        let number = self.integer("page", &mut faults);
+        let size = self.integer(size_name, &mut faults);
+        if !faults.is_empty() {
+            return Err(ParamsFault::Invalid(faults));
+        }
+        let mut size = size.unwrap_or(i64::from(Page::SIZE_DEFAULT));
+        if size_name == "pageSize" {
+            size = size.min(Page::SIZE_MAX.into());
+        }
+        let size = in_range(size_name, size, Page::SIZE_MAX, &mut faults);
+        let number = in_range("page", number.unwrap_or(1), Page::NUMBER_MAX, &mut faults);
+        match (number, size) {
+            (Some(number), Some(size)) => Ok(Page { number, size }),
+            _ => Err(ParamsFault::Invalid(faults)),
+        }
+    }
+
+    fn integer(&self, name: &str, faults: &mut Violations) -> Option<i64> {
+        let text = self.get(name)?;
+        let number = text.parse().ok();
+        if number.is_none() {
+            let message = "must be a valid integer";
+            faults.push(Violation::new(name, Constraint::Format, message).with_value(shown(text)));
+        }
+        number
+    }
+
+    /// `order=name desc,…`, or the older pair `orderBy=name&order=desc` (decision H2).
+    pub fn order(&self) -> Result<Order, ParamsFault> {
+        let direction = self.get("order").and_then(Direction::parse);
+        let is_older = self.entries("orderBy").next().is_some();
+        let order = match (is_older, direction) {
+            (true, Some(default)) => Order::parse(self.entries("orderBy"), default),
+            (true, None) => match self.get("order") {
+                None => Order::parse(self.entries("orderBy"), Direction::Ascending),
+                Some(other) => Err(InvalidOrder::Syntax(shown(other))),
+            },
+            (false, Some(direction)) => Ok(Order::by_creation(direction)),
+            (false, None) => Order::parse(self.entries("order"), Direction::Ascending),
+        };
+        order.map_err(ParamsFault::Order)
+    }
+
+    /// `includeDeleted`; unset where the service's own default applies (decision H3).
+    pub fn includes_deleted(&self) -> Result<Option<bool>, ParamsFault> {
+        match self.get("includeDeleted") {
+            None => Ok(None),
+            Some("true") => Ok(Some(true)),
+            Some("false") => Ok(Some(false)),
+            Some(other) => {
+                let message = "must be true or false";
+                let fault = Violation::new("includeDeleted", Constraint::Enum, message);
+                Err(ParamsFault::Invalid(fault.with_value(shown(other)).into()))
+            }
+        }
+    }
+
+    /// The filters of the audit trail.
+    pub fn audit_filter(&self) -> Result<Filter, ParamsFault> {
+        let mut faults = Violations::default();
+        let filter = Filter {
+            resource_id: self.parsed(
+                "resource_id",
+                "must be the id of a resource",
+                ResourceId::parse,
+                &mut faults,
+            ),
+            kind: self.text("kind", &mut faults),
+            actor: self.text("actor", &mut faults),
+            action: self.parsed(
+                "action",
+                "must be create, patch, delete, hard_delete or force_delete",
+                Action::parse,
+                &mut faults,
+            ),
+            since: self.parsed("since", TIME_EXPECTED, time, &mut faults),
+            until: self.parsed("until", TIME_EXPECTED, time, &mut faults),
+        };
+        if faults.is_empty() {
+            Ok(filter)
+        } else {
+            Err(ParamsFault::Invalid(faults))
+        }
+    }
+
+    fn text(&self, name: &str, faults: &mut Violations) -> Option<String> {
+        let text = |text: &str| (!text.contains('\0')).then(|| text.to_owned());
+        self.parsed(name, "must not contain the NUL character", text, faults)
+    }
+
+    fn parsed<T>(
+        &self,
+        name: &str,
+        expected: &str,
+        parse: impl Fn(&str) -> Option<T>,
+        faults: &mut Violations,
+    ) -> Option<T> {
+        let text = self.get(name)?;
+        let value = parse(text);
+        if value.is_none() {
+            let fault = Violation::new(name, Constraint::Format, expected);
+            faults.push(fault.with_value(shown(text)));
+        }
+        value
+    }
+}
+
+const TIME_EXPECTED: &str = "must be a time with its zone (RFC 3339), such as 2026-01-01T10:00:00Z";
+
+/// A time that the database can hold.
+fn time(text: &str) -> Option<DateTime<Utc>> {
+    let at = DateTime::parse_from_rfc3339(text).ok()?;
+    DateTime::from_timestamp_micros(at.timestamp_micros())
+}
+
+fn in_range(name: &str, number: i64, max: u32, faults: &mut Violations) -> Option<u32> {
+    let fault =
+        |constraint, message: String| Violation::new(name, constraint, message).with_value(number);
+    if number < 1 {
+        faults.push(fault(Constraint::Min, format!("{name} must be at least 1")));
+    } else if number > i64::from(max) {
+        faults.push(fault(
+            Constraint::Max,
+            format!("{name} must be at most {max}"),
+        ));
+    }
+    u32::try_from(number).ok().filter(|n| (1..=max).contains(n))
+}
+
+/// As much of a client's text as an answer repeats.
+fn shown(text: &str) -> String {
+    text.chars().take(100).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn params(query: &str) -> Params {
+        let pairs = query.split('&').filter(|p| !p.is_empty());
+        let pairs = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+        Params::new(pairs.map(|(k, v)| (k.to_owned(), v.to_owned())).collect())
+    }
+
+    #[test]
+    fn both_spellings_of_the_page_size_are_understood() {
+        for (query, number, size) in [
+            ("", 1, 20),
+            ("page=&size= ", 1, 20),
+            ("page= 3 &size=7", 3, 7),
+            ("page=100000&size=100", 100_000, 100),
+            ("pageSize=10", 1, 10),
+            ("size=5&pageSize=10", 1, 10),
+            ("pageSize=1000", 1, 100),
+            ("size=9999&pageSize=10", 1, 10),
+            ("page=2&page=x", 2, 20),
+        ] {
+            assert_eq!(params(query).page(), Ok(Page { number, size }), "{query}");
+        }
+    }
+
+    #[test]
+    fn pages_out_of_range_are_named() {
+        for (query, expected) in [
+            ("page=abc", vec![("page", "must be a valid integer")]),
+            ("page=1.5&size=0", vec![("page", "must be a valid integer")]),
+            (
+                "page=9223372036854775808",
+                vec![("page", "must be a valid integer")],
+            ),
+            ("size=0", vec![("size", "size must be at least 1")]),
+            (
+                "pageSize=0",
+                vec![("pageSize", "pageSize must be at least 1")],
+            ),
+            ("size=101", vec![("size", "size must be at most 100")]),
+            ("page=100001", vec![("page", "page must be at most 100000")]),
+            (
+                "page=4294967297",
+                vec![("page", "page must be at most 100000")],
+            ),
+            (
+                "page=0&size=-1",
+                vec![
+                    ("size", "size must be at least 1"),
+                    ("page", "page must be at least 1"),
+                ],
+            ),
+        ] {
+            let Err(ParamsFault::Invalid(faults)) = params(query).page() else {
+                panic!("{query} was taken");
+            };
+            let found: Vec<_> = faults
+                .as_slice()
+                .iter()
+                .map(|f| (&*f.field, &*f.message))
+                .collect();
+            assert_eq!(found, expected, "{query}");
+        }
+    }
+
+    #[test]
+    fn both_notations_of_the_order_are_understood() {
+        let newest = Order::newest_first();
+        let parse = |text: &str| Order::parse(text.split(','), Direction::Ascending).unwrap();
+        for (query, expected) in [
+            ("", newest.clone()),
+            ("order=", newest.clone()),
+            ("order=desc", newest.clone()),
+            ("order=asc", parse("created_time")),
+            ("order=name desc,generation", parse("name desc,generation")),
+            ("order=name&order=generation", parse("name,generation")),
+            ("orderBy=name", parse("name")),
+            ("orderBy=name&order=desc", parse("name desc")),
+            (
+                "orderBy=name asc,generation&order=desc",
+                parse("name asc,generation desc"),
+            ),
+        ] {
+            assert_eq!(params(query).order(), Ok(expected), "{query}");
+        }
+        for query in [
+            "orderBy=name&order=up",
+            "order=name up",
+            "orderBy=nmae",
+            "order=spec->x",
+        ] {
+            assert!(params(query).order().is_err(), "{query}");
+        }
+    }
+
+    #[test]
+    fn audit_filters_are_checked() {
+        let filter = params("actor=a&action=force_delete&since=2026-01-01T00:00:00Z")
+            .audit_filter()
+            .unwrap();
+        assert_eq!(filter.actor.as_deref(), Some("a"));
+        assert_eq!(filter.action, Some(Action::ForceDelete));
+        for query in [
+            "action=drop",
+            "since=yesterday",
+            "until=2026-01-01T00:00:00",
+            "resource_id=1",
+            "actor=\0",
+        ] {
+            assert!(params(query).audit_filter().is_err(), "{query:?}");
+        }
+    }
+}

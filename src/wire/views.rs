@@ -1,0 +1,255 @@
+//! Bodies of answers. Optional members are absent when empty, never `null` (decision H6).
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::domain::audit::Entry;
+use crate::domain::page::Listing;
+use crate::domain::{
+    Condition, EntityRegistry, Labels, Metadata, ReportedCondition, Resource, ResourceId,
+    ResourceState, StoredReport, Tenancy,
+};
+
+/// What all paths of the API begin with.
+pub const BASE: &str = "/api/hyperfleet/v1";
+
+/// Makes answers; knows the kinds, whose paths stand in them.
+#[derive(Debug, Clone, Copy)]
+pub struct Views<'a>(pub &'a EntityRegistry);
+
+#[derive(Serialize)]
+struct ResourceView<'a> {
+    created_by: &'a str,
+    created_time: DateTime<Utc>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deleted_by: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deleted_time: Option<DateTime<Utc>>,
+    generation: i32,
+    href: String,
+    id: String,
+    kind: &'a str,
+    labels: &'a Labels,
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner_references: Option<LinkView<'a>>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    references: BTreeMap<&'a str, Vec<LinkView<'a>>>,
+    spec: &'a Map<String, Value>,
+    status: StatusView<'a>,
+    tenancy: &'a Tenancy,
+    updated_by: &'a str,
+    updated_time: DateTime<Utc>,
+}
+
+#[derive(Serialize)]
+struct StatusView<'a> {
+    conditions: &'a [Condition],
+}
+
+#[derive(Serialize)]
+struct LinkView<'a> {
+    href: String,
+    id: String,
+    kind: &'a str,
+}
+
+#[derive(Serialize)]
+struct ReportView<'a> {
+    adapter: &'a str,
+    conditions: &'a [ReportedCondition],
+    created_time: DateTime<Utc>,
+    data: &'a Map<String, Value>,
+    last_report_time: DateTime<Utc>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<&'a Metadata>,
+    observed_generation: i32,
+}
+
+#[derive(Serialize)]
+struct EntryView<'a> {
+    action: &'static str,
+    actor: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation_after: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation_before: Option<i32>,
+    kind: &'a str,
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    request_id: &'a str,
+    resource_id: String,
+    sequence: i64,
+    time: DateTime<Utc>,
+}
+
+#[derive(Serialize)]
+struct ListView<T> {
+    items: Vec<T>,
+    kind: String,
+    page: u32,
+    size: usize,
+    total: i64,
+}
+
+fn list<'a, T, V>(kind: String, listing: &'a Listing<T>, view: impl Fn(&'a T) -> V) -> ListView<V> {
+    ListView {
+        items: listing.items.iter().map(view).collect(),
+        kind,
+        page: listing.page.number,
+        size: listing.items.len(),
+        total: listing.total,
+    }
+}
+
+impl<'a> Views<'a> {
+    /// A resource.
+    #[must_use]
+    pub fn resource(&self, resource: &'a Resource) -> impl Serialize + 'a {
+        self.resource_view(resource)
+    }
+
+    /// A page of resources of one kind, or of all.
+    #[must_use]
+    pub fn resources(
+        &self,
+        kind: Option<&str>,
+        listing: &'a Listing<Resource>,
+    ) -> impl Serialize + use<'a> {
+        let kind = format!("{}List", kind.unwrap_or("Resource"));
+        list(kind, listing, |resource| self.resource_view(resource))
+    }
+
+    /// An adapter's report.
+    #[must_use]
+    pub fn report(report: &'a StoredReport) -> impl Serialize + 'a {
+        ReportView::from(report)
+    }
+
+    /// A page of reports.
+    #[must_use]
+    pub fn reports(listing: &'a Listing<StoredReport>) -> impl Serialize + 'a {
+        list("AdapterStatusList".to_owned(), listing, ReportView::from)
+    }
+
+    /// A page of the audit trail.
+    #[must_use]
+    pub fn audit(listing: &'a Listing<Entry>) -> impl Serialize + 'a {
+        list("AuditList".to_owned(), listing, EntryView::from)
+    }
+
+    fn resource_view(&self, resource: &'a Resource) -> ResourceView<'a> {
+        let state = &resource.state;
+        let deletion = state.deletion.as_ref();
+        ResourceView {
+            created_by: &resource.created_by,
+            created_time: resource.created_at,
+            deleted_by: deletion.map(|d| d.by.as_str()),
+            deleted_time: deletion.map(|d| d.at),
+            generation: state.generation,
+            href: self.href(state),
+            id: state.id.to_string(),
+            kind: &state.kind,
+            labels: &resource.labels,
+            name: state.name.as_str(),
+            owner_references: self.owner(state),
+            references: self.references(resource),
+            spec: &resource.spec,
+            status: StatusView {
+                conditions: &state.conditions,
+            },
+            tenancy: &resource.tenancy,
+            updated_by: &resource.updated_by,
+            updated_time: state.updated_at,
+        }
+    }
+
+    fn owner(&self, state: &'a ResourceState) -> Option<LinkView<'a>> {
+        let kind = self.parent_kind(&state.kind)?;
+        let id = state.owner?;
+        Some(self.link(kind, id))
+    }
+
+    fn references(&self, resource: &'a Resource) -> BTreeMap<&'a str, Vec<LinkView<'a>>> {
+        let links = resource.references.iter();
+        links
+            .map(|(ref_type, targets)| {
+                let targets = targets.iter().map(|t| self.link(&t.kind, t.id));
+                (ref_type.as_str(), targets.collect())
+            })
+            .collect()
+    }
+
+    fn link(&self, kind: &'a str, id: ResourceId) -> LinkView<'a> {
+        LinkView {
+            href: self.flat_href(kind, id),
+            id: id.to_string(),
+            kind,
+        }
+    }
+
+    fn parent_kind(&self, kind: &str) -> Option<&'a str> {
+        self.0.get(kind)?.parent.as_deref()
+    }
+
+    /// Where a resource is: below its owner for child kinds (decision H13), one level deep, which
+    /// is where routes are.
+    fn href(&self, state: &ResourceState) -> String {
+        let owner = self.parent_kind(&state.kind).zip(state.owner);
+        match (owner, self.0.get(&state.kind)) {
+            (Some((parent, owner)), Some(entity)) => {
+                format!(
+                    "{}/{}/{}",
+                    self.flat_href(parent, owner),
+                    entity.plural,
+                    state.id
+                )
+            }
+            _ => self.flat_href(&state.kind, state.id),
+        }
+    }
+
+    /// A kind that is no longer configured can still be reached among all resources.
+    fn flat_href(&self, kind: &str, id: ResourceId) -> String {
+        let plural = self.0.get(kind).map_or("resources", |e| &e.plural);
+        format!("{BASE}/{plural}/{id}")
+    }
+}
+
+impl<'a> From<&'a StoredReport> for ReportView<'a> {
+    fn from(report: &'a StoredReport) -> Self {
+        let state = &report.state;
+        Self {
+            adapter: &state.adapter,
+            conditions: &state.conditions,
+            created_time: state.created_at,
+            data: &report.data,
+            last_report_time: state.reported_at,
+            metadata: report.metadata.as_ref(),
+            observed_generation: state.observed_generation,
+        }
+    }
+}
+
+impl<'a> From<&'a Entry> for EntryView<'a> {
+    fn from(entry: &'a Entry) -> Self {
+        let change = &entry.change;
+        Self {
+            action: change.action.as_str(),
+            actor: &entry.origin.actor,
+            generation_after: change.generation_after,
+            generation_before: change.generation_before,
+            kind: &change.kind,
+            name: &change.name,
+            reason: change.reason.as_deref(),
+            request_id: &entry.origin.request_id,
+            resource_id: change.id.to_string(),
+            sequence: entry.sequence,
+            time: entry.origin.at,
+        }
+    }
+}
