@@ -92,6 +92,11 @@ impl Store {
         })
     }
 
+    /// Closes every idle connection; nothing can be had from this store any more.
+    pub fn close(&self) {
+        self.pool.close();
+    }
+
     /// Applies the migrations that are missing, under a lock: of two that start at once, one
     /// waits and finds nothing left to do. Gives how many are applied now.
     pub async fn migrate(&self) -> Result<SchemaStatus, Error> {

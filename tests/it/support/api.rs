@@ -1,0 +1,210 @@
+use std::net::TcpListener;
+use std::sync::Arc;
+
+use hyperfleet::app::Service;
+use hyperfleet::domain::EntityRegistry;
+use hyperfleet::domain::entity_config::{self, EntityConfig};
+use hyperfleet::http::{Api, Build};
+use hyperfleet::startup::Server;
+use hyperfleet::storage::postgres::Store;
+use reqwest::header::HeaderMap;
+use serde_json::{Value, json};
+
+use super::{TestClock, TestDatabase};
+
+/// The production server on a free port, with a database and a clock of its own.
+pub(crate) struct TestApi {
+    pub(crate) base: String,
+    pub(crate) client: reqwest::Client,
+    pub(crate) clock: TestClock,
+    pub(crate) database: TestDatabase,
+}
+
+/// What the server said.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) bytes: Vec<u8>,
+    /// `null` when the body is empty.
+    pub(crate) body: Value,
+}
+
+impl TestApi {
+    /// With the built-in kinds.
+    pub(crate) async fn spawn() -> Self {
+        Self::spawn_with(&entity_config::built_in()).await
+    }
+
+    /// With these kinds.
+    pub(crate) async fn spawn_with(entities: &[EntityConfig]) -> Self {
+        let registry = entity_config::registry(entities).unwrap();
+        let database = TestDatabase::create().await;
+        let store = database.store();
+        Self::spawn_on(registry, database, store, false)
+    }
+
+    /// On a store that is not simply the database's own.
+    pub(crate) fn spawn_on(
+        registry: EntityRegistry,
+        database: TestDatabase,
+        store: Store,
+        lists_include_deleted: bool,
+    ) -> Self {
+        let clock = TestClock::at("2026-01-01T10:00:00Z");
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let api = Api {
+            service: Service::new(store, Arc::new(registry), lists_include_deleted),
+            clock: clock.clock(),
+            build: Build {
+                version: "1.2.3",
+                commit: "abc",
+                time: "now",
+            },
+        };
+        let server = Server::bind(listener, &api, 1).unwrap();
+        let base = format!("http://{}/api/hyperfleet/v1", server.address);
+        tokio::spawn(server.run());
+        Self {
+            base,
+            client: reqwest::Client::new(),
+            clock,
+            database,
+        }
+    }
+
+    /// Sends a request with a JSON body, or none for `null`.
+    pub(crate) async fn send(&self, method: &str, path: &str, body: Value) -> Answer {
+        let bytes = if body.is_null() {
+            Vec::new()
+        } else {
+            serde_json::to_vec(&body).unwrap()
+        };
+        self.send_bytes(method, path, bytes).await
+    }
+
+    /// Sends a request with any body.
+    pub(crate) async fn send_bytes(
+        &self,
+        method: &str,
+        path: &str,
+        body: impl Into<reqwest::Body>,
+    ) -> Answer {
+        let url = format!("{}{path}", self.base);
+        let request = self.client.request(method.parse().unwrap(), url).body(body);
+        Answer::of(request.send().await.unwrap()).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.send("GET", path, Value::Null).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Answer {
+        self.send("POST", path, body).await
+    }
+
+    pub(crate) async fn patch(&self, path: &str, body: Value) -> Answer {
+        self.send("PATCH", path, body).await
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: Value) -> Answer {
+        self.send("PUT", path, body).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
+        self.send("DELETE", path, Value::Null).await
+    }
+
+    /// Creates a cluster; gives its path.
+    pub(crate) async fn cluster(&self, name: &str) -> String {
+        let body = json!({"kind": "Cluster", "name": name, "spec": {}});
+        let made = self.post("/clusters", body).await;
+        assert_eq!(made.status, 201, "{}", made.body);
+        format!("/clusters/{}", made.id())
+    }
+
+    /// Creates a node pool below a cluster's path; gives its nested path.
+    pub(crate) async fn nodepool(&self, cluster: &str, name: &str) -> String {
+        let body = json!({"kind": "NodePool", "name": name, "spec": {}});
+        let made = self.post(&format!("{cluster}/nodepools"), body).await;
+        assert_eq!(made.status, 201, "{}", made.body);
+        format!("{cluster}/nodepools/{}", made.id())
+    }
+
+    /// Reports on the resource at a path as one of its adapters, observed now by the test's clock.
+    /// `statuses` may hold `Available`, `Applied`, `Health` (all True unless given) and more.
+    pub(crate) async fn report(
+        &self,
+        path: &str,
+        adapter: &str,
+        generation: i32,
+        statuses: &[(&str, &str)],
+    ) -> Answer {
+        let mut conditions: Vec<(&str, &str)> = ["Available", "Applied", "Health"]
+            .map(|kind| (kind, "True"))
+            .to_vec();
+        for given in statuses {
+            conditions.retain(|(kind, _)| *kind != given.0);
+            conditions.push(*given);
+        }
+        let conditions: Vec<_> = conditions
+            .iter()
+            .map(|(kind, status)| json!({"type": kind, "status": status}))
+            .collect();
+        let body = json!({
+            "adapter": adapter,
+            "observed_generation": generation,
+            "observed_time": self.clock.now(),
+            "conditions": conditions,
+        });
+        self.put(&format!("{path}/statuses"), body).await
+    }
+}
+
+impl Answer {
+    pub(crate) async fn of(response: reqwest::Response) -> Self {
+        let status = response.status().as_u16();
+        let headers = response.headers().clone();
+        let bytes = response.bytes().await.unwrap().to_vec();
+        let body = if bytes.is_empty() {
+            Value::Null
+        } else {
+            serde_json::from_slice(&bytes).unwrap_or(Value::Null)
+        };
+        Self {
+            status,
+            headers,
+            bytes,
+            body,
+        }
+    }
+
+    pub(crate) fn id(&self) -> &str {
+        self.body["id"].as_str().unwrap()
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+
+    /// The status and the code of a problem, without its common beginning.
+    pub(crate) fn problem(&self) -> (u16, &str) {
+        let code = self.body["code"].as_str().unwrap_or_default();
+        (
+            self.status,
+            code.strip_prefix("HYPERFLEET-").unwrap_or(code),
+        )
+    }
+
+    pub(crate) fn detail(&self) -> &str {
+        self.body["detail"].as_str().unwrap_or_default()
+    }
+
+    /// One condition of a resource.
+    pub(crate) fn condition(&self, kind: &str) -> &Value {
+        let conditions = self.body["status"]["conditions"].as_array().unwrap();
+        let found = conditions.iter().find(|c| c["type"] == kind);
+        found.unwrap_or_else(|| panic!("no condition {kind} in {conditions:?}"))
+    }
+}

@@ -1,0 +1,9 @@
+//! What tests share: a server, a client, a clock, a PostgreSQL.
+
+mod api;
+mod clock;
+mod postgres;
+
+pub(crate) use api::{Answer, TestApi};
+pub(crate) use clock::TestClock;
+pub(crate) use postgres::TestDatabase;

@@ -1,0 +1,133 @@
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use hyperfleet::dev::{Durability, PrivatePostgres};
+use hyperfleet::storage::postgres::{Settings, Store};
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::{AssertSqlSafe, Connection as _};
+use tokio::sync::OnceCell;
+
+/// A fresh database with the schema in it, copied from a template.
+///
+/// The server is the one that `DATABASE_URL` names, or a throw-away one that this process starts;
+/// it goes with the process, and the databases with it.
+pub(crate) struct TestDatabase {
+    name: String,
+}
+
+static SERVER: OnceLock<String> = OnceLock::new();
+static TEMPLATE: OnceCell<String> = OnceCell::const_new();
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+impl TestDatabase {
+    pub(crate) async fn create() -> Self {
+        let template = TEMPLATE.get_or_init(make_template).await;
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{template}_{number}");
+        let mut admin = PgConnection::connect(&server_url()).await.unwrap();
+        // Copying files is fastest where nothing is synced; older servers know no other way.
+        let strategy = if is_at_least_15(&mut admin).await {
+            " STRATEGY file_copy"
+        } else {
+            ""
+        };
+        let sql = format!("CREATE DATABASE {name} TEMPLATE {template}{strategy}");
+        sqlx::raw_sql(AssertSqlSafe(sql))
+            .execute(&mut admin)
+            .await
+            .unwrap();
+        admin.close().await.unwrap();
+        Self { name }
+    }
+
+    pub(crate) fn options(&self) -> PgConnectOptions {
+        server_url()
+            .parse::<PgConnectOptions>()
+            .unwrap()
+            .database(&self.name)
+    }
+
+    pub(crate) async fn connect(&self) -> PgConnection {
+        PgConnection::connect_with(&self.options()).await.unwrap()
+    }
+
+    pub(crate) fn store(&self) -> Store {
+        store(self.options())
+    }
+}
+
+/// A store with few connections: many tests run at a time.
+pub(crate) fn store(connect: PgConnectOptions) -> Store {
+    Store::new(Settings {
+        connect,
+        connections_max: 4,
+        acquire_seconds_max: 20,
+        statement_seconds_max: 30,
+    })
+}
+
+async fn is_at_least_15(admin: &mut PgConnection) -> bool {
+    let version: String = sqlx::query_scalar("SHOW server_version_num")
+        .fetch_one(admin)
+        .await
+        .unwrap();
+    version.parse::<u32>().unwrap() >= 150_000
+}
+
+async fn make_template() -> String {
+    let name = format!("hyperfleet_test_{}", std::process::id());
+    let mut admin = PgConnection::connect(&server_url()).await.unwrap();
+    for sql in [
+        format!("DROP DATABASE IF EXISTS {name}"),
+        format!("CREATE DATABASE {name}"),
+    ] {
+        sqlx::raw_sql(AssertSqlSafe(sql))
+            .execute(&mut admin)
+            .await
+            .unwrap();
+    }
+    let options = server_url()
+        .parse::<PgConnectOptions>()
+        .unwrap()
+        .database(&name);
+    let store = store(options);
+    store.migrate().await.unwrap();
+    store.close();
+    // Nobody may be connected to a template that is copied.
+    let count = "SELECT count(*) FROM pg_stat_activity WHERE datname = $1";
+    while sqlx::query_scalar::<_, i64>(count)
+        .bind(&name)
+        .fetch_one(&mut admin)
+        .await
+        .unwrap()
+        > 0
+    {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    name
+}
+
+/// How to reach the server's own database.
+fn server_url() -> String {
+    SERVER
+        .get_or_init(|| {
+            if let Ok(url) = std::env::var("DATABASE_URL") {
+                return url;
+            }
+            // The server ends with the thread that started it: one that never does.
+            let (sender, receiver) = std::sync::mpsc::channel();
+            std::thread::spawn(move || {
+                let name = format!("hyperfleet-test-{}", std::process::id());
+                let folder = std::env::temp_dir().join(name);
+                let server = PrivatePostgres::start(&folder, Durability::ThrownAway).unwrap();
+                sender.send(server.url("postgres")).unwrap();
+                loop {
+                    std::thread::park();
+                }
+            });
+            receiver
+                .recv()
+                .expect("a private PostgreSQL; its error stands above")
+        })
+        .clone()
+}
