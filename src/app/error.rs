@@ -51,9 +51,23 @@ pub enum Error {
     /// The order of a list cannot be used.
     #[error(transparent)]
     Order(#[from] InvalidOrder),
+    /// The database cannot serve right now; the same request may succeed later.
+    #[error("storage is unavailable")]
+    Unavailable(#[source] postgres::Error),
     /// The database failed us.
     #[error("storage failed")]
-    Storage(#[from] postgres::Error),
+    Storage(#[source] postgres::Error),
+}
+
+impl From<postgres::Error> for Error {
+    fn from(error: postgres::Error) -> Self {
+        match error {
+            postgres::Error::Unavailable { .. } => Self::Unavailable(error),
+            postgres::Error::Duplicate { .. }
+            | postgres::Error::Corrupt { .. }
+            | postgres::Error::Failed { .. } => Self::Storage(error),
+        }
+    }
 }
 
 impl From<Violation> for Error {

@@ -58,7 +58,8 @@ fn candidates() -> impl Iterator<Item = PathBuf> {
     } else {
         usual().collect()
     };
-    let all = named.into_iter().chain(others);
+    // In full, because the server is started from another folder.
+    let all = named.into_iter().chain(others).filter_map(|folder| folder.canonicalize().ok());
     all.filter(|folder| {
         ["initdb", "postgres"]
             .iter()

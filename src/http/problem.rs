@@ -13,7 +13,6 @@ use serde_json::Value;
 
 use crate::app;
 use crate::domain::{Violation, Violations};
-use crate::storage::postgres;
 use crate::wire::{BODY_BYTES_MAX, BodyFault, ParamsFault};
 
 /// What the URIs of problem types begin with.
@@ -225,14 +224,14 @@ impl From<app::Error> for Problem {
             E::NameTaken { .. } => sorts::TAKEN,
             E::Refused(_) => sorts::STATE,
             E::Order(_) => sorts::BAD_REQUEST,
-            E::Storage(postgres::Error::Unavailable { .. }) => sorts::UNAVAILABLE,
+            E::Unavailable(_) => sorts::UNAVAILABLE,
             E::Storage(_) => sorts::INTERNAL,
         };
         match error {
             E::Invalid(violations) => {
                 Self::invalid(sort, "Request body validation failed", violations)
             }
-            E::Storage(postgres::Error::Unavailable { .. }) => {
+            E::Unavailable(_) => {
                 let mut problem = Self::new(sort, "Database connection unavailable");
                 problem.header = Some((header::RETRY_AFTER, RETRY_AFTER_SECONDS.to_string()));
                 problem.cause = Some(chain(&error));

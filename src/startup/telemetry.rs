@@ -1,5 +1,7 @@
 //! The log.
 
+use std::io::IsTerminal as _;
+
 use tracing_subscriber::EnvFilter;
 
 use crate::config::{Format, Level, Logging};
@@ -8,7 +10,7 @@ use crate::config::{Format, Level, Logging};
 pub(super) fn start(logging: &Logging) {
     let level = match logging.level {
         Level::Debug => "hyperfleet=debug,info",
-        Level::Info => "info,sqlx=warn",
+        Level::Info => "info,sqlx=warn,actix_server=warn",
         Level::Warn => "warn",
         Level::Error => "error",
     };
@@ -19,6 +21,9 @@ pub(super) fn start(logging: &Logging) {
     // Fails only if a log was started before, as in tests: that one stays.
     let _ = match logging.format {
         Format::Json => log.json().flatten_event(true).try_init(),
-        Format::Text => log.with_target(false).try_init(),
+        Format::Text => {
+            let ansi = std::io::stderr().is_terminal();
+            log.with_target(false).with_ansi(ansi).try_init()
+        }
     };
 }

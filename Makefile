@@ -1,0 +1,69 @@
+# HyperFleet. `make` alone lists what there is.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+# Arguments for the service, for instance: make run ARGS="--server-port 8010"
+ARGS ?=
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# ---- Use ------------------------------------------------------------------------------------
+
+.PHONY: setup run demo
+setup: ## Install what is missing, or say exactly what to install
+	@scripts/setup
+
+run: setup ## Build and serve on 127.0.0.1:8000 with a private PostgreSQL (Ctrl-C stops; ARGS="…")
+	@cargo build --quiet --bin hyperfleet-api
+	@exec cargo run --quiet --bin hyperfleet-api -- dev $(ARGS)
+
+demo: ## Play a cluster's whole life against `make run`, checking each answer (BASE=http://host:port)
+	@examples/demo
+
+# ---- Test -----------------------------------------------------------------------------------
+
+.PHONY: test check check-long fmt lint doc sqlx sqlx-check mutants
+test: setup ## Build and run every test; they start their own PostgreSQL
+	cargo test
+
+check: fmt lint doc sqlx-check test ## Everything that CI runs
+
+check-long: mutants ## What takes too long for CI; figures in docs/
+
+fmt: ## Check the formatting
+	cargo fmt --check
+
+lint: setup ## Clippy, no warnings allowed
+	cargo clippy --all-targets -- -D warnings
+
+doc: setup ## Build the API documentation, no warnings allowed
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --document-private-items
+
+# Query metadata straight from the macros, against the schema that the migrations make: needs no
+# sqlx-cli. `touch`, because cargo does not know that the schema moved.
+.dev/sqlx: setup FORCE
+	@rm -rf $@ && mkdir -p $@ && touch src/lib.rs
+	@scripts/with-postgres scripts/sqlx-metadata $@
+
+sqlx: .dev/sqlx ## Renew .sqlx after editing SQL or a migration
+	rm -rf .sqlx && cp -r .dev/sqlx .sqlx
+
+sqlx-check: .dev/sqlx ## Check that .sqlx fits the code and the migrations
+	diff -r .dev/sqlx .sqlx
+
+mutants: ## Change the domain in every small way and see that a test fails (cargo-mutants)
+	@command -v cargo-mutants >/dev/null || cargo install --locked cargo-mutants
+	cargo mutants --file 'src/domain/**' --baseline skip --timeout 120 -- --lib
+
+# ---- Measure --------------------------------------------------------------------------------
+
+.PHONY: setup-bench bench
+setup-bench: setup ## Install the load generator
+	@bench/setup
+
+bench: setup-bench ## Measure a release build beside its database's own ceiling (N=10000 clusters)
+	@cargo build --quiet --release --bin hyperfleet-api
+	@bench/run $(if $(N),--clusters $(N))
+
+FORCE:
