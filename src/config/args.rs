@@ -100,7 +100,8 @@ pub struct SettingsArgs {
     #[arg(long, value_name = "PORT", help_heading = "Server")]
     pub server_port: Option<u16>,
     /// Whether callers must present a token [env: HYPERFLEET_SERVER_JWT_ENABLED] [default: true]
-    #[arg(long, value_name = "BOOL", help_heading = "Server")]
+    #[arg(long, value_name = "BOOL", help_heading = "Server", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "true")]
     pub server_jwt_enabled: Option<bool>,
     /// What is logged [env: HYPERFLEET_LOGGING_LEVEL] [default: info]
     #[arg(short = 'l', long, value_name = "LEVEL", help_heading = "Log")]

@@ -4,9 +4,51 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::{Db, Error};
-use crate::domain::ResourceId;
-use crate::domain::audit::{Action, Change, Entry, Filter, Origin};
-use crate::domain::page::{Listing, Page};
+use crate::domain::audit::{Action, Change, Entry, Origin};
+
+/// A row of the trail.
+#[derive(sqlx::FromRow)]
+pub(super) struct EntryRow {
+    sequence: i64,
+    at: DateTime<Utc>,
+    actor: String,
+    request_id: String,
+    action: String,
+    kind: String,
+    resource_id: Uuid,
+    name: String,
+    generation_before: Option<i32>,
+    generation_after: Option<i32>,
+    reason: Option<String>,
+}
+
+impl TryFrom<EntryRow> for Entry {
+    type Error = Error;
+
+    fn try_from(row: EntryRow) -> Result<Self, Error> {
+        let action = Action::parse(&row.action).ok_or(Error::Corrupt {
+            column: "action",
+            value: row.action,
+        })?;
+        Ok(Self {
+            sequence: row.sequence,
+            origin: Origin {
+                actor: row.actor,
+                request_id: row.request_id,
+                at: row.at,
+            },
+            change: Change {
+                action,
+                kind: row.kind,
+                id: row.resource_id.into(),
+                name: row.name,
+                generation_before: row.generation_before,
+                generation_after: row.generation_after,
+                reason: row.reason,
+            },
+        })
+    }
+}
 
 impl Db<'_> {
     /// Adds what one request changed.
@@ -45,73 +87,6 @@ impl Db<'_> {
         .await;
         self.done(result, "write the audit trail")?;
         Ok(())
-    }
-
-    /// One page of the trail, newest first.
-    pub async fn list_audit(
-        &mut self,
-        filter: &Filter,
-        page: Page,
-    ) -> Result<Listing<Entry>, Error> {
-        let result = sqlx::query!(
-            r#"WITH matching AS (
-                   SELECT * FROM audit
-                   WHERE ($1::uuid IS NULL OR resource_id = $1) AND ($2::text IS NULL OR kind = $2)
-                     AND ($3::text IS NULL OR actor = $3) AND ($4::text IS NULL OR action = $4)
-                     AND ($5::timestamptz IS NULL OR at >= $5) AND ($6::timestamptz IS NULL OR at < $6)
-               )
-               SELECT total.count AS "total!", e.sequence AS "sequence?", e.at AS "at?", e.actor AS "actor?",
-                      e.request_id AS "request_id?", e.action AS "action?", e.kind AS "kind?",
-                      e.resource_id AS "resource_id?", e.name AS "name?",
-                      e.generation_before, e.generation_after, e.reason
-               FROM (SELECT count(*) FROM matching) total
-               LEFT JOIN LATERAL (
-                   SELECT * FROM matching ORDER BY sequence DESC LIMIT $7 OFFSET $8
-               ) e ON true
-               ORDER BY e.sequence DESC"#,
-            filter.resource_id.map(ResourceId::as_uuid),
-            filter.kind.as_deref(),
-            filter.actor.as_deref(),
-            filter.action.map(Action::as_str),
-            filter.since,
-            filter.until,
-            i64::from(page.size),
-            page.offset(),
-        )
-        .fetch_all(self.wire())
-        .await;
-        let rows = self.done(result, "list the audit trail")?;
-        let total = rows.first().map_or(0, |row| row.total);
-        let mut items = Vec::with_capacity(rows.len());
-        for row in rows {
-            let (Some(sequence), Some(at), Some(actor), Some(request_id)) =
-                (row.sequence, row.at, row.actor, row.request_id)
-            else {
-                continue; // no entry on this page
-            };
-            let action = row.action.unwrap_or_default();
-            items.push(Entry {
-                sequence,
-                origin: Origin {
-                    actor,
-                    request_id,
-                    at,
-                },
-                change: Change {
-                    action: Action::parse(&action).ok_or_else(|| Error::Corrupt {
-                        column: "action",
-                        value: action.clone(),
-                    })?,
-                    kind: row.kind.unwrap_or_default(),
-                    id: row.resource_id.unwrap_or_default().into(),
-                    name: row.name.unwrap_or_default(),
-                    generation_before: row.generation_before,
-                    generation_after: row.generation_after,
-                    reason: row.reason,
-                },
-            });
-        }
-        Ok(Listing { page, items, total })
     }
 
     /// Removes entries older than `before`, at most `count_max` of them; gives how many. Must run

@@ -1,9 +1,13 @@
-//! Lists of resources: the one statement whose text depends on the request.
+//! Lists: the statements whose text depends on the request. Identifiers come from closed enums,
+//! values through binds: no user text in SQL.
 
-use sqlx::{FromRow as _, Postgres, QueryBuilder, Row as _};
+use sqlx::postgres::PgRow;
+use sqlx::{FromRow, Postgres, QueryBuilder, Row as _};
 
+use super::audit::EntryRow;
 use super::row::ResourceRow;
 use super::{Db, Error};
+use crate::domain::audit::{Action, Entry, Filter};
 use crate::domain::page::{Direction, Listing, Order, OrderField, Page};
 use crate::domain::{Resource, ResourceId};
 
@@ -45,24 +49,73 @@ impl Db<'_> {
         let mut query = statement(wanted);
         let result = query.build().fetch_all(self.wire()).await;
         let rows = self.done(result, "list resources")?;
-        let mut listing = Listing {
+        let (total, rows) = self.read_page::<ResourceRow>(&rows, "id")?;
+        Ok(Listing {
             page: wanted.page,
-            items: Vec::with_capacity(rows.len()),
-            total: 0,
-        };
-        for row in &rows {
-            let total = row.try_get("total");
-            listing.total = self.done(total, "read the total of a list")?;
-            // The one row of an empty page is the total alone.
-            let id = row.try_get::<Option<uuid::Uuid>, _>("id");
-            if self.done(id, "read a listed resource")?.is_some() {
-                let row = ResourceRow::from_row(row);
-                listing
-                    .items
-                    .push(self.done(row, "read a listed resource")?.into());
+            items: rows.into_iter().map(Resource::from).collect(),
+            total,
+        })
+    }
+
+    /// One page of the audit trail, newest first, with the exact total of all pages.
+    pub async fn list_audit(
+        &mut self,
+        filter: &Filter,
+        page: Page,
+    ) -> Result<Listing<Entry>, Error> {
+        let mut query = QueryBuilder::new("SELECT total.count AS total, e.* FROM (SELECT count(*) FROM audit");
+        push_audit_filter(&mut query, filter);
+        query.push(") total LEFT JOIN (SELECT * FROM audit");
+        push_audit_filter(&mut query, filter);
+        query.push(" ORDER BY sequence DESC LIMIT ").push_bind(i64::from(page.size));
+        query.push(" OFFSET ").push_bind(page.offset());
+        query.push(") e ON true ORDER BY e.sequence DESC");
+        let result = query.build().fetch_all(self.wire()).await;
+        let rows = self.done(result, "list the audit trail")?;
+        let (total, rows) = self.read_page::<EntryRow>(&rows, "sequence")?;
+        let items = rows.into_iter().map(Entry::try_from).collect::<Result<_, _>>()?;
+        Ok(Listing { page, items, total })
+    }
+
+    /// The total, which every row repeats, and the items. An empty page has one row: the total,
+    /// and nothing in the column `key`.
+    fn read_page<T: for<'r> FromRow<'r, PgRow>>(
+        &mut self,
+        rows: &[PgRow],
+        key: &str,
+    ) -> Result<(i64, Vec<T>), Error> {
+        let mut total = Ok(0);
+        let mut items = Vec::with_capacity(rows.len());
+        for row in rows {
+            total = row.try_get("total");
+            let is_there = row.try_get_raw(key).map(|value| !sqlx::ValueRef::is_null(&value));
+            if self.done(is_there, "read a page")? {
+                items.push(self.done(T::from_row(row), "read a page")?);
             }
         }
-        Ok(listing)
+        Ok((self.done(total, "read the total of a list")?, items))
+    }
+}
+
+fn push_audit_filter(query: &mut QueryBuilder<Postgres>, filter: &Filter) {
+    query.push(" WHERE true");
+    if let Some(id) = filter.resource_id {
+        query.push(" AND resource_id = ").push_bind(id.as_uuid());
+    }
+    if let Some(kind) = &filter.kind {
+        query.push(" AND kind = ").push_bind(kind.clone());
+    }
+    if let Some(actor) = &filter.actor {
+        query.push(" AND actor = ").push_bind(actor.clone());
+    }
+    if let Some(action) = filter.action {
+        query.push(" AND action = ").push_bind(Action::as_str(action));
+    }
+    if let Some(since) = filter.since {
+        query.push(" AND at >= ").push_bind(since);
+    }
+    if let Some(until) = filter.until {
+        query.push(" AND at < ").push_bind(until);
     }
 }
 
