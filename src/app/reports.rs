@@ -14,7 +14,7 @@ use crate::storage::postgres::{Db, NewReport, Tx};
 #[derive(Debug, Clone, PartialEq)]
 pub enum ReportOutcome {
     /// It was accepted; this is the adapter's stored report now.
-    Accepted(StoredReport),
+    Accepted(Box<StoredReport>),
     /// It was dropped.
     Discarded(Discard),
 }
@@ -64,7 +64,7 @@ impl Service {
                     let new = new_report(&state, report);
                     let revision = standing.state.revision;
                     if db.save_report(id, revision, &conditions, &new).await? {
-                        return Ok(ReportOutcome::Accepted(stored(state, report)));
+                        return Ok(ReportOutcome::Accepted(Box::new(stored(state, report))));
                     }
                 }
                 Reported::Repeated { completes: true }
@@ -111,7 +111,7 @@ impl Service {
                 ..
             } => {
                 self.remove(&mut db, &standing, &ancestors, origin).await?;
-                Ok(ReportOutcome::Accepted(stored(state, report)))
+                Ok(ReportOutcome::Accepted(Box::new(stored(state, report))))
             }
             Reported::Stored {
                 report: state,
@@ -125,7 +125,7 @@ impl Service {
                 {
                     return Err(still_changing());
                 }
-                Ok(ReportOutcome::Accepted(stored(state, report)))
+                Ok(ReportOutcome::Accepted(Box::new(stored(state, report))))
             }
         }
     }
@@ -156,7 +156,7 @@ async fn accepted(
 ) -> Result<ReportOutcome, Error> {
     let found = db.find_report(standing.state.id, &report.adapter).await?;
     let found = found.ok_or_else(|| address.not_found())?;
-    Ok(ReportOutcome::Accepted(found))
+    Ok(ReportOutcome::Accepted(Box::new(found)))
 }
 
 fn new_report<'a>(state: &'a ReportState, report: &'a Report) -> NewReport<'a> {

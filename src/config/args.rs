@@ -1,4 +1,8 @@
 //! The command line.
+#![allow(
+    clippy::doc_markdown,
+    reason = "these comments are the text of --help, where backticks would be noise"
+)]
 
 use std::path::PathBuf;
 

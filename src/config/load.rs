@@ -52,7 +52,7 @@ impl Settings {
     /// fit. The text says which source it came from.
     pub fn load(args: &SettingsArgs, defaults: &Self) -> anyhow::Result<Self> {
         let mut figment = Figment::from(Serialized::defaults(defaults));
-        if let Some(file) = file(args)? {
+        if let Some(file) = file(args) {
             // Refused here: figment would leave a file out that is not there.
             std::fs::metadata(&file).with_context(|| format!("cannot read {}", file.display()))?;
             figment = figment.merge(Yaml::file_exact(file));
@@ -68,14 +68,14 @@ impl Settings {
     }
 }
 
-fn file(args: &SettingsArgs) -> anyhow::Result<Option<PathBuf>> {
+fn file(args: &SettingsArgs) -> Option<PathBuf> {
     let named = args.config.clone();
     let named = named.or_else(|| variable("HYPERFLEET_CONFIG").map(PathBuf::from));
     if named.is_some() {
-        return Ok(named);
+        return named;
     }
     let mut usual = FILES.iter().map(Path::new);
-    Ok(usual.find(|file| file.is_file()).map(Path::to_owned))
+    usual.find(|file| file.is_file()).map(Path::to_owned)
 }
 
 /// `HYPERFLEET_SERVER_PORT` for `server.port`; empty ones count as unset.

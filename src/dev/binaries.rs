@@ -40,13 +40,14 @@ pub(super) fn find(data: &Path) -> Result<PathBuf, NotFound> {
         any = true;
         version(folder).is_some_and(|v| v == major)
     });
-    fits.ok_or_else(|| match any {
-        false => NotFound::None,
-        true => NotFound::Version {
+    match fits {
+        Some(folder) => Ok(folder),
+        None if any => Err(NotFound::Version {
             folder: data.display().to_string(),
             major: major.to_owned(),
-        },
-    })
+        }),
+        None => Err(NotFound::None),
+    }
 }
 
 fn candidates() -> impl Iterator<Item = PathBuf> {
@@ -59,7 +60,10 @@ fn candidates() -> impl Iterator<Item = PathBuf> {
         usual().collect()
     };
     // In full, because the server is started from another folder.
-    let all = named.into_iter().chain(others).filter_map(|folder| folder.canonicalize().ok());
+    let all = named
+        .into_iter()
+        .chain(others)
+        .filter_map(|folder| folder.canonicalize().ok());
     all.filter(|folder| {
         ["initdb", "postgres"]
             .iter()

@@ -1,7 +1,6 @@
 //! Starting and stopping a private PostgreSQL.
 
 use std::fs::{self, File, Permissions};
-use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -14,7 +13,7 @@ use rustix::process::{Pid, Signal, geteuid, kill_process, test_kill_process};
 use super::binaries;
 
 /// How long the server may take to start (recovering after a crash, at worst) and to stop.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// Longest path of a Unix socket, in bytes.
 const SOCKET_PATH_BYTES_MAX: usize = 107;
 /// Who runs the server when we are root, which PostgreSQL refuses.
@@ -58,7 +57,7 @@ impl PrivatePostgres {
         if let Some(user) = &user {
             std::os::unix::fs::chown(&folder, Some(user.uid), Some(user.gid))?;
         }
-        wait_for_predecessor(&data)?;
+        wait_for_predecessor(&data);
         let place = Place {
             programs,
             folder,
@@ -299,7 +298,7 @@ fn server_user() -> anyhow::Result<Option<User>> {
 }
 
 /// A server whose owner was killed may still be shutting down.
-fn wait_for_predecessor(data: &Path) -> io::Result<()> {
+fn wait_for_predecessor(data: &Path) {
     let since = Instant::now();
     while since.elapsed() < Duration::from_secs(10) {
         let file = fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default();
@@ -314,11 +313,10 @@ fn wait_for_predecessor(data: &Path) -> io::Result<()> {
             .is_some_and(|line| line.trim() == "stopping");
         match owner.and_then(pid) {
             Some(pid) if is_alive(pid) && is_stopping => {}
-            _ => return Ok(()), // PostgreSQL itself tells a stale file from a running server
+            _ => return, // PostgreSQL itself tells a stale file from a running server
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-    Ok(())
 }
 
 fn pid(id: u32) -> Option<Pid> {

@@ -54,7 +54,10 @@ pub(super) struct Place {
 
 /// The body of every response that is not a success.
 #[derive(Debug, Clone)]
-pub(super) struct Problem {
+pub(super) struct Problem(Box<Parts>);
+
+#[derive(Debug, Clone)]
+struct Parts {
     sort: Sort,
     /// This occurrence. Never the text of an internal failure.
     detail: String,
@@ -91,14 +94,14 @@ struct ViolationView<'a> {
 
 impl Problem {
     fn new(sort: Sort, detail: impl Into<String>) -> Self {
-        Self {
+        Self(Box::new(Parts {
             sort,
             detail: detail.into(),
             errors: Vec::new(),
             header: None,
             cause: None,
             place: None,
-        }
+        }))
     }
 
     /// A path that no route has.
@@ -112,14 +115,14 @@ impl Problem {
     /// A path that has other methods.
     pub(super) fn method_not_allowed(allow: &str) -> Self {
         let mut problem = Self::new(sorts::NO_METHOD, format!("Allowed here: {allow}"));
-        problem.header = Some((header::ALLOW, allow.to_owned()));
+        problem.0.header = Some((header::ALLOW, allow.to_owned()));
         problem
     }
 
     /// A fault of ours.
     pub(super) fn internal(cause: impl Into<String>) -> Self {
         let mut problem = Self::new(sorts::INTERNAL, "Unspecified error");
-        problem.cause = Some(cause.into());
+        problem.0.cause = Some(cause.into());
         problem
     }
 
@@ -128,7 +131,7 @@ impl Problem {
         let text = panic.downcast_ref::<&str>().copied().map(ToOwned::to_owned);
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
         let mut problem = Self::internal(format!("panic: {}", text.unwrap_or_default()));
-        problem.detail =
+        problem.0.detail =
             "An unexpected error happened, please check the log of the service for details"
                 .to_owned();
         problem
@@ -157,15 +160,15 @@ impl Problem {
 
     /// The problem, told where it happened.
     pub(super) fn at(mut self, place: Place) -> Self {
-        self.place = Some(place);
+        self.0.place = Some(place);
         self
     }
 
     /// Logs what the client is not told, once.
     pub(super) fn log(&self) {
-        let Some(cause) = &self.cause else { return };
-        let id = self.place.as_ref().map_or("", |p| &p.request_id);
-        if self.sort.0 == StatusCode::SERVICE_UNAVAILABLE {
+        let Some(cause) = &self.0.cause else { return };
+        let id = self.0.place.as_ref().map_or("", |p| &p.request_id);
+        if self.0.sort.0 == StatusCode::SERVICE_UNAVAILABLE {
             tracing::warn!(request_id = id, cause, "the database is unavailable");
         } else {
             tracing::error!(request_id = id, cause, "a request failed");
@@ -179,7 +182,7 @@ impl Problem {
             _ => several.to_owned(),
         };
         let mut problem = Self::new(sort, detail);
-        problem.errors = errors;
+        problem.0.errors = errors;
         problem
     }
 }
@@ -205,7 +208,7 @@ impl From<ParamsFault> for Problem {
             ParamsFault::Order(order) => Self::new(sorts::BAD_REQUEST, order.to_string()),
             ParamsFault::Invalid(violations) => {
                 let mut problem = Self::new(sorts::INVALID, "Invalid query parameters");
-                problem.errors = violations.into_vec();
+                problem.0.errors = violations.into_vec();
                 problem
             }
         }
@@ -233,8 +236,8 @@ impl From<app::Error> for Problem {
             }
             E::Unavailable(_) => {
                 let mut problem = Self::new(sort, "Database connection unavailable");
-                problem.header = Some((header::RETRY_AFTER, RETRY_AFTER_SECONDS.to_string()));
-                problem.cause = Some(chain(&error));
+                problem.0.header = Some((header::RETRY_AFTER, RETRY_AFTER_SECONDS.to_string()));
+                problem.0.cause = Some(chain(&error));
                 problem
             }
             E::Storage(_) => Self::internal(chain(&error)),
@@ -255,20 +258,20 @@ fn chain(error: &dyn StdError) -> String {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.cause.as_deref().unwrap_or(&self.detail))
+        f.write_str(self.0.cause.as_deref().unwrap_or(&self.0.detail))
     }
 }
 
 impl ResponseError for Problem {
     fn status_code(&self) -> StatusCode {
-        self.sort.0
+        self.0.sort.0
     }
 
     fn error_response(&self) -> HttpResponse {
-        let (status, code, kind, title) = self.sort;
-        let place = self.place.as_ref();
+        let (status, code, kind, title) = self.0.sort;
+        let place = self.0.place.as_ref();
         let at = place.map_or(DateTime::UNIX_EPOCH, |p| p.at);
-        let violations = self.errors.iter().map(|v| ViolationView {
+        let violations = self.0.errors.iter().map(|v| ViolationView {
             constraint: v.constraint.as_str(),
             field: &v.field,
             message: &v.message,
@@ -276,7 +279,7 @@ impl ResponseError for Problem {
         });
         let body = Body {
             code: format!("HYPERFLEET-{code}"),
-            detail: &self.detail,
+            detail: &self.0.detail,
             errors: violations.collect(),
             instance: place.map_or("", |p| &p.path),
             status: status.as_u16(),
@@ -288,7 +291,7 @@ impl ResponseError for Problem {
         let mut response = HttpResponse::build(status);
         response.insert_header((header::VARY, HeaderValue::from_static("Authorization")));
         response.insert_header((header::CONTENT_TYPE, "application/problem+json"));
-        if let Some((name, value)) = &self.header {
+        if let Some((name, value)) = &self.0.header {
             response.insert_header((name.clone(), value.as_str()));
         }
         if let Some(place) = place {

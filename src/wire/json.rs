@@ -152,7 +152,7 @@ impl<'a> Members<'a> {
     /// Takes out a member that is an object, to be read member by member.
     pub(super) fn object(&mut self, name: &str, faults: &mut Violations) -> Option<Members<'a>> {
         let raw = self.take(name, faults)?;
-        members(raw, self.path_of(name), faults)
+        members(raw, &self.path_of(name), faults)
     }
 
     /// Takes out a member that is an array, to be read element by element.
@@ -174,17 +174,17 @@ impl<'a> Members<'a> {
 /// Reads an object member by member.
 pub(super) fn members<'a>(
     raw: &'a RawValue,
-    path: String,
+    path: &str,
     faults: &mut Violations,
 ) -> Option<Members<'a>> {
     if Shape::of(raw) != Shape::Object {
-        faults.push(wrong_type(&path, Shape::Object));
+        faults.push(wrong_type(path, Shape::Object));
         return None;
     }
-    match Members::parse(raw, path.clone()) {
+    match Members::parse(raw, path.to_owned()) {
         Ok(members) => Some(members),
         Err(error) => {
-            faults.push(unkept(&path, &error));
+            faults.push(unkept(path, &error));
             None
         }
     }

@@ -158,18 +158,15 @@ fn references(body: &mut Members<'_>, faults: &mut Violations) -> Option<Request
     for (ref_type, raw) in members.into_entries() {
         let mut targets = Vec::new();
         for (index, raw) in elements(raw, "references", faults)?.into_iter().enumerate() {
-            targets.push(target(
-                raw,
-                format!("references.{}[{index}]", shown(&ref_type)),
-                faults,
-            )?);
+            let path = format!("references.{}[{index}]", shown(&ref_type));
+            targets.push(target(raw, &path, faults)?);
         }
         references.insert(ref_type.into_owned(), targets);
     }
     Some(references)
 }
 
-fn target(raw: &RawValue, path: String, faults: &mut Violations) -> Option<RequestedReference> {
+fn target(raw: &RawValue, path: &str, faults: &mut Violations) -> Option<RequestedReference> {
     let mut members = members(raw, path, faults)?;
     Some(RequestedReference {
         id: members.value("id", Shape::Text, faults).unwrap_or_default(),
@@ -311,7 +308,7 @@ fn conditions(body: &mut Members<'_>, faults: &mut Violations) -> Vec<ObservedCo
 
 fn condition(raw: &RawValue, index: usize, faults: &mut Violations) -> Option<ObservedCondition> {
     let path = format!("conditions[{index}]");
-    let mut members = members(raw, path.clone(), faults)?;
+    let mut members = members(raw, &path, faults)?;
     let known = faults.as_slice().len();
     let kind = members
         .value::<String>("type", Shape::Text, faults)

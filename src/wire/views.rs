@@ -109,14 +109,14 @@ fn list<'a, T, V>(kind: String, listing: &'a Listing<T>, view: impl Fn(&'a T) ->
 impl<'a> Views<'a> {
     /// A resource.
     #[must_use]
-    pub fn resource(&self, resource: &'a Resource) -> impl Serialize + 'a {
+    pub fn resource(self, resource: &'a Resource) -> impl Serialize + 'a {
         self.resource_view(resource)
     }
 
     /// A page of resources of one kind, or of all.
     #[must_use]
     pub fn resources(
-        &self,
+        self,
         kind: Option<&str>,
         listing: &'a Listing<Resource>,
     ) -> impl Serialize + use<'a> {
@@ -142,7 +142,7 @@ impl<'a> Views<'a> {
         list("AuditList".to_owned(), listing, EntryView::from)
     }
 
-    fn resource_view(&self, resource: &'a Resource) -> ResourceView<'a> {
+    fn resource_view(self, resource: &'a Resource) -> ResourceView<'a> {
         let state = &resource.state;
         let deletion = state.deletion.as_ref();
         ResourceView {
@@ -168,13 +168,13 @@ impl<'a> Views<'a> {
         }
     }
 
-    fn owner(&self, state: &'a ResourceState) -> Option<LinkView<'a>> {
+    fn owner(self, state: &'a ResourceState) -> Option<LinkView<'a>> {
         let kind = self.parent_kind(&state.kind)?;
         let id = state.owner?;
         Some(self.link(kind, id))
     }
 
-    fn references(&self, resource: &'a Resource) -> BTreeMap<&'a str, Vec<LinkView<'a>>> {
+    fn references(self, resource: &'a Resource) -> BTreeMap<&'a str, Vec<LinkView<'a>>> {
         let links = resource.references.iter();
         links
             .map(|(ref_type, targets)| {
@@ -184,7 +184,7 @@ impl<'a> Views<'a> {
             .collect()
     }
 
-    fn link(&self, kind: &'a str, id: ResourceId) -> LinkView<'a> {
+    fn link(self, kind: &'a str, id: ResourceId) -> LinkView<'a> {
         LinkView {
             href: self.flat_href(kind, id),
             id: id.to_string(),
@@ -192,13 +192,13 @@ impl<'a> Views<'a> {
         }
     }
 
-    fn parent_kind(&self, kind: &str) -> Option<&'a str> {
+    fn parent_kind(self, kind: &str) -> Option<&'a str> {
         self.0.get(kind)?.parent.as_deref()
     }
 
     /// Where a resource is: below its owner for child kinds (decision H13), one level deep, which
     /// is where routes are.
-    fn href(&self, state: &ResourceState) -> String {
+    fn href(self, state: &ResourceState) -> String {
         let owner = self.parent_kind(&state.kind).zip(state.owner);
         match (owner, self.0.get(&state.kind)) {
             (Some((parent, owner)), Some(entity)) => {
@@ -214,7 +214,7 @@ impl<'a> Views<'a> {
     }
 
     /// A kind that is no longer configured can still be reached among all resources.
-    fn flat_href(&self, kind: &str, id: ResourceId) -> String {
+    fn flat_href(self, kind: &str, id: ResourceId) -> String {
         let plural = self.0.get(kind).map_or("resources", |e| &e.plural);
         format!("{BASE}/{plural}/{id}")
     }

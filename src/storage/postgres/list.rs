@@ -63,17 +63,23 @@ impl Db<'_> {
         filter: &Filter,
         page: Page,
     ) -> Result<Listing<Entry>, Error> {
-        let mut query = QueryBuilder::new("SELECT total.count AS total, e.* FROM (SELECT count(*) FROM audit");
+        let mut query =
+            QueryBuilder::new("SELECT total.count AS total, e.* FROM (SELECT count(*) FROM audit");
         push_audit_filter(&mut query, filter);
         query.push(") total LEFT JOIN (SELECT * FROM audit");
         push_audit_filter(&mut query, filter);
-        query.push(" ORDER BY sequence DESC LIMIT ").push_bind(i64::from(page.size));
+        query
+            .push(" ORDER BY sequence DESC LIMIT ")
+            .push_bind(i64::from(page.size));
         query.push(" OFFSET ").push_bind(page.offset());
         query.push(") e ON true ORDER BY e.sequence DESC");
         let result = query.build().fetch_all(self.wire()).await;
         let rows = self.done(result, "list the audit trail")?;
         let (total, rows) = self.read_page::<EntryRow>(&rows, "sequence")?;
-        let items = rows.into_iter().map(Entry::try_from).collect::<Result<_, _>>()?;
+        let items = rows
+            .into_iter()
+            .map(Entry::try_from)
+            .collect::<Result<_, _>>()?;
         Ok(Listing { page, items, total })
     }
 
@@ -88,7 +94,9 @@ impl Db<'_> {
         let mut items = Vec::with_capacity(rows.len());
         for row in rows {
             total = row.try_get("total");
-            let is_there = row.try_get_raw(key).map(|value| !sqlx::ValueRef::is_null(&value));
+            let is_there = row
+                .try_get_raw(key)
+                .map(|value| !sqlx::ValueRef::is_null(&value));
             if self.done(is_there, "read a page")? {
                 items.push(self.done(T::from_row(row), "read a page")?);
             }
@@ -109,7 +117,9 @@ fn push_audit_filter(query: &mut QueryBuilder<Postgres>, filter: &Filter) {
         query.push(" AND actor = ").push_bind(actor.clone());
     }
     if let Some(action) = filter.action {
-        query.push(" AND action = ").push_bind(Action::as_str(action));
+        query
+            .push(" AND action = ")
+            .push_bind(Action::as_str(action));
     }
     if let Some(since) = filter.since {
         query.push(" AND at >= ").push_bind(since);

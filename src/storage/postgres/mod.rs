@@ -28,8 +28,8 @@ pub use pool::Settings;
 pub use reports::NewReport;
 pub use resources::Created;
 
-use error::{Doing as _, is_transient};
-use pool::{Lease, Link, Pool};
+use error::{Doing as _, is_connection_lost};
+use pool::{Health, Lease, Link, Pool};
 
 /// The schema, embedded so that the binary and the tests apply the same one.
 static MIGRATOR: sqlx::migrate::Migrator = sqlx::migrate!();
@@ -126,10 +126,18 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        if let Some(lease) = self.lease.take()
-            && lease.is_suspect
-        {
-            drop(Lease::take(lease));
+        let Some(lease) = self.lease.take() else {
+            return;
+        };
+        match lease.health {
+            Health::Good => {}
+            Health::Busy => drop(Lease::take(lease)),
+            Health::Lost => {
+                if let Some(pool) = Lease::pool(&lease) {
+                    pool.retain(|_, _| false);
+                }
+                drop(Lease::take(lease));
+            }
         }
     }
 }
@@ -164,8 +172,10 @@ impl Tx {
 
 impl Drop for Tx {
     fn drop(&mut self) {
-        if self.is_open {
-            self.db().link.is_suspect = true;
+        let is_open = self.is_open;
+        let link = self.db().link;
+        if is_open && link.health == Health::Good {
+            link.health = Health::Busy;
         }
     }
 }
@@ -173,14 +183,17 @@ impl Drop for Tx {
 impl Db<'_> {
     /// The connection, for one statement whose result must go through [`Db::done`].
     fn wire(&mut self) -> &mut PgConnection {
-        self.link.is_suspect = true;
+        self.link.health = Health::Busy;
         &mut self.link.connection
     }
 
     /// Takes the result of a statement: the answer is complete, and the connection good for
     /// another one unless it failed.
     fn done<T>(&mut self, result: Result<T, sqlx::Error>, doing: &'static str) -> Result<T, Error> {
-        self.link.is_suspect = result.as_ref().is_err_and(is_transient);
+        self.link.health = match &result {
+            Err(error) if is_connection_lost(error) => Health::Lost,
+            _ => Health::Good,
+        };
         result.doing(doing)
     }
 

@@ -23,9 +23,18 @@ pub struct Settings {
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) connection: PgConnection,
-    /// Set while an answer is on the wire, and once the connection has failed: such a connection
-    /// is closed, not kept.
-    pub(super) is_suspect: bool,
+    pub(super) health: Health,
+}
+
+/// Whether a connection can be used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Health {
+    /// It can.
+    Good,
+    /// An answer is still on the wire, or a transaction open: it is closed, not kept.
+    Busy,
+    /// It failed: it is closed, and all others that idle, which most likely failed with it.
+    Lost,
 }
 
 pub(super) type Pool = managed::Pool<Maker>;
@@ -45,7 +54,7 @@ impl managed::Manager for Maker {
         let connection = self.options.connect().await?;
         Ok(Link {
             connection,
-            is_suspect: false,
+            health: Health::Good,
         })
     }
 
