@@ -9,4 +9,6 @@
 
 mod support;
 
+mod clients;
+mod histories;
 mod smoke;

@@ -116,20 +116,48 @@ impl TestApi {
         self.send("DELETE", path, Value::Null).await
     }
 
+    /// Creates a resource in a list; gives its path.
+    pub(crate) async fn make(&self, list: &str, kind: &str, name: &str) -> String {
+        let body = json!({"kind": kind, "name": name, "spec": {}});
+        let made = self.post(list, body).await;
+        assert_eq!(made.status, 201, "{}", made.body);
+        format!("{list}/{}", made.id())
+    }
+
     /// Creates a cluster; gives its path.
     pub(crate) async fn cluster(&self, name: &str) -> String {
-        let body = json!({"kind": "Cluster", "name": name, "spec": {}});
-        let made = self.post("/clusters", body).await;
-        assert_eq!(made.status, 201, "{}", made.body);
-        format!("/clusters/{}", made.id())
+        self.make("/clusters", "Cluster", name).await
     }
 
     /// Creates a node pool below a cluster's path; gives its nested path.
     pub(crate) async fn nodepool(&self, cluster: &str, name: &str) -> String {
-        let body = json!({"kind": "NodePool", "name": name, "spec": {}});
-        let made = self.post(&format!("{cluster}/nodepools"), body).await;
-        assert_eq!(made.status, 201, "{}", made.body);
-        format!("{cluster}/nodepools/{}", made.id())
+        self.make(&format!("{cluster}/nodepools"), "NodePool", name)
+            .await
+    }
+
+    /// Each of these adapters reports that it is done with what it did for a finalizing resource.
+    pub(crate) async fn finalize(&self, path: &str, adapters: &[&str], generation: i32) {
+        for adapter in adapters {
+            let done = [("Finalized", "True")];
+            let answer = self.report(path, adapter, generation, &done).await;
+            assert_eq!(answer.status, 201, "{path} {adapter}: {}", answer.body);
+        }
+    }
+
+    /// Deletes what must be deletable; gives the answer.
+    pub(crate) async fn deleted(&self, path: &str) -> Answer {
+        let answer = self.delete(path).await;
+        assert_eq!(answer.status, 202, "{path}: {}", answer.body);
+        answer
+    }
+
+    /// One number from the database.
+    pub(crate) async fn count(&self, sql: &'static str) -> i64 {
+        let mut connection = self.database.connect().await;
+        sqlx::query_scalar(sql)
+            .fetch_one(&mut connection)
+            .await
+            .unwrap()
     }
 
     /// Reports on the resource at a path as one of its adapters, observed now by the test's clock.
@@ -182,6 +210,16 @@ impl Answer {
 
     pub(crate) fn id(&self) -> &str {
         self.body["id"].as_str().unwrap()
+    }
+
+    pub(crate) fn items(&self) -> &[Value] {
+        self.body["items"].as_array().unwrap()
+    }
+
+    /// One member of every item of a list.
+    pub(crate) fn column(&self, member: &str) -> Vec<&str> {
+        let items = self.items().iter();
+        items.map(|item| item[member].as_str().unwrap()).collect()
     }
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {

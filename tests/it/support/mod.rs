@@ -2,8 +2,10 @@
 
 mod api;
 mod clock;
+mod kinds;
 mod postgres;
 
 pub(crate) use api::{Answer, TestApi};
 pub(crate) use clock::TestClock;
+pub(crate) use kinds::{child, linked, root};
 pub(crate) use postgres::TestDatabase;

@@ -1,0 +1,34 @@
+use hyperfleet::domain::entity_config::{EntityConfig, ReferenceConfig};
+
+/// A kind that nothing owns.
+pub(crate) fn root(kind: &str, plural: &str, adapters: &[&str]) -> EntityConfig {
+    EntityConfig {
+        kind: kind.to_owned(),
+        plural: plural.to_owned(),
+        required_adapters: adapters.iter().map(ToString::to_string).collect(),
+        ..EntityConfig::default()
+    }
+}
+
+/// A kind that another owns.
+pub(crate) fn child(parent: &str, policy: &str, kind: EntityConfig) -> EntityConfig {
+    EntityConfig {
+        parent_kind: parent.to_owned(),
+        on_parent_delete: policy.to_owned(),
+        ..kind
+    }
+}
+
+/// A kind with links to others, each `(ref_type, target_kind, min, max)`.
+pub(crate) fn linked(rules: &[(&str, &str, i64, i64)], kind: EntityConfig) -> EntityConfig {
+    let rule = |&(ref_type, target, min, max): &(&str, &str, i64, i64)| ReferenceConfig {
+        ref_type: ref_type.to_owned(),
+        target_kind: target.to_owned(),
+        min,
+        max,
+    };
+    EntityConfig {
+        references: rules.iter().map(rule).collect(),
+        ..kind
+    }
+}
