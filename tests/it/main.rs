@@ -10,5 +10,10 @@
 mod support;
 
 mod clients;
+mod encodings;
 mod histories;
+mod lifecycle;
+mod lists;
+mod pages;
+mod routes;
 mod smoke;

@@ -118,10 +118,16 @@ impl TestApi {
 
     /// Creates a resource in a list; gives its path.
     pub(crate) async fn make(&self, list: &str, kind: &str, name: &str) -> String {
+        let made = self.made(list, kind, name).await;
+        format!("{list}/{}", made.id())
+    }
+
+    /// Creates a resource in a list; gives the answer.
+    pub(crate) async fn made(&self, list: &str, kind: &str, name: &str) -> Answer {
         let body = json!({"kind": kind, "name": name, "spec": {}});
         let made = self.post(list, body).await;
         assert_eq!(made.status, 201, "{}", made.body);
-        format!("{list}/{}", made.id())
+        made
     }
 
     /// Creates a cluster; gives its path.

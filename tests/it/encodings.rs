@@ -1,0 +1,188 @@
+//! gzip in both directions, and how large a body may be.
+
+use std::io::{Read as _, Write as _};
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use serde_json::{Value, json};
+
+use crate::support::{Answer, TestApi};
+
+async fn get(api: &TestApi, path: &str, accept_encoding: &[&str]) -> Answer {
+    let mut request = api.client.get(format!("{}{path}", api.base));
+    for value in accept_encoding {
+        request = request.header("accept-encoding", *value);
+    }
+    Answer::of(request.send().await.unwrap()).await
+}
+
+async fn post_gzipped(api: &TestApi, path: &str, bytes: Vec<u8>) -> Answer {
+    let request = api
+        .client
+        .post(format!("{}{path}", api.base))
+        .header("content-encoding", "gzip")
+        .body(bytes);
+    Answer::of(request.send().await.unwrap()).await
+}
+
+fn gunzipped(answer: &Answer) -> Value {
+    let mut text = String::new();
+    GzDecoder::new(&answer.bytes[..])
+        .read_to_string(&mut text)
+        .unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+fn gzipped(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// A cluster whose body has so many bytes.
+fn cluster_of(bytes: usize) -> Vec<u8> {
+    let frame = r#"{"kind":"Cluster","name":"large","spec":{"a":""}}"#;
+    let padding = "x".repeat(bytes - frame.len());
+    let body = frame.replace(r#""a":"""#, &format!(r#""a":"{padding}""#));
+    assert_eq!(body.len(), bytes);
+    body.into_bytes()
+}
+
+#[tokio::test]
+async fn who_accepts_gzip_gets_gzip() {
+    let api = TestApi::spawn().await;
+    let cluster = api.cluster("packed").await;
+    for path in ["/clusters", &cluster, "/audit"] {
+        let plain = get(&api, path, &[]).await;
+        for accept in [
+            "gzip",
+            "GZIP",
+            "br, gzip;q=0.1",
+            "*",
+            "gzip;q=1, identity;q=0",
+        ] {
+            let packed = get(&api, path, &[accept]).await;
+            assert_eq!(packed.status, 200, "{accept}");
+            assert_eq!(packed.header("content-encoding"), Some("gzip"), "{accept}");
+            assert_eq!(
+                packed.header("content-type"),
+                Some("application/json"),
+                "{accept}"
+            );
+            assert_eq!(gunzipped(&packed), plain.body, "{accept}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_packed_answer_varies_by_encoding_too() {
+    let api = TestApi::spawn().await;
+    let packed = get(&api, "/clusters", &["gzip"]).await;
+    let vary: Vec<_> = packed
+        .headers
+        .get_all("vary")
+        .iter()
+        .flat_map(|value| value.to_str().unwrap().split(','))
+        .map(|name| name.trim().to_ascii_lowercase())
+        .collect();
+    assert!(vary.contains(&"authorization".to_owned()), "{vary:?}");
+    assert!(vary.contains(&"accept-encoding".to_owned()), "{vary:?}");
+}
+
+#[tokio::test]
+async fn nobody_is_refused_for_what_they_accept() {
+    let api = TestApi::spawn().await;
+    for accept in [
+        "",
+        "identity",
+        "identity;q=0",
+        "gzip;q=0",
+        "gzip;q=0, identity;q=0",
+        "*;q=0",
+        "br",
+        "deflate, zstd",
+        "nonsense;;q",
+    ] {
+        let answer = get(&api, "/clusters", &[accept]).await;
+        assert_eq!(answer.status, 200, "{accept:?}");
+        assert_eq!(answer.header("content-encoding"), None, "{accept:?}");
+        assert_eq!(answer.body["kind"], "ClusterList", "{accept:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_without_a_body_has_no_encoding() {
+    let api = TestApi::spawn().await;
+    let cluster = api.cluster("discarded").await;
+    let report = json!({"adapter": "dns", "observed_generation": 2});
+    let request = api
+        .client
+        .put(format!("{}{cluster}/statuses", api.base))
+        .header("accept-encoding", "gzip")
+        .body(report.to_string());
+    let answer = Answer::of(request.send().await.unwrap()).await;
+    assert_eq!((answer.status, answer.bytes.len()), (204, 0));
+    assert_eq!(answer.header("content-encoding"), None);
+    assert_eq!(answer.header("content-type"), None);
+}
+
+#[tokio::test]
+async fn an_error_can_be_read_by_who_accepts_gzip() {
+    let api = TestApi::spawn().await;
+    for (path, code) in [("/clusters/nobody", "NTF-001"), ("/nowhere", "NTF-000")] {
+        let answer = get(&api, path, &["gzip"]).await;
+        let body = match answer.header("content-encoding") {
+            Some("gzip") => gunzipped(&answer),
+            _ => answer.body.clone(),
+        };
+        assert_eq!(body["code"], format!("HYPERFLEET-{code}"), "{path}");
+        assert_eq!(
+            answer.header("content-type"),
+            Some("application/problem+json")
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_body_may_be_gzipped() {
+    let api = TestApi::spawn().await;
+    let body = json!({"kind": "Cluster", "name": "zipped", "spec": {"a": 1}});
+    let answer = post_gzipped(&api, "/clusters", gzipped(body.to_string().as_bytes())).await;
+    assert_eq!(answer.status, 201, "{}", answer.body);
+    assert_eq!(answer.body["spec"], json!({"a": 1}));
+}
+
+#[tokio::test]
+async fn what_is_not_gzip_is_malformed() {
+    let api = TestApi::spawn().await;
+    let answer = post_gzipped(&api, "/clusters", b"{\"kind\":\"Cluster\"}".to_vec()).await;
+    assert_eq!(answer.problem(), (400, "VAL-006"), "{}", answer.body);
+}
+
+#[tokio::test]
+async fn a_body_may_have_a_mebibyte() {
+    let api = TestApi::spawn().await;
+    let largest = cluster_of(1024 * 1024);
+    let answer = api.send_bytes("POST", "/clusters", largest).await;
+    assert_eq!(answer.status, 201, "{}", answer.detail());
+}
+
+#[tokio::test]
+async fn a_larger_body_is_refused_packed_or_not() {
+    let api = TestApi::spawn().await;
+    let body = cluster_of(1024 * 1024 + 1);
+    let packed = gzipped(&body);
+    assert!(packed.len() < 10_000);
+    let plain = api.send_bytes("POST", "/clusters", body).await;
+    let packed = post_gzipped(&api, "/clusters", packed).await;
+    for answer in [plain, packed] {
+        assert_eq!(answer.problem(), (413, "LMT-002"), "{}", answer.body);
+        assert_eq!(answer.body["title"], "Payload Too Large");
+        assert_eq!(
+            answer.body["type"],
+            "https://api.hyperfleet.io/errors/payload-too-large"
+        );
+    }
+    assert_eq!(api.get("/clusters").await.body["total"], 0);
+}

@@ -1,0 +1,284 @@
+//! Lists: what is in them.
+
+use hyperfleet::domain::entity_config;
+use serde_json::json;
+
+use crate::support::{Answer, TestApi, TestDatabase};
+
+const NOBODY: &str = "019b7654-0000-7000-8000-000000000000";
+
+/// Clusters of these names, each a second younger than the one before.
+async fn with_clusters(names: &[&str]) -> TestApi {
+    let api = TestApi::spawn().await;
+    for name in names {
+        api.cluster(name).await;
+        api.clock.advance(1);
+    }
+    api
+}
+
+/// Page, size and total of a list.
+fn counts(list: &Answer) -> (i64, i64, i64) {
+    let number = |name: &str| list.body[name].as_i64().unwrap();
+    (number("page"), number("size"), number("total"))
+}
+
+#[tokio::test]
+async fn a_list_of_nothing_is_a_list() {
+    let api = TestApi::spawn().await;
+    let cluster = api.cluster("empty").await;
+    let statuses = format!("{cluster}/statuses");
+    for (path, kind) in [
+        (format!("{cluster}/nodepools"), "NodePoolList"),
+        ("/nodepools".to_owned(), "NodePoolList"),
+        (statuses, "AdapterStatusList"),
+    ] {
+        let list = api.get(&path).await;
+        let expected = json!({"kind": kind, "page": 1, "size": 0, "total": 0, "items": []});
+        assert_eq!(list.body, expected, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_list_says_what_it_lists() {
+    let api = TestApi::spawn().await;
+    let cluster = api.cluster("listed").await;
+    for (path, kind) in [
+        ("/clusters", "ClusterList"),
+        ("/nodepools", "NodePoolList"),
+        (&format!("{cluster}/nodepools"), "NodePoolList"),
+        ("/resources", "ResourceList"),
+        ("/resources?kind=Cluster", "ResourceList"),
+        (&format!("{cluster}/statuses"), "AdapterStatusList"),
+    ] {
+        assert_eq!(api.get(path).await.body["kind"], kind, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_listed_resource_is_the_same_as_one_that_is_read() {
+    let api = TestApi::spawn().await;
+    let cluster = api.cluster("whole").await;
+    let nodepool = api.nodepool(&cluster, "workers").await;
+    api.report(&nodepool, "validation", 1, &[]).await;
+    let read = api.get(&nodepool).await.body;
+    for path in [
+        "/nodepools",
+        &format!("{cluster}/nodepools"),
+        "/resources?kind=NodePool",
+    ] {
+        let list = api.get(path).await;
+        assert_eq!(list.items(), std::slice::from_ref(&read), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn finalizing_resources_are_listed_only_to_who_asks() {
+    let api = with_clusters(&["stays", "goes", "stays-too"]).await;
+    let list = api.get("/clusters?order=name").await;
+    let goes = format!("/clusters/{}", list.column("id")[0]);
+    api.nodepool(&goes, "workers").await;
+    api.deleted(&goes).await;
+    for (path, with, without) in [
+        ("/clusters", 3, 2),
+        ("/nodepools", 1, 0),
+        ("/resources", 4, 2),
+        ("/resources?kind=NodePool", 1, 0),
+        (&format!("{goes}/nodepools"), 1, 0),
+    ] {
+        let join = if path.contains('?') { '&' } else { '?' };
+        for (query, expected) in [
+            ("", without),
+            ("includeDeleted=false", without),
+            ("includeDeleted=", without),
+            ("includeDeleted=true", with),
+        ] {
+            let list = api.get(&format!("{path}{join}{query}")).await;
+            assert_eq!(counts(&list), (1, expected, expected), "{path} {query}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn whether_to_include_deleted_is_a_yes_or_no() {
+    let api = TestApi::spawn().await;
+    for value in ["1", "yes", "TRUE"] {
+        let answer = api.get(&format!("/clusters?includeDeleted={value}")).await;
+        assert_eq!(answer.problem(), (400, "VAL-000"), "{value}");
+        assert_eq!(answer.body["errors"][0]["field"], "includeDeleted");
+    }
+}
+
+#[tokio::test]
+async fn the_setting_lists_finalizing_resources_to_who_does_not_say() {
+    let registry = entity_config::registry(&entity_config::built_in()).unwrap();
+    let database = TestDatabase::create().await;
+    let store = database.store();
+    let api = TestApi::spawn_on(registry, database, store, true);
+    api.cluster("stays").await;
+    let goes = api.cluster("goes").await;
+    api.deleted(&goes).await;
+    for (query, total) in [
+        ("", 2),
+        ("includeDeleted=true", 2),
+        ("includeDeleted=false", 1),
+    ] {
+        let list = api.get(&format!("/clusters?{query}")).await;
+        assert_eq!(counts(&list), (1, total, total), "{query}");
+    }
+}
+
+#[tokio::test]
+async fn totals_stay_exact_whatever_happens() {
+    let api = TestApi::spawn().await;
+    let total = |path: &'static str| {
+        let api = &api;
+        async move { api.get(path).await.body["total"].as_i64().unwrap() }
+    };
+    let made = (0..12).map(|number| {
+        let api = &api;
+        async move { api.cluster(&format!("cluster-{number}")).await }
+    });
+    let clusters = futures_util::future::join_all(made).await;
+    assert_eq!(total("/clusters?size=1").await, 12);
+    let taken = json!({"kind": "Cluster", "name": "cluster-0", "spec": {}});
+    assert_eq!(api.post("/clusters", taken).await.status, 409);
+    assert_eq!(total("/clusters").await, 12);
+    for cluster in &clusters[..5] {
+        api.deleted(cluster).await;
+    }
+    assert_eq!(total("/clusters").await, 7);
+    assert_eq!(total("/clusters?includeDeleted=true").await, 12);
+    let all = ["validation", "dns", "pullsecret", "hypershift"];
+    api.finalize(&clusters[0], &all, 2).await;
+    let forced = format!("{}/force-delete", clusters[1]);
+    assert_eq!(api.post(&forced, json!({"reason": "r"})).await.status, 204);
+    assert_eq!(total("/clusters").await, 7);
+    assert_eq!(total("/clusters?includeDeleted=true").await, 10);
+    assert_eq!(total("/resources?includeDeleted=true").await, 10);
+    assert_eq!(total("/nodepools?includeDeleted=true").await, 0);
+}
+
+#[tokio::test]
+async fn a_nested_list_holds_what_its_owner_owns() {
+    let api = TestApi::spawn().await;
+    let (one, two) = (api.cluster("one").await, api.cluster("two").await);
+    for (cluster, name) in [(&one, "first"), (&two, "other"), (&one, "second")] {
+        api.nodepool(cluster, name).await;
+        api.clock.advance(1);
+    }
+    let list = api.get(&format!("{one}/nodepools")).await;
+    assert_eq!(list.column("name"), ["second", "first"]);
+    assert_eq!(counts(&list), (1, 2, 2));
+    let flat = api.get("/nodepools").await;
+    assert_eq!(flat.column("name"), ["second", "other", "first"]);
+}
+
+#[tokio::test]
+async fn a_nested_list_needs_its_owner() {
+    let api = TestApi::spawn().await;
+    let cluster = api.cluster("owner").await;
+    let nodepool = api.nodepool(&cluster, "workers").await;
+    let (_, nodepool) = nodepool.rsplit_once('/').unwrap();
+    for id in [NOBODY, "no-uuid", nodepool] {
+        let answer = api.get(&format!("/clusters/{id}/nodepools")).await;
+        assert_eq!(answer.problem(), (404, "NTF-001"), "{id}");
+        assert_eq!(
+            answer.detail(),
+            format!("Cluster with id='{id}' not found"),
+            "{id}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn all_resources_can_be_listed_by_kind() {
+    let api = TestApi::spawn().await;
+    let cluster = api.cluster("owner").await;
+    api.clock.advance(1);
+    api.nodepool(&cluster, "workers").await;
+    for (query, names) in [
+        ("", vec!["workers", "owner"]),
+        ("kind=", vec!["workers", "owner"]),
+        ("kind=Cluster", vec!["owner"]),
+        ("kind=NodePool", vec!["workers"]),
+    ] {
+        let list = api.get(&format!("/resources?{query}")).await;
+        assert_eq!(list.column("name"), names, "{query}");
+        assert_eq!(list.body["total"], names.len(), "{query}");
+    }
+    for kind in ["Clusters", "cluster", "x"] {
+        let answer = api.get(&format!("/resources?kind={kind}")).await;
+        assert_eq!(answer.problem(), (400, "VAL-000"), "{kind}");
+        assert_eq!(answer.detail(), format!("Unknown entity kind: {kind}"));
+    }
+}
+
+#[tokio::test]
+async fn the_kind_is_no_parameter_of_other_lists() {
+    let api = with_clusters(&["only"]).await;
+    let list = api.get("/clusters?kind=NodePool").await;
+    assert_eq!(list.column("name"), ["only"]);
+}
+
+#[tokio::test]
+async fn statuses_are_listed_in_the_order_of_their_first_reports() {
+    let api = with_clusters(&[]).await;
+    let cluster = api.cluster("reported").await;
+    for adapters in [["zulu", "yankee"], ["bravo", "alpha"], ["zulu", "yankee"]] {
+        for adapter in adapters {
+            assert_eq!(api.report(&cluster, adapter, 1, &[]).await.status, 201);
+        }
+        api.clock.advance(1);
+    }
+    let list = api.get(&format!("{cluster}/statuses")).await;
+    assert_eq!(list.column("adapter"), ["yankee", "zulu", "alpha", "bravo"]);
+    assert_eq!(counts(&list), (1, 4, 4));
+}
+
+#[tokio::test]
+async fn pages_of_statuses_hold_each_adapter_once() {
+    let api = TestApi::spawn().await;
+    let cluster = api.cluster("reported").await;
+    for number in 0..10 {
+        let adapter = format!("adapter-{number}");
+        assert_eq!(api.report(&cluster, &adapter, 1, &[]).await.status, 201);
+    }
+    let mut seen = Vec::new();
+    for (page, size) in [(1, 3), (2, 3), (3, 3), (4, 1)] {
+        let path = format!("{cluster}/statuses?size=3&page={page}");
+        let list = api.get(&path).await;
+        assert_eq!(counts(&list), (page, size, 10));
+        seen.extend(list.column("adapter").iter().map(ToString::to_string));
+    }
+    let expected: Vec<_> = (0..10).map(|number| format!("adapter-{number}")).collect();
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test]
+async fn statuses_need_their_resource() {
+    let api = TestApi::spawn().await;
+    let cluster = api.cluster("owner").await;
+    for (path, detail) in [
+        (
+            format!("/clusters/{NOBODY}/statuses"),
+            format!("Cluster with id='{NOBODY}' not found"),
+        ),
+        (
+            format!("/clusters/{NOBODY}/nodepools/{NOBODY}/statuses"),
+            format!("Cluster with id='{NOBODY}' not found"),
+        ),
+        (
+            format!("{cluster}/nodepools/{NOBODY}/statuses"),
+            format!("NodePool with id='{NOBODY}' not found"),
+        ),
+        (
+            format!("/resources/{NOBODY}/statuses"),
+            format!("Resource with id='{NOBODY}' not found"),
+        ),
+    ] {
+        let answer = api.get(&path).await;
+        assert_eq!(answer.problem(), (404, "NTF-001"), "{path}");
+        assert_eq!(answer.detail(), detail, "{path}");
+    }
+}

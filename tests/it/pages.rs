@@ -1,0 +1,271 @@
+//! Lists: pages and orders.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use crate::support::{Answer, TestApi, root};
+
+/// Clusters of these names, each a second younger than the one before.
+async fn with_clusters(names: &[&str]) -> TestApi {
+    let api = TestApi::spawn().await;
+    for name in names {
+        api.cluster(name).await;
+        api.clock.advance(1);
+    }
+    api
+}
+
+/// So many things without adapters, all made at the same instant.
+async fn with_things(count: usize) -> TestApi {
+    let api = TestApi::spawn_with(&[root("Thing", "things", &[])]).await;
+    for number in 0..count {
+        api.make("/things", "Thing", &format!("thing-{number:02}"))
+            .await;
+    }
+    api
+}
+
+/// Page, size and total of a list.
+fn counts(list: &Answer) -> (i64, i64, i64) {
+    let number = |name: &str| list.body[name].as_i64().unwrap();
+    (number("page"), number("size"), number("total"))
+}
+
+#[tokio::test]
+async fn both_spellings_of_the_page_size_work() {
+    let api = with_things(120).await;
+    for (query, page, size) in [
+        ("", 1, 20),
+        ("size=7", 1, 7),
+        ("page=2&size=50", 2, 50),
+        ("page=3&size=50", 3, 20),
+        ("size=100", 1, 100),
+        ("pageSize=50", 1, 50),
+        ("pageSize=1000", 1, 100),
+        ("size=3&pageSize=5", 1, 5),
+        ("page=2&pageSize=100", 2, 20),
+        ("page=&size=", 1, 20),
+        ("size=%205%20", 1, 5),
+        ("size=5&size=6", 1, 5),
+        ("PAGE=9&Size=9", 1, 20),
+    ] {
+        let list = api.get(&format!("/things?{query}")).await;
+        assert_eq!(list.status, 200, "{query}: {}", list.body);
+        assert_eq!(counts(&list), (page, size, 120), "{query}");
+        assert_eq!(i64::try_from(list.items().len()), Ok(size), "{query}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_cannot_be_is_explained() {
+    let api = TestApi::spawn().await;
+    let cluster = api.cluster("paged").await;
+    let min = |field: &str, value: i64| json!({"constraint": "min", "field": field, "message": format!("{field} must be at least 1"), "value": value});
+    let max = |field: &str, limit: i64, value: i64| json!({"constraint": "max", "field": field, "message": format!("{field} must be at most {limit}"), "value": value});
+    let format = |field: &str, value: &str| json!({"constraint": "format", "field": field, "message": "must be a valid integer", "value": value});
+    for (query, errors) in [
+        ("size=0", json!([min("size", 0)])),
+        ("size=-1", json!([min("size", -1)])),
+        ("size=101", json!([max("size", 100, 101)])),
+        ("pageSize=0", json!([min("pageSize", 0)])),
+        ("page=0", json!([min("page", 0)])),
+        ("page=100001", json!([max("page", 100_000, 100_001)])),
+        (
+            "page=0&size=101",
+            json!([max("size", 100, 101), min("page", 0)]),
+        ),
+        ("page=abc", json!([format("page", "abc")])),
+        ("size=1.5", json!([format("size", "1.5")])),
+        ("pageSize=x", json!([format("pageSize", "x")])),
+        (
+            "page=x&size=y",
+            json!([format("page", "x"), format("size", "y")]),
+        ),
+        ("page=x&size=0", json!([format("page", "x")])),
+        (
+            "page=9223372036854775808",
+            json!([format("page", "9223372036854775808")]),
+        ),
+    ] {
+        for list in [
+            "/clusters",
+            "/resources",
+            "/audit",
+            &format!("{cluster}/statuses"),
+        ] {
+            let answer = api.get(&format!("{list}?{query}")).await;
+            assert_eq!(answer.problem(), (400, "VAL-000"), "{list}?{query}");
+            assert_eq!(answer.body["title"], "Validation Failed");
+            assert_eq!(answer.detail(), "Invalid query parameters");
+            assert_eq!(answer.body["errors"], errors, "{list}?{query}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_page_beyond_the_end_is_empty_and_knows_the_total() {
+    let api = with_clusters(&["one", "two", "three"]).await;
+    let cluster = api.cluster("four").await;
+    api.nodepool(&cluster, "workers").await;
+    api.report(&cluster, "dns", 1, &[]).await;
+    for (path, total) in [
+        ("/clusters", 4),
+        ("/resources", 5),
+        (&format!("{cluster}/nodepools"), 1),
+        (&format!("{cluster}/statuses"), 1),
+        ("/audit", 5),
+    ] {
+        for page in [2, 100_000] {
+            let list = api.get(&format!("{path}?page={page}&size=20")).await;
+            assert_eq!(counts(&list), (page, 0, total), "{path}");
+            assert_eq!(list.items().len(), 0, "{path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn lists_are_in_the_order_that_is_asked_for() {
+    let api = with_clusters(&["bravo", "charlie", "alpha"]).await;
+    let charlie = api.get("/clusters?order=name").await.items()[2].clone();
+    let path = format!("/clusters/{}", charlie["id"].as_str().unwrap());
+    api.patch(&path, json!({"spec": {"changed": true}})).await;
+    let (newest, oldest) = (["alpha", "charlie", "bravo"], ["bravo", "charlie", "alpha"]);
+    let (rising, falling) = (["alpha", "bravo", "charlie"], ["charlie", "bravo", "alpha"]);
+    for (query, expected) in [
+        ("", newest),
+        ("order=", newest),
+        ("order=%20,%20", newest),
+        ("order=desc", newest),
+        ("order=asc", oldest),
+        ("order=created_time", oldest),
+        ("order=created_time%20desc", newest),
+        ("order=id", oldest),
+        ("order=id%20desc", newest),
+        ("order=href%20desc", newest),
+        ("order=name", rising),
+        ("order=name%20asc", rising),
+        ("order=name%20%20desc", falling),
+        ("order=name+desc", falling),
+        ("order=kind,name%20desc", falling),
+        (
+            "order=generation%20desc,name",
+            ["charlie", "alpha", "bravo"],
+        ),
+        (
+            "order=generation&order=name%20desc",
+            ["bravo", "alpha", "charlie"],
+        ),
+        (
+            "order=updated_time%20desc,name",
+            ["charlie", "alpha", "bravo"],
+        ),
+        ("order=created_by,updated_by,name", rising),
+        ("order=deleted_time,deleted_by,name", rising),
+        ("orderBy=name", rising),
+        ("orderBy=name&order=asc", rising),
+        ("orderBy=name&order=desc", falling),
+        ("orderBy=name%20desc", falling),
+        ("orderBy=name%20desc&order=asc", falling),
+        (
+            "orderBy=generation,name%20asc&order=desc",
+            ["charlie", "alpha", "bravo"],
+        ),
+    ] {
+        for list in ["/clusters", "/resources"] {
+            let answer = api.get(&format!("{list}?{query}")).await;
+            assert_eq!(answer.status, 200, "{query}: {}", answer.body);
+            assert_eq!(answer.column("name"), expected, "{list}?{query}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_order_that_cannot_be_is_explained() {
+    let api = TestApi::spawn().await;
+    let syntax = |entry: &str| {
+        format!("invalid order format '{entry}': expected 'field' or 'field asc|desc'")
+    };
+    let field = || "invalid field in search or order query".to_owned();
+    for (query, detail) in [
+        ("order=name%20up", syntax("name up")),
+        ("order=name%20DESC", syntax("name DESC")),
+        ("order=Name", syntax("Name")),
+        ("order=name%20desc%20asc", syntax("name desc asc")),
+        ("order=1name", syntax("1name")),
+        ("order=spec-%3E%3E'a'", syntax("spec->>'a'")),
+        ("order=name;drop%20table", syntax("name;drop table")),
+        ("order=nmae,Name", syntax("Name")),
+        ("order=nmae", field()),
+        ("order=spec", field()),
+        ("order=created_at", field()),
+        ("orderBy=nmae", field()),
+        ("orderBy=asc", field()),
+        ("orderBy=name&order=up", syntax("up")),
+        ("orderBy=name&order=name%20desc", syntax("name desc")),
+    ] {
+        for list in ["/clusters", "/resources"] {
+            let answer = api.get(&format!("{list}?{query}")).await;
+            assert_eq!(answer.problem(), (400, "VAL-005"), "{list}?{query}");
+            assert_eq!(answer.detail(), detail, "{list}?{query}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn ties_are_broken_by_id_in_the_direction_of_the_last_key() {
+    let api = with_things(5).await;
+    let ids = |order: &'static str| {
+        let api = &api;
+        async move {
+            let list = api.get(&format!("/things?order={order}")).await;
+            list.column("id")
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+        }
+    };
+    let mut rising = ids("id").await;
+    assert!(rising.is_sorted());
+    assert_eq!(ids("created_time").await, rising);
+    assert_eq!(ids("generation%20desc,kind%20asc").await, rising);
+    rising.reverse();
+    assert_eq!(ids("").await, rising);
+    assert_eq!(ids("created_time%20desc").await, rising);
+    assert_eq!(ids("kind,generation%20desc").await, rising);
+}
+
+#[tokio::test]
+async fn pages_neither_repeat_nor_skip_what_was_made_at_the_same_instant() {
+    let api = with_things(10).await;
+    for order in ["", "order=created_time", "order=kind%20desc"] {
+        let mut seen = Vec::new();
+        for page in 1..=4 {
+            let list = api
+                .get(&format!("/things?size=3&page={page}&{order}"))
+                .await;
+            assert_eq!(list.body["total"], 10);
+            seen.extend(list.column("name").iter().map(ToString::to_string));
+        }
+        assert_eq!(seen.len(), 10, "{order}");
+        assert_eq!(seen.iter().collect::<BTreeSet<_>>().len(), 10, "{order}");
+    }
+}
+
+#[tokio::test]
+async fn deleted_times_order_those_without_one_last() {
+    let api = with_clusters(&["never", "first", "second"]).await;
+    let list = api.get("/clusters?order=name").await;
+    for index in [0, 2] {
+        api.deleted(&format!("/clusters/{}", list.column("id")[index]))
+            .await;
+        api.clock.advance(1);
+    }
+    for (order, names) in [
+        ("deleted_time", ["first", "second", "never"]),
+        ("deleted_time%20desc", ["never", "second", "first"]),
+    ] {
+        let path = format!("/clusters?includeDeleted=true&order={order}");
+        assert_eq!(api.get(&path).await.column("name"), names, "{order}");
+    }
+}
