@@ -7,7 +7,7 @@ use super::address::Place;
 use super::{Address, Error, Service, UNLOCKED_ATTEMPTS_MAX};
 use crate::domain::audit::Origin;
 use crate::domain::lifecycle::{self, Draft, Patch, Refusal};
-use crate::domain::reference::{self, RequestedReferences};
+use crate::domain::reference::{self, RequestedReferences, Target};
 use crate::domain::{Entity, Labels, References, Resource, ResourceId, ResourceName, Tenancy};
 use crate::storage::postgres::{self, Created, Db, Tx};
 
@@ -145,8 +145,20 @@ impl Service {
         origin: &Origin,
     ) -> Result<Created, Error> {
         let owner = resource.state.owner.zip(parent);
-        let owner = owner.map(|(id, parent)| (self.registry.depth(&parent.kind), id));
-        self.lock_targets(tx, &resource.references, owner).await?;
+        let place = owner.map(|(id, parent)| (self.registry.depth(&parent.kind), id));
+        let locked = self.lock_targets(tx, &resource.references, place).await?;
+        if let Err(violation) = reference::check_targets(&resource.references, &locked) {
+            let Some((id, parent)) = owner else {
+                return Err(violation.into());
+            };
+            // A parent that will not do is the greater fault.
+            let parent = locked.iter().find(|t| t.id == id && t.kind == parent.kind);
+            return match parent {
+                None => Ok(Created::NoParent),
+                Some(parent) if parent.is_deleting => Ok(Created::ParentFinalizing),
+                Some(_) => Err(violation.into()),
+            };
+        }
         let created = insert(&mut tx.db(), resource, parent, origin).await?;
         if created == Created::Yes {
             tx.db()
@@ -157,13 +169,13 @@ impl Service {
     }
 
     /// Locks the targets of links, and one more resource with them, in the order in which
-    /// everything is locked: owners' kinds first, then by id. Checks that the targets will do.
+    /// everything is locked: owners' kinds first, then by id. Gives what is there of them.
     async fn lock_targets(
         &self,
         tx: &mut Tx,
         references: &References,
         also: Option<(usize, ResourceId)>,
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<Target>, Error> {
         let links = references.values().flatten();
         let mut order: Vec<_> = links
             .map(|r| (self.registry.depth(&r.kind), r.id))
@@ -172,8 +184,7 @@ impl Service {
         order.sort_unstable();
         order.dedup();
         let ids: Vec<_> = order.into_iter().map(|(_, id)| id).collect();
-        let targets = tx.db().lock_targets(&ids).await?;
-        Ok(reference::check_targets(references, &targets)?)
+        Ok(tx.db().lock_targets(&ids).await?)
     }
 
     /// Changes what is wanted of a resource. Nothing is written where nothing really differs.
@@ -230,8 +241,9 @@ impl Service {
                 .get(kind)
                 .ok_or_else(|| Error::UnknownKind(kind.clone()))?;
             let references = reference::check(entity, requested)?;
-            self.lock_targets(tx, &references, Some((self.registry.depth(kind), id)))
-                .await?;
+            let place = (self.registry.depth(kind), id);
+            let targets = self.lock_targets(tx, &references, Some(place)).await?;
+            reference::check_targets(&references, &targets)?;
         } else {
             tx.db().lock_resource(place.id).await?;
         }
