@@ -9,11 +9,16 @@
 
 mod support;
 
+mod audit;
 mod clients;
+mod deletion;
 mod encodings;
+mod families;
+mod force_delete;
 mod histories;
 mod lifecycle;
 mod lists;
 mod pages;
+mod references;
 mod routes;
 mod smoke;

@@ -157,6 +157,27 @@ impl TestApi {
         answer
     }
 
+    /// Whether something is there.
+    pub(crate) async fn has(&self, path: &str) -> bool {
+        let answer = self.get(path).await;
+        assert!(
+            [200, 404].contains(&answer.status),
+            "{path}: {}",
+            answer.body
+        );
+        answer.status == 200
+    }
+
+    /// Rows that resources have, in whatever table, and resources that are counted.
+    pub(crate) async fn rows(&self) -> i64 {
+        self.count(
+            "SELECT (SELECT count(*) FROM resources) + (SELECT count(*) FROM adapter_reports)
+                  + (SELECT count(*) FROM resource_references)
+                  + (SELECT coalesce(sum(count), 0)::bigint FROM resource_counts)",
+        )
+        .await
+    }
+
     /// One number from the database.
     pub(crate) async fn count(&self, sql: &'static str) -> i64 {
         let mut connection = self.database.connect().await;

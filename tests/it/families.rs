@@ -1,0 +1,229 @@
+//! Deletion of owners and of what they own.
+
+use serde_json::json;
+
+use crate::support::{TestApi, child, root};
+
+const CLUSTER_ADAPTERS: [&str; 4] = ["validation", "dns", "pullsecret", "hypershift"];
+const NODEPOOL_ADAPTERS: [&str; 2] = ["validation", "hypershift"];
+
+/// Regions own zones own racks. Adapters work only on racks.
+async fn with_three_levels() -> (TestApi, [String; 3]) {
+    let api = TestApi::spawn_with(&[
+        root("Region", "regions", &[]),
+        child("Region", "cascade", root("Zone", "zones", &[])),
+        child("Zone", "cascade", root("Rack", "racks", &["power"])),
+    ])
+    .await;
+    let region = api.make("/regions", "Region", "region").await;
+    let zone = api.made(&format!("{region}/zones"), "Zone", "zone").await;
+    let zone = format!("/zones/{}", zone.id());
+    let rack = api.make(&format!("{zone}/racks"), "Rack", "rack").await;
+    (api, [region, zone, rack])
+}
+
+#[tokio::test]
+async fn a_finalizing_owner_gets_no_more_children() {
+    let api = TestApi::spawn().await;
+    let cluster = api.cluster("going").await;
+    let id = api.deleted(&cluster).await.id().to_owned();
+    let body = json!({"kind": "NodePool", "name": "workers", "spec": {}});
+    let answer = api.post(&format!("{cluster}/nodepools"), body).await;
+    assert_eq!(answer.problem(), (409, "CNF-003"));
+    assert_eq!(
+        answer.detail(),
+        format!("Cluster '{id}' is marked for deletion")
+    );
+}
+
+#[tokio::test]
+async fn children_of_a_cascading_kind_are_deleted_with_their_owner() {
+    let api = TestApi::spawn().await;
+    let cluster = api.cluster("owner").await;
+    let early = api.nodepool(&cluster, "early").await;
+    let active = api.nodepool(&cluster, "active").await;
+    let early_deleted = api.deleted(&early).await;
+    api.clock.advance(60);
+    let deleted = api.deleted(&cluster).await;
+    let active = api.get(&active).await;
+    for name in ["deleted_time", "deleted_by"] {
+        assert_eq!(active.body[name], deleted.body[name], "{name}");
+    }
+    assert_eq!(active.body["generation"], 2);
+    let message = &active.condition("Reconciled")["message"];
+    assert!(
+        message.as_str().unwrap().contains("Finalized=True"),
+        "{message}"
+    );
+    // Who was going already goes on as before.
+    assert_eq!(api.get(&early).await.body, early_deleted.body);
+}
+
+#[tokio::test]
+async fn active_children_of_a_restricting_kind_hold_their_owner_back() {
+    for policy in ["restrict", ""] {
+        let api = TestApi::spawn_with(&[
+            root("Channel", "channels", &[]),
+            child("Channel", policy, root("Version", "versions", &[])),
+        ])
+        .await;
+        let channel = api.make("/channels", "Channel", "stable").await;
+        let version = api
+            .make(&format!("{channel}/versions"), "Version", "v1")
+            .await;
+        let before = api.get(&channel).await;
+        let answer = api.delete(&channel).await;
+        assert_eq!(answer.problem(), (409, "CNF-003"), "{policy:?}");
+        assert_eq!(
+            answer.detail(),
+            format!(
+                "Cannot delete Channel '{}': active Version(s) exist",
+                before.id()
+            )
+        );
+        assert_eq!(api.get(&channel).await.body, before.body);
+        api.deleted(&version).await;
+        api.deleted(&channel).await;
+        assert!(!api.has(&channel).await, "{policy:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_restricting_grandchild_holds_the_whole_family_back() {
+    let api = TestApi::spawn_with(&[
+        root("Region", "regions", &["map"]),
+        child("Region", "cascade", root("Zone", "zones", &["map"])),
+        child("Zone", "restrict", root("Rack", "racks", &["map"])),
+    ])
+    .await;
+    let region = api.make("/regions", "Region", "region").await;
+    let zones = format!("{region}/zones");
+    let empty = api.make(&zones, "Zone", "empty").await;
+    let full = api.made(&zones, "Zone", "full").await;
+    let racks = format!("/zones/{}/racks", full.id());
+    let rack = api.make(&racks, "Rack", "rack").await;
+    let answer = api.delete(&region).await;
+    assert_eq!(answer.problem(), (409, "CNF-003"));
+    assert_eq!(
+        answer.detail(),
+        format!("Cannot delete Zone '{}': active Rack(s) exist", full.id())
+    );
+    for path in [&region, &empty, &rack] {
+        assert_eq!(api.get(path).await.body["generation"], 1, "{path}");
+    }
+    // A finalizing one does not.
+    api.deleted(&rack).await;
+    api.deleted(&region).await;
+    assert_eq!(api.get(&empty).await.body["generation"], 2);
+}
+
+#[tokio::test]
+async fn an_owner_waits_for_its_last_child_and_goes_with_it() {
+    let api = TestApi::spawn().await;
+    let cluster = api.cluster("owner").await;
+    let first = api.nodepool(&cluster, "first").await;
+    let last = api.nodepool(&cluster, "last").await;
+    api.deleted(&cluster).await;
+    api.finalize(&cluster, &CLUSTER_ADAPTERS, 2).await;
+    api.finalize(&first, &NODEPOOL_ADAPTERS, 2).await;
+    assert!(!api.has(&first).await);
+    let waiting = api.get(&cluster).await;
+    let reconciled = waiting.condition("Reconciled");
+    assert_eq!(reconciled["status"], "False");
+    assert_eq!(reconciled["reason"], "ReconciledWaitingForChildren");
+    assert_eq!(
+        reconciled["message"],
+        "Deletion in progress. All required adapters reported Finalized=True but child resources still exist"
+    );
+    api.finalize(&last, &NODEPOOL_ADAPTERS, 2).await;
+    assert!(!api.has(&last).await);
+    assert!(!api.has(&cluster).await);
+    assert_eq!(api.rows().await, 0);
+}
+
+#[tokio::test]
+async fn an_owner_whose_adapters_are_not_done_outlives_its_last_child() {
+    let api = TestApi::spawn().await;
+    let cluster = api.cluster("owner").await;
+    let nodepool = api.nodepool(&cluster, "workers").await;
+    api.deleted(&cluster).await;
+    api.finalize(&cluster, &CLUSTER_ADAPTERS[..3], 2).await;
+    api.finalize(&nodepool, &NODEPOOL_ADAPTERS, 2).await;
+    assert!(!api.has(&nodepool).await);
+    let found = api.get(&cluster).await;
+    assert_eq!(
+        found.condition("Reconciled")["reason"],
+        "ReconciledMissingAdapters"
+    );
+    api.finalize(&cluster, &CLUSTER_ADAPTERS[3..], 2).await;
+    assert!(!api.has(&cluster).await);
+}
+
+#[tokio::test]
+async fn an_active_owner_stays_when_its_last_child_goes() {
+    let api = TestApi::spawn().await;
+    let cluster = api.cluster("owner").await;
+    let nodepool = api.nodepool(&cluster, "workers").await;
+    let before = api.get(&cluster).await;
+    api.deleted(&nodepool).await;
+    api.finalize(&nodepool, &NODEPOOL_ADAPTERS, 2).await;
+    assert!(!api.has(&nodepool).await);
+    assert_eq!(api.get(&cluster).await.body, before.body);
+}
+
+#[tokio::test]
+async fn owners_without_adapters_go_with_the_last_grandchild() {
+    let (api, [region, zone, rack]) = with_three_levels().await;
+    let deleted = api.deleted(&region).await;
+    assert_eq!(deleted.body["generation"], 2);
+    assert_eq!(deleted.body["status"]["conditions"], json!([]));
+    for path in [&region, &zone, &rack] {
+        let found = api.get(path).await;
+        assert_eq!(
+            found.body["deleted_time"], deleted.body["deleted_time"],
+            "{path}"
+        );
+    }
+    api.finalize(&rack, &["power"], 2).await;
+    for path in [&region, &zone, &rack] {
+        assert!(!api.has(path).await, "{path}");
+    }
+    assert_eq!(api.rows().await, 0);
+}
+
+#[tokio::test]
+async fn an_active_grandparent_stays() {
+    let (api, [region, zone, rack]) = with_three_levels().await;
+    api.deleted(&zone).await;
+    api.finalize(&rack, &["power"], 2).await;
+    assert!(!api.has(&zone).await);
+    assert_eq!(api.get(&region).await.body["generation"], 1);
+}
+
+#[tokio::test]
+async fn last_children_that_go_at_once_take_their_owner_along() {
+    for round in 0..10 {
+        let api = TestApi::spawn().await;
+        let cluster = api.cluster("owner").await;
+        let names = ["one", "two", "three", "four"];
+        let mut nodepools = Vec::new();
+        for name in names {
+            nodepools.push(api.nodepool(&cluster, name).await);
+        }
+        api.deleted(&cluster).await;
+        for nodepool in &nodepools {
+            api.finalize(nodepool, &NODEPOOL_ADAPTERS[..1], 2).await;
+        }
+        api.finalize(&cluster, &CLUSTER_ADAPTERS[..3], 2).await;
+        let mut last: Vec<_> = nodepools.iter().map(|path| (path, "hypershift")).collect();
+        last.insert(round % 5, (&cluster, "hypershift"));
+        let done = [("Finalized", "True")];
+        let reports = last
+            .iter()
+            .map(|(path, adapter)| api.report(path, adapter, 2, &done));
+        for answer in futures_util::future::join_all(reports).await {
+            assert_eq!(answer.status, 201, "round {round}: {}", answer.body);
+        }
+        assert_eq!(api.rows().await, 0, "round {round}");
+    }
+}
