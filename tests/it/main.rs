@@ -19,6 +19,7 @@ mod histories;
 mod lifecycle;
 mod lists;
 mod pages;
+mod reconfiguration;
 mod references;
 mod routes;
 mod smoke;
