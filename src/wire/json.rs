@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
+use serde_json::{Map, Number, Value};
 
 use crate::domain::{Constraint, Violation, Violations};
 
@@ -226,6 +227,47 @@ pub(super) fn decode<T: DeserializeOwned>(
             None
         }
     }
+}
+
+/// Reads an object that is kept whole, with its numbers as the database will give them back: the
+/// same object sent again must compare equal to the stored one.
+pub(super) fn document(
+    raw: &RawValue,
+    path: &str,
+    faults: &mut Violations,
+) -> Option<Map<String, Value>> {
+    let mut document: Map<String, Value> = decode(raw, path, Shape::Object, faults)?;
+    document.values_mut().for_each(settle_numbers);
+    Some(document)
+}
+
+/// A whole number is an integer however it is spelt, and zero has no sign, once it was stored.
+fn settle_numbers(value: &mut Value) {
+    match value {
+        Value::Object(members) => members.values_mut().for_each(settle_numbers),
+        Value::Array(elements) => elements.iter_mut().for_each(settle_numbers),
+        Value::Number(number) if number.is_f64() => {
+            if let Some(settled) = number.as_f64().and_then(settled) {
+                *number = settled;
+            }
+        }
+        Value::Number(_) | Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
+/// The stored form of a float, where that is another. Floats below 1e16 are written with a
+/// fraction (`1.0`), which is kept; larger ones are not, and come back as integers if those fit.
+fn settled(float: f64) -> Option<Number> {
+    const INTEGERS_FROM: f64 = 1e16;
+    if float == 0.0 {
+        return Number::from_f64(0.0);
+    }
+    if float.abs() < INTEGERS_FROM {
+        return None;
+    }
+    let digits = format!("{float:.0}");
+    let unsigned = digits.parse::<u64>().ok().map(Number::from);
+    unsigned.or_else(|| digits.parse::<i64>().ok().map(Number::from))
 }
 
 fn wrong_type(path: &str, shape: Shape) -> Violation {

@@ -6,7 +6,7 @@ use chrono::{DateTime, Datelike as _, Duration, Utc};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::json::{BodyFault, Members, Shape, body, decode, elements, members};
+use super::json::{BodyFault, Members, Shape, body, decode, document, elements, members};
 use crate::domain::reference::{RequestedReference, RequestedReferences};
 use crate::domain::{
     ConditionStatus, Constraint, Entity, EntityRegistry, Labels, Metadata, ObservedCondition,
@@ -131,7 +131,7 @@ fn spec(body: &mut Members<'_>, faults: &mut Violations) -> Option<Map<String, V
         faults.push(Violation::new("spec", Constraint::Format, message));
         return None;
     }
-    decode(raw?, "spec", Shape::Object, faults)
+    document(raw?, "spec", faults)
 }
 
 fn labels(body: &mut Members<'_>, faults: &mut Violations) -> Option<Labels> {
@@ -249,7 +249,8 @@ pub fn report(bytes: &[u8], now: DateTime<Utc>) -> Result<Report, BodyFault> {
     // Go's zero time means that none was given.
     let observed_at = observed_at.filter(|at| *at != zero_time()).unwrap_or(now);
     check_age(observed_at, now, faults);
-    let data = body.value::<Map<String, Value>>("data", Shape::Object, faults);
+    let data = body.take("data", faults);
+    let data = data.and_then(|raw| document(raw, "data", faults));
     let metadata = metadata(&mut body, faults)?;
     if !faults.is_empty() {
         return Err(BodyFault::Invalid(std::mem::take(faults)));
