@@ -10,6 +10,7 @@
 mod support;
 
 mod audit;
+mod bad_input;
 mod clients;
 mod deletion;
 mod encodings;

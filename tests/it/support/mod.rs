@@ -4,8 +4,14 @@ mod api;
 mod clock;
 mod kinds;
 mod postgres;
+mod problem;
+mod random;
+mod raw;
 
 pub(crate) use api::{Answer, TestApi};
 pub(crate) use clock::TestClock;
 pub(crate) use kinds::{child, linked, root};
 pub(crate) use postgres::TestDatabase;
+pub(crate) use problem::Problem;
+pub(crate) use random::Random;
+pub(crate) use raw::{RawAnswer, Then};
