@@ -20,6 +20,7 @@ mod histories;
 mod lifecycle;
 mod lists;
 mod pages;
+mod races;
 mod reconfiguration;
 mod references;
 mod routes;

@@ -2,6 +2,7 @@
 
 mod api;
 mod clock;
+mod invariants;
 mod kinds;
 mod postgres;
 mod problem;
@@ -10,6 +11,7 @@ mod raw;
 
 pub(crate) use api::{Answer, TestApi};
 pub(crate) use clock::TestClock;
+pub(crate) use invariants::assert_sound;
 pub(crate) use kinds::{child, linked, root};
 pub(crate) use postgres::TestDatabase;
 pub(crate) use problem::Problem;
