@@ -26,6 +26,9 @@ impl Server {
         let server = HttpServer::new(move || http::app(api.clone()))
             .workers(workers)
             .shutdown_timeout(DRAIN_SECONDS_MAX)
+            // A client that goes away ends its request: nobody waits for the answer, and its
+            // connection to the database is for others (decision H9).
+            .h1_allow_half_closed(false)
             .disable_signals()
             .listen(listener)?
             .run();

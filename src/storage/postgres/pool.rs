@@ -76,6 +76,8 @@ pub(super) fn pool(settings: Settings) -> Pool {
             ("statement_timeout", statement_timeout.as_str()),
             // A transaction that nobody goes on with must not hold its locks.
             ("idle_in_transaction_session_timeout", "60s"),
+            // Nor must a statement whose request was dropped, while it waits for others' locks.
+            ("client_connection_check_interval", "2s"),
             // Times and texts come in one form whatever the server is set to.
             ("timezone", "UTC"),
         ]);
