@@ -1,6 +1,6 @@
 //! Starting and stopping a private PostgreSQL.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File, Permissions, TryLockError};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
-use rustix::process::{Pid, Signal, geteuid, kill_process, test_kill_process};
+use rustix::process::{Pid, Signal, geteuid, kill_process};
 
 use super::binaries;
 
@@ -35,6 +35,8 @@ pub struct PrivatePostgres {
     folder: PathBuf,
     socket: PathBuf,
     durability: Durability,
+    /// Held as long as the folder is ours, whoever or whatever ends us.
+    _lock: File,
 }
 
 impl PrivatePostgres {
@@ -46,7 +48,7 @@ impl PrivatePostgres {
     ///
     /// # Errors
     ///
-    /// What is missing and how to get it; or what the server said.
+    /// What is missing and how to get it; that the folder is in use; or what the server said.
     pub fn start(folder: &Path, durability: Durability) -> anyhow::Result<Self> {
         fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let folder = folder.canonicalize()?;
@@ -57,6 +59,7 @@ impl PrivatePostgres {
         if let Some(user) = &user {
             std::os::unix::fs::chown(&folder, Some(user.uid), Some(user.gid))?;
         }
+        let lock = lock(&folder)?;
         wait_for_predecessor(&data);
         let place = Place {
             programs,
@@ -73,6 +76,7 @@ impl PrivatePostgres {
             folder: place.folder,
             socket,
             durability,
+            _lock: lock,
         };
         server.wait_until_ready(&data)?;
         Ok(server)
@@ -112,12 +116,12 @@ impl PrivatePostgres {
     fn wait_until_ready(&mut self, data: &Path) -> anyhow::Result<()> {
         let since = Instant::now();
         loop {
-            let state = fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default();
-            if state
+            let file = fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default();
+            let is_ready = file
                 .lines()
                 .last()
-                .is_some_and(|line| line.trim() == "ready")
-            {
+                .is_some_and(|line| line.trim() == "ready");
+            if is_ready && self.is_ours(&file) {
                 return Ok(());
             }
             let said = || fs::read_to_string(self.folder.join("log")).unwrap_or_default();
@@ -132,6 +136,17 @@ impl PrivatePostgres {
                 );
             }
             std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl PrivatePostgres {
+    /// Whether a pid file is that of the server that was started here.
+    fn is_ours(&self, pid_file: &str) -> bool {
+        match self.durability {
+            Durability::Kept => pid_file.lines().next() == Some(&self.child.id().to_string()),
+            // The child is the shell, and the folder a fresh one.
+            Durability::ThrownAway => true,
         }
     }
 }
@@ -297,26 +312,45 @@ fn server_user() -> anyhow::Result<Option<User>> {
         .with_context(|| format!("root, but none of the users {USERS:?} exists"))
 }
 
-/// A server whose owner was killed may still be shutting down.
+/// Makes the folder ours, for as long as the file stays open.
+fn lock(folder: &Path) -> anyhow::Result<File> {
+    let lock = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(folder.join("lock"))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => bail!(
+            "{} is in use by another process of this program: stop that one, or choose another \
+             folder with --data-dir",
+            folder.display()
+        ),
+        Err(TryLockError::Error(error)) => Err(error).context("cannot lock the data folder"),
+    }
+}
+
+/// The folder is ours, but a server whose owner was killed may still be shutting down in it.
 fn wait_for_predecessor(data: &Path) {
     let since = Instant::now();
     while since.elapsed() < Duration::from_secs(10) {
         let file = fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default();
-        let owner = file.lines().next().and_then(|pid| pid.trim().parse().ok());
-        let is_alive = |pid: Pid| {
-            // Somebody else's process is alive, too.
-            !matches!(test_kill_process(pid), Err(rustix::io::Errno::SRCH))
-        };
-        let is_stopping = file
-            .lines()
-            .last()
-            .is_some_and(|line| line.trim() == "stopping");
-        match owner.and_then(pid) {
-            Some(pid) if is_alive(pid) && is_stopping => {}
+        let first = file.lines().next().and_then(|pid| pid.trim().parse().ok());
+        match first {
+            Some(pid) if is_postgres(pid) => {}
             _ => return, // PostgreSQL itself tells a stale file from a running server
         }
         std::thread::sleep(Duration::from_millis(50));
     }
+}
+
+/// Whether that process is a server, and not one that got its number later.
+fn is_postgres(pid: u32) -> bool {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm"));
+    // A process that has ended but is still listed has no memory.
+    let memory = fs::read_to_string(format!("/proc/{pid}/statm"));
+    name.is_ok_and(|name| name.trim() == "postgres")
+        && memory.is_ok_and(|memory| !memory.starts_with("0 "))
 }
 
 fn pid(id: u32) -> Option<Pid> {
