@@ -1,6 +1,6 @@
 //! From settings to a store.
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
 use crate::config::{Database, SslMode};
@@ -21,10 +21,16 @@ pub(super) fn store(database: &Database) -> anyhow::Result<Store> {
 
 fn options(database: &Database) -> anyhow::Result<PgConnectOptions> {
     if let Some(url) = &database.url {
-        let options = url.parse::<PgConnectOptions>();
-        return options.context(
-            "the database URL is not of the form postgres://user:password@host:port/name",
-        );
+        let expected =
+            "the database URL is not of the form postgres://user:password@host:port/name";
+        // The parser takes any scheme, and connects to somewhere all the same.
+        if !["postgres://", "postgresql://"]
+            .iter()
+            .any(|scheme| url.starts_with(scheme))
+        {
+            bail!(expected);
+        }
+        return url.parse::<PgConnectOptions>().context(expected);
     }
     let mode = match database.ssl.mode {
         SslMode::Disable => PgSslMode::Disable,
