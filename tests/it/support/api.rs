@@ -10,6 +10,7 @@ use hyperfleet::storage::postgres::Store;
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 
+use super::raw::PATIENCE;
 use super::{TestClock, TestDatabase};
 
 /// The production server on a free port, with a database and a clock of its own.
@@ -72,6 +73,32 @@ impl TestApi {
             clock,
             database,
         }
+    }
+
+    /// Of a server that runs elsewhere.
+    pub(crate) fn remote(base: &str, database: TestDatabase) -> Self {
+        Self {
+            base: base.to_owned(),
+            client: reqwest::Client::new(),
+            clock: TestClock::at("2026-01-01T10:00:00Z"),
+            database,
+        }
+    }
+
+    /// Sends a request with a JSON body, or none for `null`; `None` if the connection is lost
+    /// before the answer is there. Waiting too long is a failure of the test.
+    pub(crate) async fn try_send(&self, method: &str, path: &str, body: &Value) -> Option<Answer> {
+        let url = format!("{}{path}", self.base);
+        let mut request = self.client.request(method.parse().unwrap(), url);
+        if !body.is_null() {
+            request = request.body(body.to_string());
+        }
+        let exchange = async {
+            let response = request.send().await.ok()?;
+            Answer::try_of(response).await
+        };
+        let answer = tokio::time::timeout(PATIENCE, exchange).await;
+        answer.unwrap_or_else(|_| panic!("{method} {path} hangs"))
     }
 
     /// Sends a request with a JSON body, or none for `null`.
@@ -219,20 +246,24 @@ impl TestApi {
 
 impl Answer {
     pub(crate) async fn of(response: reqwest::Response) -> Self {
+        Self::try_of(response).await.unwrap()
+    }
+
+    async fn try_of(response: reqwest::Response) -> Option<Self> {
         let status = response.status().as_u16();
         let headers = response.headers().clone();
-        let bytes = response.bytes().await.unwrap().to_vec();
+        let bytes = response.bytes().await.ok()?.to_vec();
         let body = if bytes.is_empty() {
             Value::Null
         } else {
             serde_json::from_slice(&bytes).unwrap_or(Value::Null)
         };
-        Self {
+        Some(Self {
             status,
             headers,
             bytes,
             body,
-        }
+        })
     }
 
     pub(crate) fn id(&self) -> &str {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use hyperfleet::dev::{Durability, PrivatePostgres};
 use hyperfleet::storage::postgres::{Settings, Store};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
-use sqlx::{AssertSqlSafe, Connection as _};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 use tokio::sync::OnceCell;
 
 /// A fresh database with the schema in it, copied from a template.
@@ -12,7 +12,7 @@ use tokio::sync::OnceCell;
 /// The server is the one that `DATABASE_URL` names, or a throw-away one that this process starts;
 /// it goes with the process, and the databases with it.
 pub(crate) struct TestDatabase {
-    name: String,
+    options: PgConnectOptions,
 }
 
 static SERVER: OnceLock<String> = OnceLock::new();
@@ -37,14 +37,39 @@ impl TestDatabase {
             .await
             .unwrap();
         admin.close().await.unwrap();
-        Self { name }
+        Self::on_server(&name)
+    }
+
+    /// One without a schema.
+    pub(crate) async fn create_empty() -> Self {
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("hyperfleet_empty_{}_{number}", std::process::id());
+        let mut admin = PgConnection::connect(&server_url()).await.unwrap();
+        let sql = format!("CREATE DATABASE {name}");
+        sqlx::raw_sql(AssertSqlSafe(sql))
+            .execute(&mut admin)
+            .await
+            .unwrap();
+        Self::on_server(&name)
+    }
+
+    fn on_server(name: &str) -> Self {
+        let options = server_url().parse::<PgConnectOptions>().unwrap();
+        Self::at(options.database(name))
+    }
+
+    /// One on another server.
+    pub(crate) fn at(options: PgConnectOptions) -> Self {
+        Self { options }
     }
 
     pub(crate) fn options(&self) -> PgConnectOptions {
-        server_url()
-            .parse::<PgConnectOptions>()
-            .unwrap()
-            .database(&self.name)
+        self.options.clone()
+    }
+
+    /// How a program is told to connect to it.
+    pub(crate) fn url(&self) -> String {
+        self.options.to_url_lossy().to_string()
     }
 
     pub(crate) async fn connect(&self) -> PgConnection {

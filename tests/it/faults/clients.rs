@@ -1,0 +1,135 @@
+//! Clients that go away in the middle of what they asked for.
+
+use std::sync::Arc;
+
+use hyperfleet::domain::entity_config;
+use hyperfleet::storage::postgres::{Settings, Store};
+use serde_json::json;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+
+use super::{hold_row, until};
+use crate::support::{Random, TestApi, TestDatabase, assert_sound};
+
+const CONNECTIONS: usize = 3;
+
+async fn spawn() -> TestApi {
+    let database = TestDatabase::create().await;
+    let store = Store::new(Settings {
+        connect: database.options(),
+        connections_max: CONNECTIONS,
+        acquire_seconds_max: 20,
+        statement_seconds_max: 60,
+    });
+    let registry = entity_config::registry(&entity_config::built_in()).unwrap();
+    TestApi::spawn_on(registry, database, store, false)
+}
+
+/// Sends a request and does not wait for the answer.
+async fn send_and_leave(api: &TestApi, method: &str, path: &str, body: &str, yields: usize) {
+    let mut stream = TcpStream::connect(api.address()).await.unwrap();
+    let length = body.len();
+    let request = format!(
+        "{method} /api/hyperfleet/v1{path} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    // Some leave before the server has looked, others while it works.
+    for _ in 0..yields {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_that_leave_take_no_connection_and_no_answer_of_others_along() {
+    let api = Arc::new(spawn().await);
+    let mut clusters = Vec::new();
+    for number in 0..8 {
+        clusters.push(api.cluster(&format!("cluster-{number}")).await);
+    }
+    let doomed = api.cluster("doomed").await;
+    let leavers: Vec<_> = (0..4_u64)
+        .map(|worker| {
+            let (api, clusters, doomed) = (api.clone(), clusters.clone(), doomed.clone());
+            tokio::spawn(async move {
+                let mut random = Random::seeded(worker);
+                for number in 0..100 {
+                    let cluster = &clusters[random.below(clusters.len())];
+                    let name = format!("left-{worker}-{number}");
+                    let new = json!({"kind": "Cluster", "name": name, "spec": {}}).to_string();
+                    let change = json!({"spec": {"number": number}}).to_string();
+                    let pool = json!({"kind": "NodePool", "name": format!("p{worker}-{number}"), "spec": {}}).to_string();
+                    let (method, path, body) = match random.below(6) {
+                        0 => ("POST", "/clusters".to_owned(), new),
+                        1 => ("PATCH", cluster.clone(), change),
+                        2 => ("GET", cluster.clone(), String::new()),
+                        3 => ("GET", "/clusters".to_owned(), String::new()),
+                        4 => ("POST", format!("{cluster}/nodepools"), pool),
+                        _ => ("DELETE", doomed.clone(), String::new()),
+                    };
+                    send_and_leave(&api, method, &path, &body, random.below(400)).await;
+                }
+            })
+        })
+        .collect();
+    // Meanwhile everybody else gets what they ask for.
+    let mut rounds = 0;
+    while rounds < 3 || leavers.iter().any(|leaver| !leaver.is_finished()) {
+        for cluster in &clusters {
+            let found = api.get(cluster).await;
+            assert_eq!(found.status, 200, "{}", found.body);
+            assert!(
+                cluster.ends_with(found.id()),
+                "{cluster} was answered with {}",
+                found.id()
+            );
+        }
+        rounds += 1;
+    }
+    for leaver in leavers {
+        leaver.await.unwrap();
+    }
+    let mut direct = api.database.connect().await;
+    let busy = "SELECT count(*) FROM pg_stat_activity
+                WHERE datname = current_database() AND pid <> pg_backend_pid() AND state <> 'idle'";
+    until("all is quiet", async || {
+        let query = sqlx::query_scalar::<_, i64>(busy);
+        query.fetch_one(&mut direct).await.unwrap() == 0
+    })
+    .await;
+    assert_sound(&mut direct, &entity_config::built_in()).await;
+}
+
+#[tokio::test]
+async fn clients_that_leave_while_their_request_waits_free_its_connection() {
+    let api = spawn().await;
+    let held = api.cluster("held").await;
+    let free = api.cluster("free").await;
+    let mut holder = hold_row(&api.database, &held).await;
+    let waiting = "SELECT count(*) FROM pg_stat_activity
+                   WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    let mut direct = api.database.connect().await;
+    // More of them than there are connections.
+    for number in 0..CONNECTIONS * 3 {
+        let mut stream = TcpStream::connect(api.address()).await.unwrap();
+        let request = format!("DELETE /api/hyperfleet/v1{held} HTTP/1.1\r\nHost: x\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        until("the request waits", async || {
+            let query = sqlx::query_scalar::<_, i64>(waiting);
+            query.fetch_one(&mut direct).await.unwrap() > 0
+        })
+        .await;
+        drop(stream);
+        assert_eq!(api.get(&free).await.status, 200, "{number}");
+    }
+    sqlx::raw_sql("ROLLBACK")
+        .execute(&mut holder)
+        .await
+        .unwrap();
+    until("nobody waits", async || {
+        let query = sqlx::query_scalar::<_, i64>(waiting);
+        query.fetch_one(&mut direct).await.unwrap() == 0
+    })
+    .await;
+    assert_eq!(api.delete(&held).await.status, 202);
+    assert_sound(&mut direct, &entity_config::built_in()).await;
+}

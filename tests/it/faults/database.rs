@@ -1,0 +1,166 @@
+//! A database that is slow, full, or not what it should be.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hyperfleet::domain::entity_config;
+use hyperfleet::storage::postgres::{Settings, Store};
+use serde_json::json;
+use sqlx::postgres::PgConnection;
+use sqlx::{AssertSqlSafe, Connection as _};
+
+use super::{assert_unavailable, hold_row, until};
+use crate::support::{Problem as _, TestApi, TestDatabase};
+
+async fn spawn(
+    connections_max: usize,
+    acquire_seconds_max: u64,
+    statement_seconds_max: u64,
+) -> Arc<TestApi> {
+    let database = TestDatabase::create().await;
+    let store = Store::new(Settings {
+        connect: database.options(),
+        connections_max,
+        acquire_seconds_max,
+        statement_seconds_max,
+    });
+    let registry = entity_config::registry(&entity_config::built_in()).unwrap();
+    Arc::new(TestApi::spawn_on(registry, database, store, false))
+}
+
+#[tokio::test]
+async fn without_a_free_connection_a_request_is_told_to_come_back() {
+    let api = spawn(1, 1, 30).await;
+    let cluster = api.cluster("abc").await;
+    let mut holder = hold_row(&api.database, &cluster).await;
+    let patch = tokio::spawn({
+        let (api, cluster) = (api.clone(), cluster.clone());
+        async move { api.patch(&cluster, json!({"spec": {"a": 1}})).await }
+    });
+    let waiting = "SELECT count(*) FROM pg_stat_activity
+                   WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    until("the patch waits for the row", async || {
+        let query = sqlx::query_scalar::<_, i64>(waiting);
+        query.fetch_one(&mut holder).await.unwrap() == 1
+    })
+    .await;
+    let since = Instant::now();
+    assert_unavailable(&api.get(&cluster).await, "GET");
+    assert_unavailable(&api.delete(&cluster).await, "DELETE");
+    assert!(
+        since.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        since.elapsed()
+    );
+    sqlx::raw_sql("COMMIT").execute(&mut holder).await.unwrap();
+    assert_eq!(patch.await.unwrap().status, 200);
+    assert_eq!(api.get(&cluster).await.body["spec"], json!({"a": 1}));
+}
+
+#[tokio::test]
+async fn a_statement_that_takes_too_long_is_given_up() {
+    let api = spawn(2, 20, 1).await;
+    let cluster = api.cluster("abc").await;
+    let pool = api.nodepool(&cluster, "pool").await;
+    let mut holder = hold_row(&api.database, &cluster).await;
+    let change = json!({"spec": {"a": 1}});
+    assert_unavailable(&api.patch(&cluster, change.clone()).await, "PATCH");
+    assert_unavailable(&api.report(&cluster, "dns", 1, &[]).await, "PUT");
+    assert_unavailable(&api.delete(&cluster).await, "DELETE");
+    let new = json!({"kind": "NodePool", "name": "other", "spec": {}});
+    assert_unavailable(
+        &api.post(&format!("{cluster}/nodepools"), new).await,
+        "POST",
+    );
+    assert_eq!(api.get(&pool).await.status, 200);
+    sqlx::raw_sql("ROLLBACK")
+        .execute(&mut holder)
+        .await
+        .unwrap();
+    let found = api.get(&cluster).await;
+    assert_eq!(found.body["generation"], 1);
+    assert_eq!(
+        api.get(&format!("{cluster}/statuses")).await.body["total"],
+        0
+    );
+    assert_eq!(api.patch(&cluster, change).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_fault_of_ours_shows_nothing_of_its_cause() {
+    let api = spawn(2, 20, 20).await;
+    let cluster = api.cluster("abc").await;
+    let mut direct = api.database.connect().await;
+    for (table, method, path, body) in [
+        ("resources", "GET", cluster.clone(), json!(null)),
+        ("resources", "GET", "/clusters".into(), json!(null)),
+        ("resources", "DELETE", cluster.clone(), json!(null)),
+        (
+            "adapter_reports",
+            "GET",
+            format!("{cluster}/statuses"),
+            json!(null),
+        ),
+        ("audit", "GET", "/audit".into(), json!(null)),
+        (
+            "audit",
+            "POST",
+            "/clusters".into(),
+            json!({"kind": "Cluster", "name": "def", "spec": {}}),
+        ),
+        ("audit", "PATCH", cluster.clone(), json!({"spec": {"a": 1}})),
+        ("audit", "DELETE", cluster.clone(), json!(null)),
+    ] {
+        let rename =
+            |from: String, to: String| AssertSqlSafe(format!("ALTER TABLE {from} RENAME TO {to}"));
+        let hidden = format!("hidden_{table}");
+        let hide = rename(table.to_owned(), hidden.clone());
+        sqlx::raw_sql(hide).execute(&mut direct).await.unwrap();
+        let answer = api.send(method, &path, body).await;
+        sqlx::raw_sql(rename(hidden, table.to_owned()))
+            .execute(&mut direct)
+            .await
+            .unwrap();
+        let what = format!("{method} {path} without {table}: {}", answer.body);
+        assert_eq!((answer.status, answer.code()), (500, "INT-001"), "{what}");
+        assert_eq!(answer.detail(), "Unspecified error", "{what}");
+        let shown = String::from_utf8_lossy(&answer.bytes).to_lowercase();
+        for word in [
+            "relation", "sql", "postgres", "audit_", "cannot", "exist", "column",
+        ] {
+            assert!(!shown.contains(word), "{word} in {what}");
+        }
+    }
+    // Nothing of it was kept, and the connections are as good as before.
+    let found = api.get(&cluster).await;
+    assert_eq!((found.status, &found.body["generation"]), (200, &json!(1)));
+    assert!(found.body.get("deleted_time").is_none());
+    assert_eq!(api.get("/clusters").await.body["total"], 1);
+    assert_eq!(api.get("/audit").await.body["total"], 1);
+}
+
+#[tokio::test]
+async fn a_database_that_takes_no_more_connections_is_unavailable_until_it_does() {
+    let database = TestDatabase::create().await;
+    let elsewhere = database.options().database("postgres");
+    let mut elsewhere = PgConnection::connect_with(&elsewhere).await.unwrap();
+    let name = database.options().get_database().unwrap().to_owned();
+    let allow = |is_allowed: bool| {
+        AssertSqlSafe(format!(
+            "ALTER DATABASE {name} ALLOW_CONNECTIONS {is_allowed}"
+        ))
+    };
+    sqlx::raw_sql(allow(false))
+        .execute(&mut elsewhere)
+        .await
+        .unwrap();
+    let store = database.store();
+    let registry = entity_config::registry(&entity_config::built_in()).unwrap();
+    let api = TestApi::spawn_on(registry, database, store, false);
+    assert_unavailable(&api.get("/clusters").await, "no connections");
+    sqlx::raw_sql(allow(true))
+        .execute(&mut elsewhere)
+        .await
+        .unwrap();
+    assert_eq!(api.get("/clusters").await.status, 200);
+}

@@ -1,0 +1,64 @@
+//! The service is killed while clients write.
+
+use std::sync::Arc;
+
+use hyperfleet::domain::entity_config;
+use rustix::process::Signal;
+
+use super::load::Load;
+use super::program::{Folder, Program};
+use super::until_alone;
+use crate::support::{TestDatabase, assert_sound};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_that_is_killed_leaves_nothing_half_done_and_nothing_out() {
+    let database = TestDatabase::create().await;
+    let mut program = Program::serve(&database);
+    let api = program.serving(TestDatabase::at(database.options())).await;
+    let load = Arc::new(Load::on_mortal(api));
+    let writers = load.start();
+    load.until_acknowledged(150).await;
+    program.signal(Signal::KILL);
+    program.ended().await;
+    let known = load.end(writers).await;
+
+    let mut direct = database.connect().await;
+    until_alone(&mut direct).await;
+    assert_sound(&mut direct, &entity_config::built_in()).await;
+    let mut program = Program::serve(&database);
+    let api = program.serving(database).await;
+    assert!(known.len() > 10, "{}", known.len());
+    for known in known {
+        known.assert_there(&api).await;
+    }
+    program.signal(Signal::TERM);
+    assert!(program.ended().await.success(), "{}", program.said());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dev_that_is_killed_takes_postgres_along_and_the_next_one_goes_on() {
+    let folder = Folder::new();
+    let mut program = Program::dev(&folder);
+    let load = Arc::new(Load::on_mortal(program.serving(folder.database()).await));
+    let writers = load.start();
+    load.until_acknowledged(150).await;
+    let postgres = folder.postgres();
+    assert!(postgres.is_running());
+    program.signal(Signal::KILL);
+    program.ended().await;
+    // At once: the predecessor may still be on its way out.
+    let mut next = Program::dev(&folder);
+    let known = load.end(writers).await;
+    postgres.ended().await;
+    let api = next.serving(folder.database()).await;
+    assert_ne!(folder.postgres(), postgres);
+    assert!(known.len() > 10, "{}", known.len());
+    for known in known {
+        known.assert_there(&api).await;
+    }
+    let mut direct = folder.database().connect().await;
+    assert_sound(&mut direct, &entity_config::built_in()).await;
+    drop(direct);
+    next.signal(Signal::INT);
+    assert!(next.ended().await.success(), "{}", next.said());
+}

@@ -1,0 +1,73 @@
+//! What becomes of requests when something breaks: all or nothing, an honest answer, and service
+//! again as soon as what broke is whole.
+
+mod clients;
+mod cut;
+mod database;
+mod dev;
+mod killed;
+mod load;
+mod program;
+mod restart;
+mod startup;
+
+use std::time::{Duration, Instant};
+
+use sqlx::postgres::PgConnection;
+
+use crate::support::{Answer, PATIENCE, Problem as _, TestDatabase};
+
+/// Checks that the client is told to try again later, and nothing else.
+#[track_caller]
+fn assert_unavailable(answer: &Answer, what: &str) {
+    assert_eq!(answer.status, 503, "{what}: {}", answer.body);
+    assert_eq!(answer.code(), "SVC-001", "{what}");
+    assert_eq!(answer.detail(), "Database connection unavailable", "{what}");
+    let wait = answer.header("retry-after").expect("Retry-After");
+    assert!(wait.parse::<u32>().unwrap() > 0, "{what}");
+}
+
+/// Asks again and again until it is so; fails when that takes too long.
+async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let since = Instant::now();
+    while !is_so().await {
+        assert!(since.elapsed() < PATIENCE, "still not: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Waits until nobody else is connected: whatever was under way has ended.
+async fn until_alone(connection: &mut PgConnection) {
+    let others = "SELECT count(*) FROM pg_stat_activity
+                  WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    until("nobody else is connected", async || {
+        let query = sqlx::query_scalar::<_, i64>(others);
+        query.fetch_one(&mut *connection).await.unwrap() == 0
+    })
+    .await;
+}
+
+/// Everything that is stored, as text.
+async fn contents(connection: &mut PgConnection) -> String {
+    let everything = "SELECT concat(
+        (SELECT jsonb_agg(to_jsonb(r) ORDER BY r.id) FROM resources r),
+        (SELECT jsonb_agg(to_jsonb(r) ORDER BY r.resource_id, r.adapter) FROM adapter_reports r),
+        (SELECT jsonb_agg(to_jsonb(a) ORDER BY a.sequence) FROM audit a),
+        (SELECT jsonb_object_agg(kind, total) FROM
+            (SELECT kind, sum(count) AS total FROM resource_counts GROUP BY kind) c))";
+    let query = sqlx::query_scalar(everything);
+    query.fetch_one(connection).await.unwrap()
+}
+
+/// An open transaction that holds a resource's row, as a stuck client would.
+async fn hold_row(database: &TestDatabase, path: &str) -> PgConnection {
+    let id: uuid::Uuid = path.rsplit('/').next().unwrap().parse().unwrap();
+    let mut holder = database.connect().await;
+    sqlx::raw_sql("BEGIN").execute(&mut holder).await.unwrap();
+    sqlx::query("SELECT FROM resources WHERE id = $1 FOR UPDATE")
+        .bind(id)
+        .execute(&mut holder)
+        .await
+        .unwrap();
+    holder
+}

@@ -1,0 +1,181 @@
+//! The real program, as a user starts it.
+
+use std::io::{BufRead as _, BufReader, Read};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use super::until;
+use crate::support::{TestApi, TestDatabase};
+
+/// A running program. Killed with the test, should that end first.
+pub(super) struct Program {
+    child: Child,
+    said: Arc<Mutex<String>>,
+    listeners: Vec<JoinHandle<()>>,
+}
+
+impl Program {
+    pub(super) fn start(args: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hyperfleet-api"));
+        command
+            .args(args)
+            .env_remove("DATABASE_URL")
+            .current_dir("/");
+        for (name, _) in std::env::vars() {
+            if name.starts_with("HYPERFLEET_") && name != "HYPERFLEET_PG_BINDIR" {
+                command.env_remove(name);
+            }
+        }
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let said = Arc::default();
+        let listeners = vec![
+            listen(child.stdout.take().unwrap(), &said),
+            listen(child.stderr.take().unwrap(), &said),
+        ];
+        Self {
+            child,
+            said,
+            listeners,
+        }
+    }
+
+    pub(super) fn serve(database: &TestDatabase) -> Self {
+        let url = database.url();
+        let mut args = vec![
+            "serve",
+            "--database-url",
+            &url,
+            "--server-host",
+            "127.0.0.1",
+        ];
+        args.extend(["--server-port", "0", "--server-jwt-enabled=false"]);
+        Self::start(&args)
+    }
+
+    pub(super) fn dev(folder: &Folder) -> Self {
+        let data = folder.data();
+        let data = data.to_str().unwrap();
+        Self::start(&["dev", "--data-dir", data, "--server-port", "0"])
+    }
+
+    /// What it has said so far.
+    pub(super) fn said(&self) -> String {
+        self.said.lock().unwrap().clone()
+    }
+
+    /// Waits until it serves; a client of it.
+    pub(super) async fn serving(&mut self, database: TestDatabase) -> TestApi {
+        let mut address = None;
+        until("it serves", async || {
+            let status = self.child.try_wait().unwrap();
+            let said = self.said();
+            assert!(status.is_none(), "it ended with {status:?}: {said}");
+            address = address_in(&said);
+            address.is_some()
+        })
+        .await;
+        let base = format!("http://{}/api/hyperfleet/v1", address.unwrap());
+        TestApi::remote(&base, database)
+    }
+
+    /// Waits for its end, and for the last of what it says.
+    pub(super) async fn ended(&mut self) -> ExitStatus {
+        let mut status = None;
+        until("it ends", async || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        })
+        .await;
+        for listener in self.listeners.drain(..) {
+            listener.join().unwrap();
+        }
+        status.unwrap()
+    }
+
+    pub(super) fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.id()).unwrap();
+        kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Keeps what comes out of a pipe.
+fn listen(pipe: impl Read + Send + 'static, said: &Arc<Mutex<String>>) -> JoinHandle<()> {
+    let said = said.clone();
+    std::thread::spawn(move || {
+        for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+            let mut said = said.lock().unwrap();
+            said.push_str(&line);
+            said.push('\n');
+        }
+    })
+}
+
+/// The address in the log line of `serve`, or in the banner of `dev`.
+fn address_in(said: &str) -> Option<String> {
+    let (_, rest) = said
+        .split_once("\"address\":\"")
+        .or_else(|| said.split_once("HyperFleet API     http://"))?;
+    let end = rest.find(['"', '/'])?;
+    Some(rest[..end].to_owned())
+}
+
+/// A folder for `dev`, reachable for the user that PostgreSQL runs as.
+pub(super) struct Folder(TempDir);
+
+impl Folder {
+    pub(super) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let open = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(folder.path(), open).unwrap();
+        Self(folder)
+    }
+
+    pub(super) fn data(&self) -> PathBuf {
+        self.0.path().join("postgres")
+    }
+
+    /// The database of a `dev` that serves from it.
+    pub(super) fn database(&self) -> TestDatabase {
+        let options = sqlx::postgres::PgConnectOptions::new_without_pgpass();
+        let options = options.socket(self.data()).username("postgres");
+        TestDatabase::at(options.database("postgres"))
+    }
+
+    /// The process of the PostgreSQL that runs in it.
+    pub(super) fn postgres(&self) -> Process {
+        let file = self.data().join("data/postmaster.pid");
+        let text = std::fs::read_to_string(file).unwrap();
+        Process(text.lines().next().unwrap().parse().unwrap())
+    }
+}
+
+/// A process that is not our child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Process(u32);
+
+impl Process {
+    /// Whether it runs; one that has ended and waits for its parent does not.
+    pub(super) fn is_running(self) -> bool {
+        let folder = Path::new("/proc").join(self.0.to_string());
+        let command = std::fs::read(folder.join("cmdline"));
+        command.is_ok_and(|command| !command.is_empty())
+    }
+
+    pub(super) async fn ended(self) {
+        until("PostgreSQL is gone", async || !self.is_running()).await;
+    }
+}

@@ -1,0 +1,356 @@
+//! What each kind of request costs in the database. The table stands in `docs/database.md`.
+//!
+//! A round trip is a message that the service waits for an answer to. Every number is exact: one
+//! that changes is a decision.
+
+use hyperfleet::domain::entity_config::{self, EntityConfig};
+use hyperfleet::storage::postgres::{Settings, Store};
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Proxy, Sent, TestApi, TestDatabase};
+
+const FINALIZED: &[(&str, &str)] = &[("Finalized", "True")];
+
+/// A server whose one connection leads through a counting proxy.
+struct Meter {
+    api: TestApi,
+    proxy: Proxy,
+    names: u32,
+}
+
+impl Meter {
+    async fn start() -> Self {
+        let mut entities = entity_config::built_in();
+        entities.push(EntityConfig {
+            kind: "WifConfig".to_owned(),
+            plural: "wifconfigs".to_owned(),
+            ..EntityConfig::default()
+        });
+        let database = TestDatabase::create().await;
+        let proxy = Proxy::start(database.options());
+        let store = Store::new(Settings {
+            connect: proxy.options(database.options()),
+            connections_max: 1,
+            acquire_seconds_max: 20,
+            statement_seconds_max: 30,
+        });
+        let registry = entity_config::registry(&entities).unwrap();
+        let api = TestApi::spawn_on(registry, database, store, false);
+        Self {
+            api,
+            proxy,
+            names: 0,
+        }
+    }
+
+    /// A name that nothing has yet.
+    fn name(&mut self) -> String {
+        self.names += 1;
+        format!("name-{}", self.names)
+    }
+
+    async fn cluster(&mut self) -> String {
+        let name = self.name();
+        self.api.cluster(&name).await
+    }
+
+    async fn nodepool(&mut self, cluster: &str) -> String {
+        let name = self.name();
+        self.api.nodepool(cluster, &name).await
+    }
+
+    /// A cluster with so many nodepools, all finalizing.
+    async fn finalizing(&mut self, children: usize) -> (String, Vec<String>) {
+        let cluster = self.cluster().await;
+        let mut pools = Vec::new();
+        for _ in 0..children {
+            pools.push(self.nodepool(&cluster).await);
+        }
+        assert_eq!(self.api.delete(&cluster).await.status, 202);
+        (cluster, pools)
+    }
+
+    /// What one request costs, once its statements are prepared.
+    async fn cost(&self, method: &str, path: &str, body: Value, status: u16) -> Sent {
+        self.proxy.reset(None);
+        let answer: Answer = self.api.send(method, path, body).await;
+        assert_eq!(answer.status, status, "{method} {path}: {}", answer.body);
+        self.proxy.sent()
+    }
+
+    async fn cost_of_report(
+        &self,
+        path: &str,
+        adapter: &str,
+        generation: i32,
+        statuses: &[(&str, &str)],
+        status: u16,
+    ) -> Sent {
+        self.proxy.reset(None);
+        let answer = self.api.report(path, adapter, generation, statuses).await;
+        assert_eq!(answer.status, status, "{}", answer.body);
+        self.proxy.sent()
+    }
+}
+
+/// Single statements, each its own transaction, one round trip each.
+#[track_caller]
+fn assert_single(what: &str, sent: Sent, count: u32) {
+    let expected = Sent {
+        round_trips: count,
+        statements: count,
+        simple: 0,
+        prepared: 0,
+    };
+    assert_eq!(sent, expected, "{what}");
+    println!("| {what} | {count} | {count} |");
+}
+
+/// One transaction: `BEGIN`, so many statements, `COMMIT`, perhaps after a look without one.
+#[track_caller]
+fn assert_transaction(what: &str, sent: Sent, before: u32, count: u32) {
+    let expected = Sent {
+        round_trips: before + count + 2,
+        statements: before + count + 2,
+        simple: 2,
+        prepared: 0,
+    };
+    assert_eq!(sent, expected, "{what}");
+    println!("| {what} | {} | BEGIN … COMMIT |", before + count + 2);
+}
+
+#[tokio::test]
+async fn reads_are_one_statement() {
+    let mut meter = Meter::start().await;
+    let cluster = meter.cluster().await;
+    let pool = meter.nodepool(&cluster).await;
+    let id = |path: &str| path.rsplit('/').next().unwrap().to_owned();
+    assert_eq!(meter.api.report(&cluster, "dns", 1, &[]).await.status, 201);
+    let none = "01890000-0000-7000-8000-000000000000";
+    let empty = meter.cluster().await;
+    for (what, path, status, count) in [
+        ("GET a cluster", cluster.clone(), 200, 1),
+        ("GET a nodepool, nested", pool.clone(), 200, 1),
+        (
+            "GET a nodepool, flat",
+            format!("/nodepools/{}", id(&pool)),
+            200,
+            1,
+        ),
+        (
+            "GET a resource",
+            format!("/resources/{}", id(&pool)),
+            200,
+            1,
+        ),
+        ("GET nothing, flat", format!("/clusters/{none}"), 404, 1),
+        (
+            "GET nothing, nested",
+            format!("{cluster}/nodepools/{none}"),
+            404,
+            2,
+        ),
+        ("GET what is no id", "/clusters/none".to_owned(), 404, 0),
+        ("GET a list", "/clusters?size=100".to_owned(), 200, 1),
+        (
+            "GET a list, with finalizing ones",
+            "/clusters?includeDeleted=true".to_owned(),
+            200,
+            1,
+        ),
+        ("GET a list of every kind", "/resources".to_owned(), 200, 1),
+        ("GET a list, nested", format!("{cluster}/nodepools"), 200, 1),
+        (
+            "GET an empty list, nested",
+            format!("{empty}/nodepools"),
+            200,
+            2,
+        ),
+        (
+            "GET a list of nobody's",
+            format!("/clusters/{none}/nodepools"),
+            404,
+            2,
+        ),
+        ("GET the reports", format!("{cluster}/statuses"), 200, 1),
+        ("GET no reports", format!("{pool}/statuses"), 200, 1),
+        ("GET the trail", "/audit".to_owned(), 200, 1),
+        (
+            "GET the trail of one resource",
+            format!("/audit?resource_id={}", id(&pool)),
+            200,
+            1,
+        ),
+        (
+            "GET the end of the trail",
+            "/audit?page=100000".to_owned(),
+            200,
+            1,
+        ),
+    ] {
+        meter.cost("GET", &path, Value::Null, status).await;
+        let sent = meter.cost("GET", &path, Value::Null, status).await;
+        assert_single(what, sent, count);
+    }
+}
+
+#[tokio::test]
+async fn a_page_costs_the_same_whatever_it_holds() {
+    let mut meter = Meter::start().await;
+    let cluster = meter.cluster().await;
+    for _ in 0..30 {
+        meter.nodepool(&cluster).await;
+    }
+    for path in [
+        format!("{cluster}/nodepools?size=1"),
+        format!("{cluster}/nodepools?size=30"),
+    ] {
+        meter.cost("GET", &path, Value::Null, 200).await;
+        let sent = meter.cost("GET", &path, Value::Null, 200).await;
+        assert_single("GET a page, whatever its size", sent, 1);
+    }
+}
+
+#[tokio::test]
+async fn reports_are_a_read_and_a_guarded_statement() {
+    let mut meter = Meter::start().await;
+    let cluster = meter.cluster().await;
+    for round in 0..2 {
+        meter.api.clock.advance(1);
+        let accepted = meter.cost_of_report(&cluster, "dns", 1, &[], 201).await;
+        let repeated = meter.cost_of_report(&cluster, "dns", 1, &[], 201).await;
+        let early = meter.cost_of_report(&cluster, "dns", 7, &[], 204).await;
+        let unknown = [("Available", "Unknown")];
+        meter.api.clock.advance(1);
+        let discarded = meter
+            .cost_of_report(&cluster, "dns", 1, &unknown, 204)
+            .await;
+        let body = json!({"adapter": "dns", "observed_generation": 1, "conditions": []});
+        let refused = meter
+            .cost("PUT", &format!("{cluster}/statuses"), body, 400)
+            .await;
+        if round == 1 {
+            assert_single("PUT an accepted report", accepted, 2);
+            assert_single("PUT a repeated report", repeated, 2);
+            assert_single("PUT a report of the future", early, 1);
+            assert_single("PUT a discarded report", discarded, 1);
+            assert_single("PUT a report that lacks conditions", refused, 1);
+        }
+    }
+}
+
+#[tokio::test]
+async fn creates_are_one_statement() {
+    let mut meter = Meter::start().await;
+    let owner = meter.cluster().await;
+    let list = format!("{owner}/nodepools");
+    for round in 0..2 {
+        let body = json!({"kind": "Cluster", "name": meter.name(), "spec": {"a": 1}, "labels": {"b": "c"}});
+        let root = meter.cost("POST", "/clusters", body.clone(), 201).await;
+        let taken = meter.cost("POST", "/clusters", body, 409).await;
+        let body = json!({"kind": "NodePool", "name": meter.name(), "spec": {}});
+        let child = meter.cost("POST", &list, body, 201).await;
+        let refused = meter.cost("POST", "/clusters", json!({}), 400).await;
+        if round == 1 {
+            assert_single("POST a cluster", root, 1);
+            assert_single("POST a name that is taken", taken, 1);
+            assert_single("POST a nodepool", child, 1);
+            assert_single("POST what is not valid", refused, 0);
+        }
+    }
+}
+
+#[tokio::test]
+async fn patches_look_before_they_write() {
+    let mut meter = Meter::start().await;
+    let cluster = meter.cluster().await;
+    let wif = json!({"kind": "WifConfig", "name": "wif", "spec": {}});
+    let wif = format!(
+        "/wifconfigs/{}",
+        meter.api.post("/wifconfigs", wif).await.id()
+    );
+    for round in 0..2 {
+        let body = json!({"spec": {"round": round}});
+        let changed = meter.cost("PATCH", &cluster, body.clone(), 200).await;
+        let same = meter.cost("PATCH", &cluster, body.clone(), 200).await;
+        let simple = meter.cost("PATCH", &wif, body, 200).await;
+        let body = json!({"references": {}});
+        let linked = meter.cost("PATCH", &cluster, body, 200).await;
+        if round == 1 {
+            assert_single("PATCH that changes nothing", same, 2);
+            assert_single("PATCH a cluster", changed, 3);
+            assert_single("PATCH of a kind without adapters", simple, 2);
+            assert_transaction("PATCH references", linked, 0, 7);
+        }
+    }
+}
+
+#[tokio::test]
+async fn deletes_cost_the_same_whatever_they_take_along() {
+    let mut meter = Meter::start().await;
+    for (children, is_measured) in [(1, false), (1, true), (50, true)] {
+        let cluster = meter.cluster().await;
+        for _ in 0..children {
+            meter.nodepool(&cluster).await;
+        }
+        let deleted = meter.cost("DELETE", &cluster, Value::Null, 202).await;
+        let again = meter.cost("DELETE", &cluster, Value::Null, 202).await;
+        let path = format!("{cluster}/force-delete");
+        let forced = meter.cost("POST", &path, json!({"reason": "x"}), 204).await;
+        if is_measured {
+            assert_transaction(&format!("DELETE a cluster with {children}"), deleted, 0, 8);
+            assert_transaction(&format!("DELETE it again, with {children}"), again, 0, 5);
+            assert_transaction(&format!("force-delete with {children}"), forced, 0, 7);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_deletion_that_waits_for_nothing_is_one_transaction() {
+    let mut meter = Meter::start().await;
+    for round in 0..2 {
+        let body = json!({"kind": "WifConfig", "name": meter.name(), "spec": {}});
+        let wif = format!(
+            "/wifconfigs/{}",
+            meter.api.post("/wifconfigs", body).await.id()
+        );
+        let deleted = meter.cost("DELETE", &wif, Value::Null, 202).await;
+        if round == 1 {
+            assert_transaction("DELETE of a kind without adapters", deleted, 0, 7);
+        }
+    }
+}
+
+#[tokio::test]
+async fn last_words_are_a_look_and_one_transaction() {
+    let mut meter = Meter::start().await;
+    for round in 0..2 {
+        let cluster = meter.cluster().await;
+        let pool = meter.nodepool(&cluster).await;
+        assert_eq!(meter.api.delete(&pool).await.status, 202);
+        meter
+            .cost_of_report(&pool, "validation", 2, FINALIZED, 201)
+            .await;
+        let alone = meter
+            .cost_of_report(&pool, "hypershift", 2, FINALIZED, 201)
+            .await;
+
+        let (cluster, pools) = meter.finalizing(1).await;
+        for adapter in ["validation", "dns", "pullsecret", "hypershift"] {
+            meter
+                .cost_of_report(&cluster, adapter, 2, FINALIZED, 201)
+                .await;
+        }
+        meter
+            .cost_of_report(&pools[0], "validation", 2, FINALIZED, 201)
+            .await;
+        let family = meter
+            .cost_of_report(&pools[0], "hypershift", 2, FINALIZED, 201)
+            .await;
+        assert_eq!(meter.api.get(&cluster).await.status, 404);
+        if round == 1 {
+            assert_transaction("PUT the last Finalized of a nodepool", alone, 1, 5);
+            assert_transaction("PUT the last Finalized of a whole family", family, 1, 5);
+        }
+    }
+}
