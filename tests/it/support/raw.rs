@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use super::TestApi;
 
 /// How long an answer may take before a test gives up on it.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What came back over a bare connection.
 #[derive(Debug)]
