@@ -46,6 +46,15 @@ impl Service {
         }
     }
 
+    /// The same service over connections of its own, one of `shares` equal parts.
+    #[must_use]
+    pub fn share(&self, shares: usize) -> Self {
+        Self {
+            store: self.store.share(shares),
+            ..self.clone()
+        }
+    }
+
     /// The kinds that are served.
     #[must_use]
     pub fn registry(&self) -> &Arc<EntityRegistry> {

@@ -23,7 +23,15 @@ impl Server {
     pub fn bind(listener: TcpListener, api: &Api, workers: usize) -> io::Result<Self> {
         let address = listener.local_addr()?;
         let api = api.clone();
-        let server = HttpServer::new(move || http::app(api.clone()))
+        // Runs once per thread.
+        let app = move || {
+            let service = api.service.share(workers);
+            http::app(Api {
+                service,
+                ..api.clone()
+            })
+        };
+        let server = HttpServer::new(app)
             .workers(workers)
             .shutdown_timeout(DRAIN_SECONDS_MAX)
             // A client that goes away ends its request: nobody waits for the answer, and its

@@ -20,6 +20,8 @@ mod reports;
 mod resources;
 mod row;
 
+use std::sync::Arc;
+
 use sqlx::postgres::PgConnection;
 
 pub use error::Error;
@@ -38,6 +40,7 @@ static MIGRATOR: sqlx::migrate::Migrator = sqlx::migrate!();
 #[derive(Clone)]
 pub struct Store {
     pool: Pool,
+    settings: Arc<Settings>,
 }
 
 /// A connection for single statements. Dropped with an answer still to come, it is closed.
@@ -72,8 +75,20 @@ impl Store {
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self {
-            pool: pool::pool(settings),
+            pool: pool::pool(&settings),
+            settings: Arc::new(settings),
         }
+    }
+
+    /// The same database, over connections of its own: one of `shares` equal parts of what the
+    /// settings allow, at least one. For threads that answer requests: a connection that stays on
+    /// one thread needs no other thread to be woken for each of its answers.
+    #[must_use]
+    pub fn share(&self, shares: usize) -> Self {
+        Self::new(Settings {
+            connections_max: (self.settings.connections_max / shares.max(1)).max(1),
+            ..Settings::clone(&self.settings)
+        })
     }
 
     /// A connection for single statements.

@@ -66,11 +66,12 @@ impl managed::Manager for Maker {
 }
 
 /// Makes the pool. Connects to nothing yet.
-pub(super) fn pool(settings: Settings) -> Pool {
+pub(super) fn pool(settings: &Settings) -> Pool {
     let wait = Duration::from_secs(settings.acquire_seconds_max);
     let statement_timeout = format!("{}s", settings.statement_seconds_max);
     let options = settings
         .connect
+        .clone()
         .application_name("hyperfleet-api")
         .options([
             ("statement_timeout", statement_timeout.as_str()),
