@@ -275,7 +275,7 @@ impl Service {
         let reports = if required.is_empty() {
             Vec::new()
         } else {
-            let standing = db.standings(&[id]).await?.into_iter().next();
+            let standing = db.find_standing(None, None, id).await?;
             standing.map_or_else(Vec::new, |s| s.reports)
         };
         let Some(patched) = lifecycle::patch(&resource, &patch, required, &reports, origin)? else {
