@@ -1,0 +1,181 @@
+"""A PostgreSQL that syncs to disk, and release servers on it: started here, ended here."""
+
+import json
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# What a real server keeps: every commit is on disk before it is answered. The rest is a small
+# production server's usual tuning, so that no checkpoint falls into a measurement of seconds.
+POSTGRES_SETTINGS = {
+    "fsync": "on",
+    "synchronous_commit": "on",
+    "full_page_writes": "on",
+    "shared_buffers": "256MB",
+    "max_wal_size": "8GB",
+    "checkpoint_timeout": "30min",
+    "max_connections": "200",
+    "listen_addresses": "",
+}
+
+
+class Failed(Exception):
+    """Something went wrong that the user must read about."""
+
+
+def wait_for(what, is_done, process, log, seconds=60):
+    """Waits until `is_done()`, as long as `process` lives."""
+    deadline = time.monotonic() + seconds
+    while not is_done():
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise Failed(f"{what} did not start:\n{log.read_text(errors='replace')[-2000:]}")
+        time.sleep(0.05)
+
+
+class Postgres:
+    """A PostgreSQL of its own in a temporary folder, on a Unix socket only."""
+
+    def __init__(self):
+        found = subprocess.run([ROOT / "scripts/find-postgres"], capture_output=True, text=True)
+        if found.returncode:
+            raise Failed(found.stderr.strip())
+        self.bin = Path(found.stdout.strip())
+        if not (self.bin / "pgbench").exists():
+            raise Failed(f"{self.bin} holds no pgbench: install a whole PostgreSQL (apt-get install postgresql)")
+        self.folder = Path(tempfile.mkdtemp(prefix="hyperfleet-bench."))
+        self.process = None
+        self.log = self.folder / "log"
+
+    def start(self):
+        user = self._user_to_become()
+        if user:
+            os.chown(self.folder, user.pw_uid, user.pw_gid)
+        become = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []} if user else {}
+        options = {"cwd": self.folder, "preexec_fn": os.setpgrp, **become}
+        initdb = [self.bin / "initdb", "-D", "data", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C"]
+        made = subprocess.run(initdb, capture_output=True, text=True, **options)
+        if made.returncode:
+            raise Failed(f"initdb failed:\n{made.stderr}")
+        command = [self.bin / "postgres", "-D", "data", "-k", self.folder]
+        for name, value in POSTGRES_SETTINGS.items():
+            command += ["-c", f"{name}={value}"]
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, **options)
+        pid_file = self.folder / "data/postmaster.pid"
+        is_ready = lambda: pid_file.exists() and pid_file.read_text().rstrip().endswith("ready")
+        wait_for("PostgreSQL", is_ready, self.process, self.log)
+
+    @staticmethod
+    def _user_to_become():
+        """PostgreSQL refuses to run as root."""
+        if os.geteuid() != 0:
+            return None
+        try:
+            return pwd.getpwnam("postgres")
+        except KeyError:
+            return pwd.getpwnam("nobody")
+
+    def stop(self):
+        if self.process:
+            self.process.send_signal(signal.SIGQUIT)
+            self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def url(self, database):
+        return f"postgres://postgres@localhost/{database}?host={str(self.folder).replace('/', '%2F')}"
+
+    def psql(self, database, *arguments, sql=None):
+        """What psql prints, unaligned and without headers."""
+        command = [self.bin / "psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1",
+                   "-h", self.folder, "-U", "postgres", "-d", database, *arguments]
+        done = subprocess.run(command, input=sql, capture_output=True, text=True)
+        if done.returncode:
+            raise Failed(f"psql failed:\n{done.stderr}")
+        return done.stdout.strip()
+
+    def version(self):
+        return self.psql("postgres", sql="SHOW server_version").split()[0]
+
+
+class Api:
+    """A release server on one database."""
+
+    def __init__(self, postgres, database, binary, arguments):
+        self.postgres, self.database = postgres, database
+        self.binary, self.arguments = binary, arguments
+        self.process = None
+        self.base = None
+
+    def start(self):
+        # Nothing of the caller's own configuration may leak in.
+        foreign = ("HYPERFLEET_", "DATABASE_URL", "RUST_LOG")
+        env = {k: v for k, v in os.environ.items() if not k.startswith(foreign)}
+        url = ["--database-url", self.postgres.url(self.database)]
+        self.postgres.psql("postgres", sql=f"CREATE DATABASE {self.database}")
+        migrated = subprocess.run([self.binary, "migrate", *url], env=env, capture_output=True, text=True)
+        if migrated.returncode:
+            raise Failed(f"hyperfleet-api migrate failed:\n{migrated.stderr}")
+        port = free_port()
+        self.base = f"http://127.0.0.1:{port}"
+        log = self.postgres.folder / f"{self.database}.log"
+        command = [self.binary, "serve", *url, "--server-jwt-enabled=false", "--log-level", "warn",
+                   "--server-host", "127.0.0.1", "--server-port", str(port), *self.arguments]
+        with open(log, "wb") as out:
+            self.process = subprocess.Popen(command, env=env, stdout=out, stderr=out, preexec_fn=os.setpgrp)
+        wait_for("hyperfleet-api", self._answers, self.process, log)
+
+    def _answers(self):
+        try:
+            return self.call("GET", "/api/hyperfleet")[0] == 200
+        except OSError:
+            return False
+
+    def stop(self):
+        if self.process:
+            self.process.terminate()
+            try:
+                self.process.wait(timeout=30)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+    def call(self, method, path, body=None):
+        """One request: status and decoded body."""
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(self.base + path, data, headers, method=method)
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            text = answer.read()
+            return answer.status, json.loads(text) if text else None
+
+
+def cpu_seconds(process):
+    """What a process, its children and those before them have used so far; Linux only, else 0."""
+    ticks = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            head, _, rest = stat.read_text().rpartition(")")
+        except OSError:
+            continue  # gone in the meantime
+        fields = rest.split()
+        pid, parent = int(head.split()[0]), int(fields[1])
+        if process.pid == pid:
+            ticks += sum(map(int, fields[11:15]))  # user and system, own and of children that ended
+        elif process.pid == parent:
+            ticks += sum(map(int, fields[11:13]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
