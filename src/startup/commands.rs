@@ -108,7 +108,9 @@ pub(super) fn listen(settings: &Settings, store: Store) -> anyhow::Result<Listen
         clock: clock.clone(),
         build: BUILD,
     };
-    let workers = std::thread::available_parallelism().map_or(2, usize::from);
+    let processors = std::thread::available_parallelism().map_or(2, usize::from);
+    // Each thread has connections of its own: one at least.
+    let workers = processors.min(settings.database.pool.max_connections.max(1));
     Ok(Listening {
         server: Server::bind(listener, &api, workers)?,
         service,
