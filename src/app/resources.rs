@@ -39,13 +39,12 @@ pub struct Change {
 impl Service {
     /// One resource.
     pub async fn get(&self, address: Address<'_>) -> Result<Resource, Error> {
-        let place = address.place();
-        let mut session = self.store.session().await?;
-        if let Some(Place { kind, owner, id }) = place
-            && let Some(resource) = session.db().find_resource(kind, owner, id).await?
+        if let Some(Place { kind, owner, id }) = address.place()
+            && let Some(resource) = self.store.find_resource(kind, owner, id).await?
         {
             return Ok(resource);
         }
+        let mut session = self.store.session().await?;
         Err(address.missing(self, &mut session.db()).await)
     }
 

@@ -17,6 +17,7 @@ mod encodings;
 mod families;
 mod faults;
 mod force_delete;
+mod gathered_reads;
 mod histories;
 mod lifecycle;
 mod lists;

@@ -16,6 +16,7 @@ mod error;
 mod family;
 mod list;
 mod pool;
+mod reader;
 mod reports;
 mod resources;
 mod row;
@@ -30,8 +31,10 @@ pub use pool::Settings;
 pub use reports::NewReport;
 pub use resources::Created;
 
+use crate::domain::{Resource, ResourceId};
 use error::{Doing as _, is_connection_lost};
 use pool::{Health, Lease, Link, Pool};
+use reader::Reader;
 
 /// The schema, embedded so that the binary and the tests apply the same one.
 static MIGRATOR: sqlx::migrate::Migrator = sqlx::migrate!();
@@ -40,6 +43,7 @@ static MIGRATOR: sqlx::migrate::Migrator = sqlx::migrate!();
 #[derive(Clone)]
 pub struct Store {
     pool: Pool,
+    reader: Option<Reader>,
     settings: Arc<Settings>,
 }
 
@@ -76,25 +80,48 @@ impl Store {
     pub fn new(settings: Settings) -> Self {
         Self {
             pool: pool::pool(&settings),
+            reader: None,
             settings: Arc::new(settings),
         }
     }
 
     /// The same database, over connections of its own: one of `shares` equal parts of what the
     /// settings allow, at least one. For threads that answer requests: a connection that stays on
-    /// one thread needs no other thread to be woken for each of its answers.
+    /// one thread needs no other thread to be woken for each of its answers. One connection of
+    /// several is kept for [`Store::find_resource`].
     #[must_use]
     pub fn share(&self, shares: usize) -> Self {
-        Self::new(Settings {
-            connections_max: (self.settings.connections_max / shares.max(1)).max(1),
+        let connections = self.settings.connections_max / shares.max(1);
+        let settings = Settings {
+            connections_max: connections.saturating_sub(1).max(1),
             ..Settings::clone(&self.settings)
-        })
+        };
+        Self {
+            reader: (connections > 1).then(|| Reader::new(&settings)),
+            ..Self::new(settings)
+        }
+    }
+
+    /// One resource, if it is of that kind and owner where these are given. Outside any
+    /// transaction, by one statement, which others may share.
+    pub async fn find_resource(
+        &self,
+        kind: Option<&str>,
+        owner: Option<ResourceId>,
+        id: ResourceId,
+    ) -> Result<Option<Resource>, Error> {
+        if let Some(reader) = &self.reader
+            && let Some(found) = reader.find(kind, owner, id).await
+        {
+            return Ok(found);
+        }
+        let mut session = self.session().await?;
+        session.db().find_resource(kind, owner, id).await
     }
 
     /// A connection for single statements.
     pub async fn session(&self) -> Result<Session, Error> {
-        let lease = self.pool.get().await.map_err(Error::no_connection)?;
-        Ok(Session { lease: Some(lease) })
+        Session::of(&self.pool).await
     }
 
     /// Opens a transaction (READ COMMITTED).
@@ -110,6 +137,9 @@ impl Store {
     /// Closes every idle connection; nothing can be had from this store any more.
     pub fn close(&self) {
         self.pool.close();
+        if let Some(reader) = &self.reader {
+            reader.close();
+        }
     }
 
     /// Applies the migrations that are missing, under a lock: of two that start at once, one
@@ -130,6 +160,11 @@ impl Store {
 }
 
 impl Session {
+    async fn of(pool: &Pool) -> Result<Self, Error> {
+        let lease = pool.get().await.map_err(Error::no_connection)?;
+        Ok(Self { lease: Some(lease) })
+    }
+
     /// The connection.
     pub fn db(&mut self) -> Db<'_> {
         let Some(lease) = &mut self.lease else {

@@ -1,0 +1,147 @@
+//! Reads of single resources that come together go together, in one statement.
+//!
+//! ```text
+//! GET ─▶ asked ─┐
+//! GET ─▶ asked ─┼─▶ one statement at a time ─▶ to each its own answer
+//! GET ─▶ asked ─┘
+//! ```
+//!
+//! A read that comes alone goes at once. While a statement is on its way, others gather for the
+//! next one: the busier the service, the more of them share a round trip. Every answer is as
+//! fresh as by a statement of one's own, because the statement begins after the question.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::FutureExt as _;
+use sqlx::{FromRow as _, Row as _};
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use super::pool::{self, Pool};
+use super::row::ResourceRow;
+use super::{Error, Session, Settings};
+use crate::domain::{Resource, ResourceId};
+
+/// Most resources in one statement; bounds what a batch of big ones takes in memory.
+const BATCH_MAX: usize = 32;
+
+/// A connection of its own for reads of single resources.
+#[derive(Clone)]
+pub(super) struct Reader {
+    pool: Pool,
+    desk: Arc<Mutex<Desk>>,
+}
+
+#[derive(Default)]
+struct Desk {
+    /// Whether somebody is answering; whoever finds it unset, starts.
+    is_busy: bool,
+    waiting: Vec<Asked>,
+}
+
+struct Asked {
+    kind: Option<String>,
+    owner: Option<Uuid>,
+    id: Uuid,
+    answer: oneshot::Sender<Option<Resource>>,
+}
+
+impl Reader {
+    pub(super) fn new(settings: &Settings) -> Self {
+        // The server would plan anew for each number of ids, and that takes longer than reading.
+        let connect = settings.connect.clone().options([
+            ("plan_cache_mode", "force_generic_plan"),
+            ("enable_seqscan", "off"),
+        ]);
+        let settings = Settings {
+            connect,
+            connections_max: 1,
+            ..settings.clone()
+        };
+        Self {
+            pool: pool::pool(&settings),
+            desk: Arc::default(),
+        }
+    }
+
+    /// One resource, if it is of that kind and owner where these are given. `None`: there is no
+    /// answer to be had here, ask elsewhere.
+    pub(super) async fn find(
+        &self,
+        kind: Option<&str>,
+        owner: Option<ResourceId>,
+        id: ResourceId,
+    ) -> Option<Option<Resource>> {
+        let (answer, answered) = oneshot::channel();
+        let asked = Asked {
+            kind: kind.map(ToOwned::to_owned),
+            owner: owner.map(ResourceId::as_uuid),
+            id: id.as_uuid(),
+            answer,
+        };
+        let was_busy = {
+            let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
+            desk.waiting.push(asked);
+            std::mem::replace(&mut desk.is_busy, true)
+        };
+        if !was_busy {
+            // Not by whoever asked first: clients that leave must not take the others' answers.
+            tokio::spawn(self.clone().answer_all());
+        }
+        answered.await.ok()
+    }
+
+    pub(super) fn close(&self) {
+        self.pool.close();
+    }
+
+    async fn answer_all(self) {
+        while let Some(batch) = self.next_batch() {
+            // Where this fails, the questions are dropped: those who wait ask elsewhere.
+            let _ = AssertUnwindSafe(self.answer(batch)).catch_unwind().await;
+        }
+    }
+
+    fn next_batch(&self) -> Option<Vec<Asked>> {
+        let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = desk.waiting.len().min(BATCH_MAX);
+        desk.is_busy = count > 0;
+        desk.is_busy.then(|| desk.waiting.drain(..count).collect())
+    }
+
+    async fn answer(&self, batch: Vec<Asked>) -> Result<(), Error> {
+        let mut session = Session::of(&self.pool).await?;
+        let mut db = session.db();
+        let query = sqlx::query(
+            "SELECT r.*, wanted.place,
+                    (SELECT jsonb_agg(jsonb_build_object('type', ref_type, 'kind', target_kind, 'id', target_id))
+                     FROM resource_references WHERE source_id = r.id) AS links
+             FROM unnest($1::uuid[], $2::text[], $3::uuid[]) WITH ORDINALITY wanted (id, kind, owner_id, place)
+             JOIN resources r ON r.id = wanted.id
+             WHERE (wanted.kind IS NULL OR r.kind = wanted.kind)
+               AND (wanted.owner_id IS NULL OR r.owner_id = wanted.owner_id)",
+        );
+        let ids: Vec<_> = batch.iter().map(|a| a.id).collect();
+        let kinds: Vec<_> = batch.iter().map(|a| a.kind.as_deref()).collect();
+        let owners: Vec<_> = batch.iter().map(|a| a.owner).collect();
+        let query = query.bind(ids).bind(kinds).bind(owners);
+        let result = query.fetch_all(db.wire()).await;
+        let rows = db.done(result, "find resources")?;
+        let mut batch: Vec<_> = batch.into_iter().map(Some).collect();
+        for row in &rows {
+            let place: i64 = db.done(row.try_get("place"), "read a place")?;
+            let place = usize::try_from(place - 1).ok();
+            let asked = place.and_then(|place| batch.get_mut(place)?.take());
+            let row = db.done(ResourceRow::from_row(row), "read a resource")?;
+            if let Some(asked) = asked {
+                // Whoever asked may have left.
+                let _ = asked.answer.send(Some(row.into()));
+            }
+        }
+        for asked in batch.into_iter().flatten() {
+            let _ = asked.answer.send(None);
+        }
+        Ok(())
+    }
+}
