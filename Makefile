@@ -62,8 +62,8 @@ mutants: ## Change the domain in every small way and see that a test fails (carg
 setup-bench: setup ## Install the load generator
 	@bench/setup
 
-bench: setup-bench ## Measure a release build beside its database's own ceiling (N=10000 clusters)
+bench: setup-bench ## Measure a release build beside its database's ceiling (N=10000 SECONDS=5 ARGS="--million")
 	@cargo build --quiet --release --bin hyperfleet-api
-	@bench/run $(if $(N),--clusters $(N))
+	@bench/run $(if $(N),--clusters $(N)) $(if $(filter command line environment,$(origin SECONDS)),--seconds $(SECONDS)) $(ARGS)
 
 FORCE:

@@ -20,6 +20,10 @@ struct Meter {
 
 impl Meter {
     async fn start() -> Self {
+        Self::with_connections(1).await
+    }
+
+    async fn with_connections(connections_max: usize) -> Self {
         let mut entities = entity_config::built_in();
         entities.push(EntityConfig {
             kind: "WifConfig".to_owned(),
@@ -30,7 +34,7 @@ impl Meter {
         let proxy = Proxy::start(database.options());
         let store = Store::new(Settings {
             connect: proxy.options(database.options()),
-            connections_max: 1,
+            connections_max,
             acquire_seconds_max: 20,
             statement_seconds_max: 30,
         });
@@ -191,6 +195,19 @@ async fn reads_are_one_statement() {
         meter.cost("GET", &path, Value::Null, status).await;
         let sent = meter.cost("GET", &path, Value::Null, status).await;
         assert_single(what, sent, count);
+    }
+}
+
+/// With one connection reads of single resources have none of their own to share.
+#[tokio::test]
+async fn a_read_that_shares_statements_is_one_when_it_comes_alone() {
+    let mut meter = Meter::with_connections(4).await;
+    let cluster = meter.cluster().await;
+    let pool = meter.nodepool(&cluster).await;
+    for path in [cluster, pool] {
+        meter.cost("GET", &path, Value::Null, 200).await;
+        let sent = meter.cost("GET", &path, Value::Null, 200).await;
+        assert_single("GET by id, shared", sent, 1);
     }
 }
 

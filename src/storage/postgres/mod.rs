@@ -21,7 +21,7 @@ mod reports;
 mod resources;
 mod row;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use sqlx::postgres::PgConnection;
 
@@ -45,6 +45,8 @@ pub struct Store {
     pool: Pool,
     reader: Option<Reader>,
     settings: Arc<Settings>,
+    /// What was made by [`Store::share`], to be closed with this one.
+    shares: Arc<Mutex<Vec<Store>>>,
 }
 
 /// A connection for single statements. Dropped with an answer still to come, it is closed.
@@ -82,6 +84,7 @@ impl Store {
             pool: pool::pool(&settings),
             reader: None,
             settings: Arc::new(settings),
+            shares: Arc::default(),
         }
     }
 
@@ -96,10 +99,13 @@ impl Store {
             connections_max: connections.saturating_sub(1).max(1),
             ..Settings::clone(&self.settings)
         };
-        Self {
+        let share = Self {
             reader: (connections > 1).then(|| Reader::new(&settings)),
             ..Self::new(settings)
-        }
+        };
+        let mut made = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        made.push(share.clone());
+        share
     }
 
     /// One resource, if it is of that kind and owner where these are given. Outside any
@@ -134,11 +140,17 @@ impl Store {
         })
     }
 
-    /// Closes every idle connection; nothing can be had from this store any more.
+    /// Closes every idle connection, those of its shares, too; nothing can be had from this store
+    /// and its shares any more.
     pub fn close(&self) {
         self.pool.close();
         if let Some(reader) = &self.reader {
             reader.close();
+        }
+        let shares =
+            std::mem::take(&mut *self.shares.lock().unwrap_or_else(PoisonError::into_inner));
+        for share in shares {
+            share.close();
         }
     }
 

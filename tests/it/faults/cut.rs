@@ -192,7 +192,6 @@ async fn a_read_that_is_cut_off_says_so_and_the_next_one_succeeds() {
     let api = TestApi::spawn_on(registry, database, crate::support::store(options), false);
     let cluster = api.cluster("abc").await;
     for path in [
-        &*cluster,
         "/clusters",
         "/resources",
         "/audit",
@@ -205,5 +204,22 @@ async fn a_read_that_is_cut_off_says_so_and_the_next_one_succeeds() {
             assert_eq!(proxy.cuts(), 1);
             assert_eq!(api.get(path).await.status, 200, "{path}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_read_of_one_resource_that_is_cut_off_is_asked_again() {
+    let database = TestDatabase::create().await;
+    let proxy = Proxy::start(database.options());
+    let options = proxy.options(database.options());
+    let registry = entity_config::registry(&entity_config::built_in()).unwrap();
+    let api = TestApi::spawn_on(registry, database, crate::support::store(options), false);
+    let cluster = api.cluster("abc").await;
+    assert_eq!(api.get(&cluster).await.status, 200);
+    for cut in [Cut::Before(1), Cut::After(1)] {
+        proxy.reset(Some(cut));
+        let found = api.get(&cluster).await;
+        assert_eq!((found.status, proxy.cuts()), (200, 1));
+        assert_eq!(cluster, format!("/clusters/{}", found.id()));
     }
 }
