@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Constraint, Violation};
+use super::{Constraint, Violation, shown};
 
 /// A checked set of labels.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,11 +47,6 @@ fn fault((key, value): (&String, &String)) -> Option<Violation> {
     } else {
         None
     }
-}
-
-/// As much of a refused text as an answer repeats.
-fn shown(text: &str) -> String {
-    text.chars().take(Labels::KEY_BYTES_MAX).collect()
 }
 
 fn is_key(key: &str) -> bool {

@@ -30,4 +30,4 @@ pub use resource::{
     Deletion, Resource, ResourceId, ResourceName, ResourceState, Standing, Tenancy,
 };
 pub use verdict::{Discard, InvalidReport, Verdict, judge};
-pub use violation::{Constraint, Violation, Violations};
+pub use violation::{Constraint, Violation, Violations, shown};

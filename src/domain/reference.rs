@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Constraint, Entity, Resource, ResourceId, Violation};
+use super::{Constraint, Entity, Resource, ResourceId, Violation, shown};
 
 /// One link, as a client gives it and as it is shown.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -139,11 +139,6 @@ pub fn check_targets(references: &References, targets: &[Target]) -> Result<(), 
 
 fn absent(ref_type: &str, kind: &str, id: &str) -> String {
     format!("reference type \"{ref_type}\": target {kind} \"{id}\" not found")
-}
-
-/// As much of a client's text as an answer repeats.
-fn shown(text: &str) -> String {
-    text.chars().take(100).collect()
 }
 
 impl Resource {

@@ -10,8 +10,9 @@
 //! ```
 //!
 //! The order matters: a stale report that also lacks a condition is discarded, not refused. Both
-//! generations and report times only grow, so a discard decided on any committed snapshot stays
-//! right and needs no lock.
+//! generations and report times only grow, so a report that is stale on any committed snapshot
+//! stays stale, and its discard needs no lock; one of a generation to come is told so as of that
+//! snapshot, and may be sent again.
 
 use chrono::{DateTime, Utc};
 

@@ -2,6 +2,13 @@
 
 use serde_json::Value;
 
+/// As much of a client's text as an answer repeats.
+#[must_use]
+pub fn shown(text: &str) -> String {
+    const CHARACTERS_MAX: usize = 100;
+    text.chars().take(CHARACTERS_MAX).collect()
+}
+
 /// The kind of rule that an input breaks; the closed list that clients may match on (RFC 9457
 /// extension `errors[].constraint`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

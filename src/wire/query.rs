@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 
 use crate::domain::audit::{Action, Filter};
 use crate::domain::page::{Direction, InvalidOrder, Order, Page};
-use crate::domain::{Constraint, ResourceId, Violation, Violations};
+use crate::domain::{Constraint, ResourceId, Violation, Violations, shown};
 
 /// Why parameters were refused.
 #[derive(Debug, Clone, PartialEq)]
@@ -180,11 +180,6 @@ fn in_range(name: &str, number: i64, max: u32, faults: &mut Violations) -> Optio
         ));
     }
     u32::try_from(number).ok().filter(|n| (1..=max).contains(n))
-}
-
-/// As much of a client's text as an answer repeats.
-fn shown(text: &str) -> String {
-    text.chars().take(100).collect()
 }
 
 #[cfg(test)]

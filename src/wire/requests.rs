@@ -10,7 +10,7 @@ use super::json::{BodyFault, Members, Shape, body, decode, document, elements, m
 use crate::domain::reference::{RequestedReference, RequestedReferences};
 use crate::domain::{
     ConditionStatus, Constraint, Entity, EntityRegistry, Labels, Metadata, ObservedCondition,
-    Report, ResourceName, Violation, Violations,
+    Report, ResourceName, Violation, Violations, shown,
 };
 
 /// Longest reason of a force-delete, in characters.
@@ -415,9 +415,4 @@ fn required(field: &str, message: &str) -> Violation {
 
 fn has_fault(faults: &Violations, field: &str) -> bool {
     faults.as_slice().iter().any(|f| f.field == field)
-}
-
-/// As much of a client's text as an answer repeats.
-fn shown(text: &str) -> String {
-    text.chars().take(100).collect()
 }
