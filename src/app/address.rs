@@ -81,6 +81,18 @@ impl<'a> Address<'a> {
 }
 
 impl Service {
+    /// The error that nothing is there, or that not even its owner is. The database is asked only
+    /// where there is an owner to ask for.
+    pub(super) async fn missing(&self, address: Address<'_>) -> Error {
+        let Collection::Owned { .. } = address.collection else {
+            return address.not_found();
+        };
+        match self.store.session().await {
+            Ok(mut session) => address.missing(self, &mut session.db()).await,
+            Err(error) => error.into(),
+        }
+    }
+
     /// Checks that the owner of a list is there.
     pub(super) async fn require_owner(
         &self,

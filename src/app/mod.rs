@@ -18,7 +18,6 @@ pub use address::{Address, Collection};
 pub use error::Error;
 pub use list::ListRequest;
 pub use reports::ReportOutcome;
-pub use resources::{Change, NewResource};
 
 use crate::domain::EntityRegistry;
 use crate::storage::postgres::Store;

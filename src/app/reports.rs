@@ -26,14 +26,14 @@ impl Service {
         address: Address<'_>,
         page: Page,
     ) -> Result<Listing<StoredReport>, Error> {
-        let place = address.place();
-        let mut session = self.store.session().await?;
-        if let Some(Place { kind, owner, id }) = place
-            && let Some(listing) = session.db().list_reports(kind, owner, id, page).await?
-        {
-            return Ok(listing);
+        if let Some(Place { kind, owner, id }) = address.place() {
+            let mut session = self.store.session().await?;
+            let listing = session.db().list_reports(kind, owner, id, page).await?;
+            if let Some(listing) = listing {
+                return Ok(listing);
+            }
         }
-        Err(address.missing(self, &mut session.db()).await)
+        Err(self.missing(address).await)
     }
 
     /// Takes in what an adapter says, brings the conditions up to date, and removes the resource

@@ -1,40 +1,16 @@
 //! Create, read and change one resource.
 
-use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::address::Place;
 use super::{Address, Error, Service, UNLOCKED_ATTEMPTS_MAX};
 use crate::domain::audit::Origin;
 use crate::domain::lifecycle::{self, Draft, Patch, Refusal};
-use crate::domain::reference::{self, RequestedReferences, Target};
-use crate::domain::{Entity, Labels, References, Resource, ResourceId, ResourceName, Tenancy};
+use crate::domain::reference::{self, Target};
+use crate::domain::{
+    Entity, References, RequestedPatch, RequestedResource, Resource, ResourceId, Tenancy,
+};
 use crate::storage::postgres::{self, Created, Db, Tx};
-
-/// A resource as a client asks for it; each part is checked, its links only once it is clear what
-/// they lead to.
-#[derive(Debug, Clone)]
-pub struct NewResource {
-    /// Its name.
-    pub name: ResourceName,
-    /// What is wanted.
-    pub spec: Map<String, Value>,
-    /// Its labels.
-    pub labels: Labels,
-    /// Its links.
-    pub references: RequestedReferences,
-}
-
-/// A change as a client asks for it.
-#[derive(Debug, Clone, Default)]
-pub struct Change {
-    /// What is wanted.
-    pub spec: Option<Map<String, Value>>,
-    /// The labels.
-    pub labels: Option<Labels>,
-    /// The links.
-    pub references: Option<RequestedReferences>,
-}
 
 impl Service {
     /// One resource.
@@ -44,8 +20,7 @@ impl Service {
         {
             return Ok(resource);
         }
-        let mut session = self.store.session().await?;
-        Err(address.missing(self, &mut session.db()).await)
+        Err(self.missing(address).await)
     }
 
     /// Creates a resource of a root kind, or of a child kind below `parent`.
@@ -55,7 +30,7 @@ impl Service {
         &self,
         entity: &Entity,
         parent: Option<(&Entity, &str)>,
-        new: NewResource,
+        new: RequestedResource,
         origin: &Origin,
     ) -> Result<Resource, Error> {
         let owner = match parent {
@@ -192,12 +167,11 @@ impl Service {
     pub async fn patch(
         &self,
         address: Address<'_>,
-        change: &Change,
+        change: &RequestedPatch,
         origin: &Origin,
     ) -> Result<Resource, Error> {
         let Some(place) = address.place() else {
-            let mut session = self.store.session().await?;
-            return Err(address.missing(self, &mut session.db()).await);
+            return Err(self.missing(address).await);
         };
         if change.references.is_none() {
             for _ in 0..UNLOCKED_ATTEMPTS_MAX {
@@ -223,7 +197,7 @@ impl Service {
         tx: &mut Tx,
         address: Address<'_>,
         place: Place<'_>,
-        change: &Change,
+        change: &RequestedPatch,
         origin: &Origin,
     ) -> Result<Resource, Error> {
         if let Some(requested) = &change.references {
@@ -261,7 +235,7 @@ impl Service {
         db: &mut Db<'_>,
         address: Address<'_>,
         place: Place<'_>,
-        change: &Change,
+        change: &RequestedPatch,
         origin: &Origin,
     ) -> Result<Option<Resource>, Error> {
         let Place { kind, owner, id } = place;
@@ -289,7 +263,7 @@ impl Service {
         Ok(Some(patched))
     }
 
-    fn checked(&self, kind: &str, change: &Change) -> Result<Patch, Error> {
+    fn checked(&self, kind: &str, change: &RequestedPatch) -> Result<Patch, Error> {
         let references = match (&change.references, self.registry.get(kind)) {
             (Some(requested), Some(entity)) => Some(reference::check(entity, requested)?),
             (Some(_), None) => return Err(Error::UnknownKind(kind.to_owned())),

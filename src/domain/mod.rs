@@ -13,6 +13,7 @@ pub mod lifecycle;
 pub mod page;
 pub mod reference;
 pub mod report;
+mod requested;
 mod resource;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ pub use reference::{Reference, References};
 pub use report::{
     Metadata, ObservedCondition, Report, ReportState, ReportedCondition, StoredReport,
 };
+pub use requested::{RequestedPatch, RequestedResource};
 pub use resource::{
     Deletion, Resource, ResourceId, ResourceName, ResourceState, Standing, Tenancy,
 };

@@ -1,12 +1,14 @@
 //! Resources of every kind: list, create, read, change, delete.
 
 use actix_web::web::{Bytes, Data};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 
+use super::meta::json;
 use super::problem::Problem;
 use super::request::{Caller, Place, params};
-use crate::app::{Change, Collection, ListRequest, NewResource, Service};
+use crate::app::{Collection, ListRequest, Service};
 use crate::clock::Clock;
+use crate::domain::Resource;
 use crate::wire::{self, Kinds, Views};
 
 /// `GET` of a list.
@@ -28,7 +30,7 @@ pub(super) async fn list(
         Collection::All => None,
         Collection::Kind(entity) | Collection::Owned { entity, .. } => Some(entity.kind.as_str()),
     };
-    Ok(super::meta::json(
+    Ok(json(
         HttpResponse::Ok(),
         &Views(service.registry()).resources(kind, &listing),
     ))
@@ -53,20 +55,10 @@ pub(super) async fn create(
         } => Some((parent, parent_id)),
         Collection::All | Collection::Kind(_) => None,
     };
-    let new = wire::resource(&body, kinds)?;
-    let entity = new.entity;
-    let new = NewResource {
-        name: new.name,
-        spec: new.spec,
-        labels: new.labels,
-        references: new.references,
-    };
+    let (entity, new) = wire::resource(&body, kinds)?;
     let origin = caller.origin(&request, &clock);
     let made = service.create(entity, parent, new, &origin).await?;
-    Ok(super::meta::json(
-        HttpResponse::Created(),
-        &Views(service.registry()).resource(&made),
-    ))
+    Ok(shown(HttpResponse::Created(), &service, &made))
 }
 
 /// `GET` of one resource.
@@ -76,10 +68,7 @@ pub(super) async fn get(
 ) -> Result<HttpResponse, Problem> {
     let address = Place::new(&request, &service).address()?;
     let found = service.get(address).await?;
-    Ok(super::meta::json(
-        HttpResponse::Ok(),
-        &Views(service.registry()).resource(&found),
-    ))
+    Ok(shown(HttpResponse::Ok(), &service, &found))
 }
 
 /// `PATCH` of one resource.
@@ -91,18 +80,10 @@ pub(super) async fn patch(
     body: Bytes,
 ) -> Result<HttpResponse, Problem> {
     let address = Place::new(&request, &service).address()?;
-    let patch = wire::patch(&body)?;
-    let change = Change {
-        spec: patch.spec,
-        labels: patch.labels,
-        references: patch.references,
-    };
+    let change = wire::patch(&body)?;
     let origin = caller.origin(&request, &clock);
     let patched = service.patch(address, &change, &origin).await?;
-    Ok(super::meta::json(
-        HttpResponse::Ok(),
-        &Views(service.registry()).resource(&patched),
-    ))
+    Ok(shown(HttpResponse::Ok(), &service, &patched))
 }
 
 /// `DELETE` of one resource. Its body is not read.
@@ -115,10 +96,7 @@ pub(super) async fn delete(
     let address = Place::new(&request, &service).address()?;
     let origin = caller.origin(&request, &clock);
     let deleted = service.delete(address, &origin).await?;
-    Ok(super::meta::json(
-        HttpResponse::Accepted(),
-        &Views(service.registry()).resource(&deleted),
-    ))
+    Ok(shown(HttpResponse::Accepted(), &service, &deleted))
 }
 
 /// `POST` to `…/force-delete`.
@@ -134,4 +112,8 @@ pub(super) async fn force_delete(
     let origin = caller.origin(&request, &clock);
     service.force_delete(address, &reason, &origin).await?;
     Ok(HttpResponse::NoContent().finish())
+}
+
+fn shown(answer: HttpResponseBuilder, service: &Service, resource: &Resource) -> HttpResponse {
+    json(answer, &Views(service.registry()).resource(resource))
 }

@@ -197,11 +197,14 @@ pub(super) fn elements<'a>(
     path: &str,
     faults: &mut Violations,
 ) -> Option<Vec<&'a RawValue>> {
-    let elements = (Shape::of(raw) == Shape::Array).then(|| serde_json::from_str(raw.get()).ok());
+    let is_array = Shape::of(raw) == Shape::Array;
+    let elements = is_array
+        .then(|| serde_json::from_str(raw.get()).ok())
+        .flatten();
     if elements.is_none() {
         faults.push(wrong_type(path, Shape::Array));
     }
-    elements.flatten()
+    elements
 }
 
 /// Reads a value of one shape.

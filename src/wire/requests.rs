@@ -10,7 +10,7 @@ use super::json::{BodyFault, Members, Shape, body, decode, document, elements, m
 use crate::domain::reference::{RequestedReference, RequestedReferences};
 use crate::domain::{
     ConditionStatus, Constraint, Entity, EntityRegistry, Labels, Metadata, ObservedCondition,
-    Report, ResourceName, Violation, Violations, shown,
+    Report, RequestedPatch, RequestedResource, ResourceName, Violation, Violations, shown,
 };
 
 /// Longest reason of a force-delete, in characters.
@@ -25,23 +25,11 @@ pub enum Kinds<'a> {
     Any(&'a EntityRegistry),
 }
 
-/// A new resource, with the kind it is of.
-#[derive(Debug)]
-pub struct NewBody<'a> {
-    /// Its kind.
-    pub entity: &'a Entity,
-    /// Its name.
-    pub name: ResourceName,
-    /// What is wanted.
-    pub spec: Map<String, Value>,
-    /// Its labels.
-    pub labels: Labels,
-    /// Its links.
-    pub references: RequestedReferences,
-}
-
-/// Reads the body of a create. Unknown members are ignored.
-pub fn resource<'a>(bytes: &[u8], kinds: Kinds<'a>) -> Result<NewBody<'a>, BodyFault> {
+/// Reads the body of a create: a resource, and the kind it is of. Unknown members are ignored.
+pub fn resource<'a>(
+    bytes: &[u8],
+    kinds: Kinds<'a>,
+) -> Result<(&'a Entity, RequestedResource), BodyFault> {
     let mut body = body(bytes)?;
     let faults = &mut Violations::default();
     let kind = body.value::<String>("kind", Shape::Text, faults);
@@ -58,13 +46,15 @@ pub fn resource<'a>(bytes: &[u8], kinds: Kinds<'a>) -> Result<NewBody<'a>, BodyF
     let labels = labels(&mut body, faults);
     let references = references(&mut body, faults);
     match (entity, name, spec) {
-        (Some(entity), Some(name), Some(spec)) if faults.is_empty() => Ok(NewBody {
+        (Some(entity), Some(name), Some(spec)) if faults.is_empty() => Ok((
             entity,
-            name,
-            spec,
-            labels: labels.unwrap_or_default(),
-            references: references.unwrap_or_default(),
-        }),
+            RequestedResource {
+                name,
+                spec,
+                labels: labels.unwrap_or_default(),
+                references: references.unwrap_or_default(),
+            },
+        )),
         _ => Err(BodyFault::Invalid(std::mem::take(faults))),
     }
 }
@@ -176,22 +166,11 @@ fn target(raw: &RawValue, path: &str, faults: &mut Violations) -> Option<Request
     })
 }
 
-/// A change of a resource.
-#[derive(Debug)]
-pub struct PatchBody {
-    /// What is wanted.
-    pub spec: Option<Map<String, Value>>,
-    /// The labels.
-    pub labels: Option<Labels>,
-    /// The links.
-    pub references: Option<RequestedReferences>,
-}
-
 /// Reads the body of a patch. Unknown members are faults: a misspelt one would change nothing.
-pub fn patch(bytes: &[u8]) -> Result<PatchBody, BodyFault> {
+pub fn patch(bytes: &[u8]) -> Result<RequestedPatch, BodyFault> {
     let mut body = body(bytes)?;
     let mut faults = Violations::default();
-    let patch = PatchBody {
+    let patch = RequestedPatch {
         spec: spec(&mut body, &mut faults),
         labels: labels(&mut body, &mut faults),
         references: references(&mut body, &mut faults),
