@@ -3,6 +3,7 @@
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 
+use super::meta::json;
 use super::problem::Problem;
 use super::request::params;
 use crate::app::Service;
@@ -16,8 +17,5 @@ pub(super) async fn list(
     let params = params(&request);
     let filter = params.audit_filter()?;
     let listing = service.audit(&filter, params.page()?).await?;
-    Ok(super::meta::json(
-        HttpResponse::Ok(),
-        &Views::audit(&listing),
-    ))
+    Ok(json(HttpResponse::Ok(), &Views::audit(&listing)))
 }

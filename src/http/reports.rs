@@ -3,6 +3,7 @@
 use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse};
 
+use super::meta::json;
 use super::problem::Problem;
 use super::request::{Caller, Place, params};
 use crate::app::{ReportOutcome, Service};
@@ -17,10 +18,7 @@ pub(super) async fn list(
     let address = Place::new(&request, &service).address()?;
     let page = params(&request).page()?;
     let listing = service.reports(address, page).await?;
-    Ok(super::meta::json(
-        HttpResponse::Ok(),
-        &Views::reports(&listing),
-    ))
+    Ok(json(HttpResponse::Ok(), &Views::reports(&listing)))
 }
 
 /// `PUT` of a report: 201 when it is accepted, 204 when it is discarded.
@@ -35,10 +33,9 @@ pub(super) async fn put(
     let origin = caller.origin(&request, &clock);
     let report = wire::report(&body, origin.at)?;
     match service.report(address, &report, &origin).await? {
-        ReportOutcome::Accepted(stored) => Ok(super::meta::json(
-            HttpResponse::Created(),
-            &Views::report(&stored),
-        )),
+        ReportOutcome::Accepted(stored) => {
+            Ok(json(HttpResponse::Created(), &Views::report(&stored)))
+        }
         ReportOutcome::Discarded(why) => {
             tracing::debug!(adapter = report.adapter, ?why, "report discarded");
             Ok(HttpResponse::NoContent().finish())
