@@ -138,9 +138,7 @@ impl PrivatePostgres {
             std::thread::sleep(Duration::from_millis(10));
         }
     }
-}
 
-impl PrivatePostgres {
     /// Whether a pid file is that of the server that was started here.
     fn is_ours(&self, pid_file: &str) -> bool {
         match self.durability {

@@ -70,18 +70,18 @@ impl<T> Doing<T> for Result<T, sqlx::Error> {
 }
 
 /// Whether the same request may succeed later without anybody changing anything.
-pub(super) fn is_transient(error: &sqlx::Error) -> bool {
-    match error {
-        // The last is what sqlx makes of an answer that was cut off.
-        sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) => true,
-        sqlx::Error::Database(db) => db.code().is_some_and(|code| is_transient_code(&code)),
-        _ => false,
-    }
+fn is_transient(error: &sqlx::Error) -> bool {
+    let code = match error {
+        sqlx::Error::Database(db) => db.code(),
+        _ => None,
+    };
+    is_connection_lost(error) || code.is_some_and(|code| is_transient_code(&code))
 }
 
 /// Whether the connection is gone, and with it, most likely, all others to the same server.
 pub(super) fn is_connection_lost(error: &sqlx::Error) -> bool {
     match error {
+        // The last is what sqlx makes of an answer that was cut off.
         sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) => true,
         sqlx::Error::Database(db) => db.code().is_some_and(|code| {
             code.starts_with("08") || matches!(&*code, "57P01" | "57P02" | "57P03")

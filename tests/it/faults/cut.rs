@@ -183,13 +183,19 @@ writes_survive! {
     last_words_that_are_cut_off_remove_all_or_nothing: LastReport,
 }
 
-#[tokio::test]
-async fn a_read_that_is_cut_off_says_so_and_the_next_one_succeeds() {
+/// A server whose way to the database can be cut.
+async fn behind_proxy() -> (Proxy, TestApi) {
     let database = TestDatabase::create().await;
     let proxy = Proxy::start(database.options());
     let options = proxy.options(database.options());
     let registry = entity_config::registry(&entity_config::built_in()).unwrap();
     let api = TestApi::spawn_on(registry, database, crate::support::store(options), false);
+    (proxy, api)
+}
+
+#[tokio::test]
+async fn a_read_that_is_cut_off_says_so_and_the_next_one_succeeds() {
+    let (proxy, api) = behind_proxy().await;
     let cluster = api.cluster("abc").await;
     for path in [
         "/clusters",
@@ -209,11 +215,7 @@ async fn a_read_that_is_cut_off_says_so_and_the_next_one_succeeds() {
 
 #[tokio::test]
 async fn a_read_of_one_resource_that_is_cut_off_is_asked_again() {
-    let database = TestDatabase::create().await;
-    let proxy = Proxy::start(database.options());
-    let options = proxy.options(database.options());
-    let registry = entity_config::registry(&entity_config::built_in()).unwrap();
-    let api = TestApi::spawn_on(registry, database, crate::support::store(options), false);
+    let (proxy, api) = behind_proxy().await;
     let cluster = api.cluster("abc").await;
     assert_eq!(api.get(&cluster).await.status, 200);
     for cut in [Cut::Before(1), Cut::After(1)] {
