@@ -222,7 +222,7 @@ fn last_known_reconciled(subject: &Subject<'_>, usable: &[Usable<'_>]) -> Condit
     };
     let last_updated_at = if subject.required.is_empty() {
         subject.updated_at
-    } else if agreed.is_some() || (!holds && at_generation().any(|r| !r.is_available)) {
+    } else if agreed.is_some() || at_generation().any(|r| !r.is_available) {
         at_generation().map(|r| r.at).min().unwrap_or(kept)
     } else {
         kept
