@@ -54,7 +54,7 @@ sqlx-check: .dev/sqlx ## Check that .sqlx fits the code and the migrations
 
 mutants: ## Change the domain in every small way and see that a test fails (cargo-mutants)
 	@command -v cargo-mutants >/dev/null || cargo install --locked cargo-mutants
-	cargo mutants --file 'src/domain/**' --baseline skip --timeout 120 -- --lib
+	cargo mutants --file 'src/domain/**' --baseline skip --timeout 120 --jobs 2 --output target --cargo-arg=--lib
 
 # ---- Measure --------------------------------------------------------------------------------
 

@@ -73,24 +73,25 @@ impl<'a> Address<'a> {
 
     /// The error that nothing is there, or that not even its owner is.
     pub(super) async fn missing(&self, service: &Service, db: &mut Db<'_>) -> Error {
-        match service.require_owner(self.collection, db).await {
-            Ok(()) => self.not_found(),
-            Err(error) => error,
-        }
+        let owner = service.require_owner(self.collection, db).await;
+        owner.err().unwrap_or_else(|| self.not_found())
     }
 }
 
 impl Service {
-    /// The error that nothing is there, or that not even its owner is. The database is asked only
-    /// where there is an owner to ask for.
-    pub(super) async fn missing(&self, address: Address<'_>) -> Error {
-        let Collection::Owned { .. } = address.collection else {
-            return address.not_found();
+    /// Checks that a list is there: it is, unless it is that of a missing owner.
+    pub async fn require_collection(&self, collection: Collection<'_>) -> Result<(), Error> {
+        let Collection::Owned { .. } = collection else {
+            return Ok(());
         };
-        match self.store.session().await {
-            Ok(mut session) => address.missing(self, &mut session.db()).await,
-            Err(error) => error.into(),
-        }
+        let mut session = self.store.session().await?;
+        self.require_owner(collection, &mut session.db()).await
+    }
+
+    /// The same as [`Address::missing`], where no session is open.
+    pub(super) async fn missing(&self, address: Address<'_>) -> Error {
+        let owner = self.require_collection(address.collection).await;
+        owner.err().unwrap_or_else(|| address.not_found())
     }
 
     /// Checks that the owner of a list is there.

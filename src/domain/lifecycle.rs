@@ -419,10 +419,7 @@ impl Outcome {
             return true;
         }
         if must_save {
-            // A kind that no adapter works on waits for its children without conditions.
-            if !required.is_empty() {
-                state.conditions = conditions(state, required, reports, *children > 0);
-            }
+            state.conditions = conditions(state, required, reports, *children > 0);
             self.saved.push(state.clone());
         }
         false
@@ -466,12 +463,17 @@ fn is_done(
     state.is_finalizing() && children == 0 && required.iter().all(is_finalized)
 }
 
+/// The conditions that follow from the reports. A kind that no adapter works on waits for its
+/// children without any (decision H15).
 fn conditions(
     state: &ResourceState,
     required: &[String],
     reports: &[ReportState],
     has_children: bool,
 ) -> Vec<Condition> {
+    if required.is_empty() && state.is_finalizing() {
+        return Vec::new();
+    }
     aggregate(&Subject {
         generation: state.generation,
         updated_at: state.updated_at,

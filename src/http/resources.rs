@@ -9,7 +9,7 @@ use super::request::{Caller, Place, params};
 use crate::app::{Collection, ListRequest, Service};
 use crate::clock::Clock;
 use crate::domain::Resource;
-use crate::wire::{self, Kinds, Views};
+use crate::wire::{self, Kinds, Params, ParamsFault, Views};
 
 /// `GET` of a list.
 pub(super) async fn list(
@@ -18,12 +18,13 @@ pub(super) async fn list(
 ) -> Result<HttpResponse, Problem> {
     let place = Place::new(&request, &service);
     let collection = place.collection()?;
-    let params = params(&request);
-    let wanted = ListRequest {
-        page: params.page()?,
-        order: params.order()?,
-        includes_deleted: params.includes_deleted()?,
-        kind: params.get("kind").map(ToOwned::to_owned),
+    let wanted = match wanted(&params(&request)) {
+        Ok(wanted) => wanted,
+        Err(fault) => {
+            // That the owner is missing says more than that a parameter is wrong.
+            service.require_collection(collection).await?;
+            return Err(fault.into());
+        }
     };
     let listing = service.list(collection, wanted).await?;
     let kind = match collection {
@@ -112,6 +113,15 @@ pub(super) async fn force_delete(
     let origin = caller.origin(&request, &clock);
     service.force_delete(address, &reason, &origin).await?;
     Ok(HttpResponse::NoContent().finish())
+}
+
+fn wanted(params: &Params) -> Result<ListRequest, ParamsFault> {
+    Ok(ListRequest {
+        page: params.page()?,
+        order: params.order()?,
+        includes_deleted: params.includes_deleted()?,
+        kind: params.get("kind").map(ToOwned::to_owned),
+    })
 }
 
 fn shown(answer: HttpResponseBuilder, service: &Service, resource: &Resource) -> HttpResponse {

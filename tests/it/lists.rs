@@ -181,14 +181,19 @@ async fn a_nested_list_needs_its_owner() {
     let nodepool = api.nodepool(&cluster, "workers").await;
     let (_, nodepool) = nodepool.rsplit_once('/').unwrap();
     for id in [NOBODY, "no-uuid", nodepool] {
-        let answer = api.get(&format!("/clusters/{id}/nodepools")).await;
-        assert_eq!(answer.problem(), (404, "NTF-001"), "{id}");
-        assert_eq!(
-            answer.detail(),
-            format!("Cluster with id='{id}' not found"),
-            "{id}"
-        );
+        // Also before it is said what is wrong with the parameters.
+        for query in ["", "?page=x", "?order=nmae"] {
+            let answer = api.get(&format!("/clusters/{id}/nodepools{query}")).await;
+            assert_eq!(answer.problem(), (404, "NTF-001"), "{id}{query}");
+            assert_eq!(
+                answer.detail(),
+                format!("Cluster with id='{id}' not found"),
+                "{id}{query}"
+            );
+        }
     }
+    let answer = api.get(&format!("{cluster}/nodepools?page=x")).await;
+    assert_eq!(answer.problem(), (400, "VAL-000"));
 }
 
 #[tokio::test]

@@ -2,12 +2,12 @@
 
 use super::given::{
     at, child_kind, condition, family, finalized_by, finalizing, id, kind, origin, origin_of,
-    registry, standing,
+    registry, report, standing,
 };
 use crate::domain::aggregation::RECONCILED;
 use crate::domain::audit::{Action, Change};
-use crate::domain::lifecycle::{Family, Outcome, Referrer, Refusal, delete};
-use crate::domain::{Deletion, EntityRegistry, ResourceState, Standing};
+use crate::domain::lifecycle::{self, Family, Outcome, Referrer, Refusal, Reported, delete};
+use crate::domain::{ConditionStatus, Deletion, EntityRegistry, ResourceState, Standing};
 
 /// ```text
 /// Cluster a,b ◀─ cascade ─ Pool a ◀─ cascade ─ Disk (no adapters)
@@ -218,6 +218,33 @@ fn owners_without_adapters_wait_for_a_grandchild_without_conditions() {
     assert_eq!(state.conditions, []);
     assert_eq!(outcome.saved[1].conditions, []);
     assert_eq!(reason(&outcome.saved[0]), Some("ReconciledMissingAdapters"));
+}
+
+#[test]
+fn an_owner_without_adapters_waits_without_the_conditions_of_voluntary_reports() {
+    let kinds = kinds();
+    let spoken = |state: &mut Standing, second| {
+        let report = report("z", 1, second, ConditionStatus::True);
+        let Ok(Reported::Stored {
+            report, conditions, ..
+        }) = lifecycle::report(state, &[], &report)
+        else {
+            panic!("a first report, or a newer one, is stored");
+        };
+        state.reports = vec![report];
+        state.state.conditions.clone_from(&conditions);
+        conditions.len()
+    };
+    let mut channel = new("Channel", 1, None);
+    assert_eq!(spoken(&mut channel, 3), 2);
+
+    let tree = family(channel.clone(), vec![new("Build", 2, 1)]);
+    let (state, _) = delete(&tree, &[], &kinds, &origin(5)).unwrap();
+    assert_eq!(state.conditions, []);
+
+    channel.state = state;
+    channel.children = 1;
+    assert_eq!(spoken(&mut channel, 6), 0);
 }
 
 #[test]
