@@ -61,3 +61,21 @@ pub struct Condition {
     #[serde(rename = "type")]
     pub kind: String,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_is_read_in_its_exact_spelling() {
+        for (text, status) in [
+            ("True", Some(ConditionStatus::True)),
+            ("False", Some(ConditionStatus::False)),
+            ("Unknown", Some(ConditionStatus::Unknown)),
+            ("true", None),
+            ("", None),
+        ] {
+            assert_eq!(ConditionStatus::parse(text), status, "{text}");
+        }
+    }
+}

@@ -352,3 +352,22 @@ fn a_resource_at_the_last_generation_cannot_be_deleted() {
         "Pool '00000000-0000-0000-0000-000000000002' has reached the last generation and cannot be changed any more"
     );
 }
+
+#[test]
+fn a_registry_knows_who_owns_whom_over_all_levels() {
+    let registry = kinds();
+    assert_eq!(registry.entities().len(), 9);
+    let owned = registry.children_of("Stream").map(|e| &*e.kind);
+    assert_eq!(owned.collect::<Vec<_>>(), ["Build", "Lock"]);
+    for (kind, above, below) in [
+        ("Channel", 0, 3),
+        ("Stream", 1, 2),
+        ("Build", 2, 1),
+        ("Log", 3, 0),
+        ("Version", 1, 0),
+        ("Nothing", 0, 0),
+    ] {
+        assert_eq!(registry.depth(kind), above, "{kind}");
+        assert_eq!(registry.levels_below(kind), below, "{kind}");
+    }
+}

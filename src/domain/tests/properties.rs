@@ -7,7 +7,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 
-use super::given::{at, condition, report, saying_finalized};
+use super::given::{at, condition, finalized, report, saying_finalized};
 use crate::domain::aggregation::{LAST_KNOWN_RECONCILED, RECONCILED, Subject, aggregate};
 use crate::domain::report::{AVAILABLE, FINALIZED, MANDATORY};
 use crate::domain::{
@@ -313,5 +313,41 @@ proptest! {
             let again = judge(report, generation, stored.as_ref());
             prop_assert!(!matches!(again, Ok(Verdict::Store { .. })), "{again:?}");
         }
+    }
+}
+
+/// `Reconciled` after it was true at `tracked`, now that the only adapter has failed at
+/// generation 2, which is wanted since second 5, in a report of second 7.
+fn fallen(tracked: i32) -> Condition {
+    let mut failed = finalized("a", 2, 7);
+    failed.conditions.retain(|c| c.kind != FINALIZED);
+    let was = Condition {
+        created_at: at(0),
+        last_transition_at: at(1),
+        last_updated_at: at(1),
+        message: None,
+        observed_generation: tracked,
+        reason: None,
+        status: ConditionStatus::True,
+        kind: RECONCILED.to_owned(),
+    };
+    let conditions = aggregate(&Subject {
+        generation: 2,
+        updated_at: at(5),
+        is_deleting: false,
+        has_children: false,
+        required: &["a".to_owned()],
+        reports: &[failed],
+        previous: &[was],
+    });
+    condition(&conditions, RECONCILED).unwrap().clone()
+}
+
+#[test]
+fn a_fall_is_dated_by_the_change_that_brought_it_or_else_by_the_report() {
+    for (tracked, fell_at) in [(1, at(5)), (2, at(7))] {
+        let reconciled = fallen(tracked);
+        assert_eq!(reconciled.status, ConditionStatus::False);
+        assert_eq!(reconciled.last_transition_at, fell_at, "from {tracked}");
     }
 }
