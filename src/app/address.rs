@@ -1,7 +1,7 @@
 //! What a request is about: a list, or one resource in it.
 
 use super::{Error, Service};
-use crate::domain::{Entity, ResourceId};
+use crate::domain::{Entity, ResourceId, shown};
 use crate::storage::postgres::Db;
 
 /// A list of resources, as a path names it.
@@ -67,7 +67,7 @@ impl<'a> Address<'a> {
         let kind = self.collection.entity().map_or("Resource", |e| &e.kind);
         Error::NotFound {
             kind: kind.to_owned(),
-            id: self.id.to_owned(),
+            id: shown(self.id),
         }
     }
 
@@ -115,7 +115,7 @@ impl Service {
         } else {
             Err(Error::NotFound {
                 kind: parent.kind.clone(),
-                id: parent_id.to_owned(),
+                id: shown(parent_id),
             })
         }
     }

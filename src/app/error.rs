@@ -62,7 +62,9 @@ pub enum Error {
 impl From<postgres::Error> for Error {
     fn from(error: postgres::Error) -> Self {
         match error {
-            postgres::Error::Unavailable { .. } => Self::Unavailable(error),
+            postgres::Error::Unavailable { .. } | postgres::Error::Refused { .. } => {
+                Self::Unavailable(error)
+            }
             postgres::Error::Duplicate { .. }
             | postgres::Error::Corrupt { .. }
             | postgres::Error::Failed { .. } => Self::Storage(error),

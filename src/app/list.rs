@@ -2,7 +2,7 @@
 
 use super::{Collection, Error, Service};
 use crate::domain::page::{Listing, Order, Page};
-use crate::domain::{Resource, ResourceId};
+use crate::domain::{Resource, ResourceId, shown};
 use crate::storage::postgres::{ListQuery, Scope};
 
 /// What of a list is wanted.
@@ -14,8 +14,6 @@ pub struct ListRequest {
     pub order: Order,
     /// Whether finalizing resources are listed; unset for what the service is set to.
     pub includes_deleted: Option<bool>,
-    /// Only of this kind, for lists of every kind.
-    pub kind: Option<String>,
 }
 
 impl Service {
@@ -25,21 +23,14 @@ impl Service {
         collection: Collection<'_>,
         request: ListRequest,
     ) -> Result<Listing<Resource>, Error> {
-        let scope = match (collection, &request.kind) {
-            (Collection::All, None) => Scope::All,
-            (Collection::All, Some(kind)) if self.registry.get(kind).is_none() => {
-                return Err(Error::UnknownKind(kind.clone()));
-            }
-            (Collection::All, Some(kind)) => Scope::Kind(kind),
-            (Collection::Kind(entity), _) => Scope::Kind(&entity.kind),
-            (
-                Collection::Owned {
-                    entity,
-                    parent,
-                    parent_id,
-                },
-                _,
-            ) => match ResourceId::parse(parent_id) {
+        let scope = match collection {
+            Collection::All => Scope::All,
+            Collection::Kind(entity) => Scope::Kind(&entity.kind),
+            Collection::Owned {
+                entity,
+                parent,
+                parent_id,
+            } => match ResourceId::parse(parent_id) {
                 Some(owner) => Scope::Owned {
                     kind: &entity.kind,
                     owner,
@@ -47,7 +38,7 @@ impl Service {
                 None => {
                     return Err(Error::NotFound {
                         kind: parent.kind.clone(),
-                        id: parent_id.to_owned(),
+                        id: shown(parent_id),
                     });
                 }
             },

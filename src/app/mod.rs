@@ -19,7 +19,7 @@ pub use error::Error;
 pub use list::ListRequest;
 pub use reports::ReportOutcome;
 
-use crate::domain::EntityRegistry;
+use crate::domain::{Entity, EntityRegistry, shown};
 use crate::storage::postgres::Store;
 
 /// How often a writer saves on the chance that nobody else does, before it locks the row.
@@ -52,6 +52,12 @@ impl Service {
             store: self.store.share(shares),
             ..self.clone()
         }
+    }
+
+    /// The kind of that name.
+    pub fn entity(&self, kind: &str) -> Result<&Entity, Error> {
+        let found = self.registry.get(kind);
+        found.ok_or_else(|| Error::UnknownKind(shown(kind)))
     }
 
     /// The kinds that are served.

@@ -264,10 +264,9 @@ impl Service {
     }
 
     fn checked(&self, kind: &str, change: &RequestedPatch) -> Result<Patch, Error> {
-        let references = match (&change.references, self.registry.get(kind)) {
-            (Some(requested), Some(entity)) => Some(reference::check(entity, requested)?),
-            (Some(_), None) => return Err(Error::UnknownKind(kind.to_owned())),
-            (None, _) => None,
+        let references = match &change.references {
+            Some(requested) => Some(reference::check(self.entity(kind)?, requested)?),
+            None => None,
         };
         Ok(Patch {
             spec: change.spec.clone(),

@@ -40,12 +40,13 @@ pub enum Command {
     Serve(SettingsArgs),
     /// Bring the database's schema up to date, then exit
     ///
-    /// Takes a lock: of two that run at once, one waits and finds nothing left to do.
+    /// Takes a lock: two that run at once do not disturb each other. A schema that is newer than
+    /// this program, as after a step back to an older version, is left as it is.
     Migrate(SettingsArgs),
     /// Try the service on this machine: private PostgreSQL, schema, API, no authentication
     ///
-    /// Starts a PostgreSQL of its own in a folder, on a Unix socket only, or uses --database-url.
-    /// Data is kept between runs. Ctrl-C stops everything.
+    /// Starts a PostgreSQL of its own in a folder, on a Unix socket only, unless the settings name
+    /// a database. Data is kept between runs. Ctrl-C stops everything.
     Dev(DevArgs),
     /// Print the version, the commit and the build time
     Version,
@@ -54,7 +55,7 @@ pub enum Command {
 /// Options of `dev`.
 #[derive(Debug, clap::Args)]
 pub struct DevArgs {
-    /// Folder for the private PostgreSQL and its data
+    /// Folder for the private PostgreSQL and its data: a new or empty one, or that of an earlier run
     #[arg(long, value_name = "FOLDER", default_value = ".dev/postgres")]
     pub data_dir: PathBuf,
     /// The settings.
@@ -104,7 +105,7 @@ pub struct SettingsArgs {
     #[arg(long, value_name = "PORT", help_heading = "Server")]
     pub server_port: Option<u16>,
     /// Whether callers must present a token [env: HYPERFLEET_SERVER_JWT_ENABLED] [default: true]
-    #[arg(long, value_name = "BOOL", help_heading = "Server", num_args = 0..=1, require_equals = true)]
+    #[arg(long, value_name = "BOOL", help_heading = "Server", num_args = 0..=1)]
     #[arg(default_missing_value = "true")]
     pub server_jwt_enabled: Option<bool>,
     /// What is logged [env: HYPERFLEET_LOGGING_LEVEL] [default: info]

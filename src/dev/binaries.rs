@@ -15,6 +15,9 @@ pub enum NotFound {
          - elsewhere:    export HYPERFLEET_PG_BINDIR=/folder/with/initdb"
     )]
     None,
+    /// None where the variable says.
+    #[error("HYPERFLEET_PG_BINDIR={0} holds no initdb and postgres: correct or unset the variable")]
+    Named(String),
     /// None of that version.
     #[error(
         "the data in {folder} was made by PostgreSQL {major}, which is not installed: install it \
@@ -30,45 +33,41 @@ pub enum NotFound {
 
 /// The folder with server programs: of the version of the data that is there, else the newest.
 pub(super) fn find(data: &Path) -> Result<PathBuf, NotFound> {
-    let mut candidates = candidates();
+    let candidates = candidates()?;
     let Ok(major) = std::fs::read_to_string(data.join("PG_VERSION")) else {
-        return candidates.next().ok_or(NotFound::None);
+        return candidates.into_iter().next().ok_or(NotFound::None);
     };
-    let major = major.trim();
-    let mut any = false;
-    let fits = candidates.find(|folder| {
-        any = true;
-        version(folder).is_some_and(|v| v == major)
-    });
-    match fits {
-        Some(folder) => Ok(folder),
-        None if any => Err(NotFound::Version {
-            folder: data.display().to_string(),
-            major: major.to_owned(),
-        }),
-        None => Err(NotFound::None),
+    if candidates.is_empty() {
+        return Err(NotFound::None);
     }
+    let major = major.trim();
+    let mut candidates = candidates.into_iter();
+    let fits = candidates.find(|folder| version(folder).is_some_and(|v| v == major));
+    fits.ok_or_else(|| NotFound::Version {
+        folder: data.display().to_string(),
+        major: major.to_owned(),
+    })
 }
 
-fn candidates() -> impl Iterator<Item = PathBuf> {
-    let named = std::env::var_os("HYPERFLEET_PG_BINDIR").map(PathBuf::from);
-    let is_named = named.is_some();
-    let usual = move || debian().into_iter().chain([wheel()]).chain(on_path());
-    let others: Vec<_> = if is_named {
-        Vec::new()
-    } else {
-        usual().collect()
-    };
-    // In full, because the server is started from another folder.
-    let all = named
-        .into_iter()
-        .chain(others)
-        .filter_map(|folder| folder.canonicalize().ok());
-    all.filter(|folder| {
-        ["initdb", "postgres"]
-            .iter()
-            .all(|p| folder.join(p).is_file())
-    })
+/// Every folder with server programs; the named one alone, where one is named.
+fn candidates() -> Result<Vec<PathBuf>, NotFound> {
+    if let Some(named) = std::env::var_os("HYPERFLEET_PG_BINDIR") {
+        let named = PathBuf::from(named);
+        return match programs_in(&named) {
+            Some(folder) => Ok(vec![folder]),
+            None => Err(NotFound::Named(named.display().to_string())),
+        };
+    }
+    let usual = debian().into_iter().chain([wheel()]).chain(on_path());
+    Ok(usual.filter_map(|folder| programs_in(&folder)).collect())
+}
+
+/// The folder in full, because the server is started from another one; if the programs are there.
+fn programs_in(folder: &Path) -> Option<PathBuf> {
+    let folder = folder.canonicalize().ok()?;
+    let programs = ["initdb", "postgres"];
+    let is_there = programs.iter().all(|p| folder.join(p).is_file());
+    is_there.then_some(folder)
 }
 
 /// Debian keeps each version in a folder of its own; newest first.

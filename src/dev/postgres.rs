@@ -16,6 +16,10 @@ use super::binaries;
 const PATIENCE: Duration = Duration::from_mins(1);
 /// Longest path of a Unix socket, in bytes.
 const SOCKET_PATH_BYTES_MAX: usize = 107;
+/// A file that says that a folder is one of ours.
+const MARKER: &str = "hyperfleet-postgres";
+/// A file that is locked while a process of ours uses the folder.
+const LOCK: &str = "lock";
 /// Who runs the server when we are root, which PostgreSQL refuses.
 const USERS: [&str; 2] = ["postgres", "nobody"];
 
@@ -50,15 +54,15 @@ impl PrivatePostgres {
     ///
     /// What is missing and how to get it; that the folder is in use; or what the server said.
     pub fn start(folder: &Path, durability: Durability) -> anyhow::Result<Self> {
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        let folder = folder.canonicalize()?;
+        let user = server_user()?;
+        let folder = claim(folder, user.as_ref()).with_context(|| {
+            format!(
+                "cannot keep data in {}: choose another folder with --data-dir",
+                folder.display()
+            )
+        })?;
         let data = folder.join("data");
         let programs = binaries::find(&data)?;
-        let user = server_user()?;
-        fs::set_permissions(&folder, Permissions::from_mode(0o700))?;
-        if let Some(user) = &user {
-            std::os::unix::fs::chown(&folder, Some(user.uid), Some(user.gid))?;
-        }
         let lock = lock(&folder)?;
         wait_for_predecessor(&data);
         let place = Place {
@@ -66,7 +70,7 @@ impl PrivatePostgres {
             folder,
             user,
         };
-        if !data.join("PG_VERSION").exists() {
+        if !data.exists() {
             place.make_cluster(&data)?;
         }
         let socket = place.socket_folder()?;
@@ -87,6 +91,16 @@ impl PrivatePostgres {
     pub fn url(&self, database: &str) -> String {
         let socket = self.socket.display().to_string().replace('/', "%2F");
         format!("postgres://postgres@localhost/{database}?host={socket}")
+    }
+
+    /// What it said, if it has ended.
+    pub fn last_words(&mut self) -> Option<String> {
+        let has_ended = !matches!(self.child.try_wait(), Ok(None));
+        has_ended.then(|| self.said())
+    }
+
+    fn said(&self) -> String {
+        fs::read_to_string(self.folder.join("log")).unwrap_or_default()
     }
 
     /// Stops the server and waits until it is gone.
@@ -124,15 +138,17 @@ impl PrivatePostgres {
             if is_ready && self.is_ours(&file) {
                 return Ok(());
             }
-            let said = || fs::read_to_string(self.folder.join("log")).unwrap_or_default();
             if let Some(status) = self.child.try_wait()? {
-                bail!("PostgreSQL ended at once ({status}). It said:\n{}", said());
+                bail!(
+                    "PostgreSQL ended at once ({status}). It said:\n{}",
+                    self.said()
+                );
             }
             if since.elapsed() > PATIENCE {
                 bail!(
                     "PostgreSQL was not ready after {} s. It said:\n{}",
                     PATIENCE.as_secs(),
-                    said()
+                    self.said()
                 );
             }
             std::thread::sleep(Duration::from_millis(10));
@@ -201,12 +217,13 @@ impl Place {
     }
 
     fn make_cluster(&self, data: &Path) -> anyhow::Result<()> {
-        // A half-made cluster of an earlier attempt has no version file yet.
-        if data.exists() {
-            fs::remove_dir_all(data)?;
+        // Made beside its place, so that what stands there is never half of one.
+        let unfinished = self.folder.join("data.new");
+        if unfinished.exists() {
+            fs::remove_dir_all(&unfinished)?;
         }
         let mut initdb = self.command(&self.program("initdb"), "KILL");
-        initdb.arg("-D").arg(data);
+        initdb.arg("-D").arg(&unfinished);
         initdb.args([
             "-U",
             "postgres",
@@ -223,7 +240,7 @@ impl Place {
         if !output.status.success() {
             bail!("initdb failed: {}", String::from_utf8_lossy(&output.stderr));
         }
-        Ok(())
+        Ok(fs::rename(unfinished, data)?)
     }
 
     /// The folder itself, unless its path is too long for a socket.
@@ -310,13 +327,37 @@ fn server_user() -> anyhow::Result<Option<User>> {
         .with_context(|| format!("root, but none of the users {USERS:?} exists"))
 }
 
-/// Makes the folder ours, for as long as the file stays open.
+/// Makes the folder ours for good: a new or empty one, or one that was ours before. Whatever else
+/// stands in a folder is somebody's, and is not touched.
+fn claim(folder: &Path, user: Option<&User>) -> anyhow::Result<PathBuf> {
+    fs::create_dir_all(folder)?;
+    let folder = folder.canonicalize()?;
+    let marker = folder.join(MARKER);
+    if !marker.exists() {
+        for entry in fs::read_dir(&folder)? {
+            let name = entry?.file_name();
+            // Of another process of this program that begins at the same time.
+            if name != MARKER && name != LOCK {
+                bail!("it holds other files, such as {}", name.display());
+            }
+        }
+        File::create(marker)?;
+    }
+    fs::set_permissions(&folder, Permissions::from_mode(0o700))?;
+    if let Some(user) = user {
+        std::os::unix::fs::chown(&folder, Some(user.uid), Some(user.gid))?;
+    }
+    Ok(folder)
+}
+
+/// Makes the folder ours for now, for as long as the file stays open.
 fn lock(folder: &Path) -> anyhow::Result<File> {
     let lock = File::options()
         .create(true)
         .truncate(false)
         .write(true)
-        .open(folder.join("lock"))?;
+        .open(folder.join(LOCK))
+        .with_context(|| format!("cannot lock {}", folder.display()))?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
         Err(TryLockError::WouldBlock) => bail!(

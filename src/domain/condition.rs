@@ -3,6 +3,8 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use super::moment;
+
 /// Whether a condition holds. Resources show `True` and `False` only; adapters may say `Unknown`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ConditionStatus {
@@ -40,12 +42,15 @@ impl ConditionStatus {
 pub struct Condition {
     /// When this type of condition first appeared on the resource.
     #[serde(rename = "created_time")]
+    #[serde(serialize_with = "moment::serialize")]
     pub created_at: DateTime<Utc>,
     /// When `status` last changed, by the adapters' clocks; see [`super::aggregation`].
     #[serde(rename = "last_transition_time")]
+    #[serde(serialize_with = "moment::serialize")]
     pub last_transition_at: DateTime<Utc>,
     /// How old the oldest evidence for this condition is.
     #[serde(rename = "last_updated_time")]
+    #[serde(serialize_with = "moment::serialize")]
     pub last_updated_at: DateTime<Utc>,
     /// For people.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -105,13 +105,6 @@ impl EntityRegistry {
         }
     }
 
-    /// Whether resources of any kind may link to those of `kind`.
-    #[must_use]
-    pub fn is_referenced(&self, kind: &str) -> bool {
-        let mut rules = self.entities.iter().flat_map(|e| &e.references);
-        rules.any(|rule| rule.target_kind == kind)
-    }
-
     /// The adapters that a kind waits for; none for a kind that was removed from the
     /// configuration.
     #[must_use]

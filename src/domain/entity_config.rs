@@ -11,6 +11,8 @@ use super::{Report, ResourceName};
 
 /// Plurals that routes of the service itself occupy.
 pub const PLURALS_RESERVED: [&str; 5] = ["resources", "audit", "fleet", "openapi", "openapi.html"];
+/// What stands below every resource, where child kinds stand, too.
+const SUFFIXES: [&str; 2] = ["statuses", "force-delete"];
 /// Longest kind, plural and reference type, in bytes.
 pub const KIND_BYTES_MAX: usize = 100;
 /// Most kinds, and most entries of any list in one kind.
@@ -116,7 +118,7 @@ pub fn registry(configs: &[EntityConfig]) -> Result<EntityRegistry, InvalidEntit
             check.references();
         }
         if faults.is_empty() {
-            required_reference_cycles(configs, &mut faults);
+            required_cycles(configs, &mut faults);
         }
     }
     if faults.is_empty() {
@@ -164,6 +166,10 @@ impl Check<'_> {
         } else if PLURALS_RESERVED.contains(&plural.as_str()) {
             self.fault(format!(
                 "uses reserved plural \"{plural}\" which would shadow /{plural} root endpoint: choose another"
+            ));
+        } else if SUFFIXES.contains(&plural.as_str()) {
+            self.fault(format!(
+                "uses reserved plural \"{plural}\" which would shadow /{plural} below every resource: choose another"
             ));
         } else if !is_segment(plural) {
             self.fault(format!(
@@ -255,17 +261,13 @@ impl Check<'_> {
             ));
         }
         let parent_of = |kind: &str| {
-            let config = self.configs.iter().find(|c| c.kind == kind);
-            config
-                .map(|c| c.parent_kind.as_str())
-                .filter(|p| !p.is_empty())
+            let config = self.configs.iter().find(|c| c.kind == kind)?;
+            Some(config.parent_kind.as_str())
         };
         let chain = std::iter::successors(Some(parent_kind.as_str()), |kind| parent_of(kind));
         // A chain that is longer than there are kinds goes in circles.
-        if chain
-            .take(self.configs.len() + 1)
-            .any(|kind| kind == self.config.kind)
-        {
+        let mut chain = chain.take(self.configs.len() + 1);
+        if chain.any(|kind| kind == self.config.kind) {
             self.fault("owns itself through parent_kind: break the cycle");
         }
     }
@@ -311,8 +313,9 @@ impl Check<'_> {
     }
 }
 
-/// Kinds that need each other before either can be created.
-fn required_reference_cycles(configs: &[EntityConfig], faults: &mut Vec<String>) {
+/// Kinds that need each other before either can be created: as what they must link to, or as what
+/// must own them.
+fn required_cycles(configs: &[EntityConfig], faults: &mut Vec<String>) {
     for (index, config) in configs.iter().enumerate() {
         let mut reached = BTreeSet::new();
         let mut open = vec![config.kind.as_str()];
@@ -321,7 +324,8 @@ fn required_reference_cycles(configs: &[EntityConfig], faults: &mut Vec<String>)
                 continue;
             };
             let required = from.references.iter().filter(|r| r.min > 0);
-            for target in required.map(|r| r.target_kind.as_str()) {
+            let targets = required.map(|r| r.target_kind.as_str());
+            for target in targets.chain([from.parent_kind.as_str()]) {
                 if reached.insert(target) {
                     open.push(target);
                 }
@@ -329,7 +333,7 @@ fn required_reference_cycles(configs: &[EntityConfig], faults: &mut Vec<String>)
         }
         if reached.contains(config.kind.as_str()) {
             faults.push(format!(
-                "{} requires a reference to itself, directly or through others, so that none could ever be created: set min to 0 on one of them",
+                "{} needs another of itself first, through required references and parents, so that none could ever be created: set min to 0 on one of the references",
                 label(index, config)
             ));
         }
@@ -460,8 +464,7 @@ mod tests {
         a.references = vec![reference("b", "B", 1, 1), reference("self", "A", 0, 0)];
         let mut b = kind("B", "bs");
         b.references = vec![reference("a", "A", 0, 1)];
-        let registry = registry(&[a, b]).unwrap();
-        assert!(registry.is_referenced("A") && registry.is_referenced("B"));
+        assert!(registry(&[a, b]).is_ok());
     }
 
     /// A good kind A, and a kind B that `change` spoils.
@@ -530,6 +533,14 @@ mod tests {
             (
                 with(&|b| b.plural = "openapi".to_owned()),
                 "uses reserved plural \"openapi\"",
+            ),
+            (
+                with(&|b| b.plural = "statuses".to_owned()),
+                "uses reserved plural \"statuses\" which would shadow /statuses below every resource",
+            ),
+            (
+                with(&|b| b.plural = "force-delete".to_owned()),
+                "uses reserved plural \"force-delete\"",
             ),
         ]);
     }
@@ -626,7 +637,7 @@ mod tests {
             ),
             (
                 with(&|b| b.references = vec![reference("r", "B", 1, 1)]),
-                "requires a reference to itself",
+                "needs another of itself first",
             ),
         ]);
     }
@@ -652,6 +663,63 @@ mod tests {
         let mut b = kind("B", "bs");
         b.references = vec![reference("a", "A", 1, 0)];
         assert_eq!(registry(&[a, b]).unwrap_err().0.len(), 2);
+
+        // One cannot be without the other, nor the other without its owner.
+        let mut a = kind("A", "as");
+        a.references = vec![reference("b", "B", 1, 0)];
+        let b = child("B", "bs", "A");
+        assert_eq!(registry(&[a.clone(), b.clone()]).unwrap_err().0.len(), 2);
+        a.references[0].min = 0;
+        assert!(registry(&[a, b]).is_ok());
+    }
+
+    /// Makes a part of a kind so long, or so large.
+    type Change<'a> = &'a dyn Fn(&mut EntityConfig, usize);
+
+    #[test]
+    fn what_reaches_a_limit_is_within_it() {
+        let long = |count: usize| "a".repeat(count);
+        let many = |count: usize| -> Vec<_> { (0..count).map(|n| format!("a{n}")).collect() };
+        let links = |count: usize| -> Vec<_> {
+            let names = many(count).into_iter();
+            names.map(|name| reference(&name, "A", 0, 0)).collect()
+        };
+        let changes: [(&str, Change<'_>, usize); 8] = [
+            ("kind", &|b, n| b.kind = long(n), KIND_BYTES_MAX),
+            ("plural", &|b, n| b.plural = long(n), KIND_BYTES_MAX),
+            (
+                "name_max_len",
+                &|b, n| b.name_max_len = i64::try_from(n).unwrap(),
+                ResourceName::BYTES_MAX,
+            ),
+            (
+                "name_min_len",
+                &|b, n| (b.name_min_len, b.name_max_len) = (i64::try_from(n).unwrap(), 50),
+                50,
+            ),
+            (
+                "adapters",
+                &|b, n| b.required_adapters = many(n),
+                ENTRIES_MAX,
+            ),
+            (
+                "adapter",
+                &|b, n| b.required_adapters = vec![long(n)],
+                Report::ADAPTER_BYTES_MAX,
+            ),
+            ("references", &|b, n| b.references = links(n), ENTRIES_MAX),
+            (
+                "ref_type",
+                &|b, n| b.references = vec![reference(&long(n), "A", 0, 0)],
+                KIND_BYTES_MAX,
+            ),
+        ];
+        for (what, change, max) in changes {
+            assert!(registry(&with(&|b| change(b, max))).is_ok(), "{what}");
+            assert!(registry(&with(&|b| change(b, max + 1))).is_err(), "{what}");
+        }
+        // As many as at least.
+        assert!(registry(&with(&|b| b.references = vec![reference("r", "A", 2, 2)])).is_ok());
     }
 
     #[test]

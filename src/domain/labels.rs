@@ -19,20 +19,21 @@ impl Labels {
     /// Longest name part of a key, and longest value, in bytes.
     pub const VALUE_BYTES_MAX: usize = 63;
 
+    /// Most labels of one resource.
+    pub const COUNT_MAX: usize = 256;
+
     /// Checks every pair and names each bad one, in the order of the keys.
     pub fn parse(pairs: BTreeMap<String, String>) -> Result<Self, Vec<Violation>> {
-        let faults: Vec<_> = pairs.iter().filter_map(fault).collect();
+        let mut faults: Vec<_> = pairs.iter().filter_map(fault).collect();
+        if pairs.len() > Self::COUNT_MAX {
+            let message = format!("labels must have at most {} entries", Self::COUNT_MAX);
+            faults.push(Violation::new("labels", Constraint::Max, message));
+        }
         if faults.is_empty() {
             Ok(Self(pairs))
         } else {
             Err(faults)
         }
-    }
-
-    /// The pairs, by key.
-    #[must_use]
-    pub fn as_map(&self) -> &BTreeMap<String, String> {
-        &self.0
     }
 }
 

@@ -10,6 +10,7 @@ pub mod entity;
 pub mod entity_config;
 mod labels;
 pub mod lifecycle;
+pub mod moment;
 pub mod page;
 pub mod reference;
 pub mod report;

@@ -275,6 +275,7 @@ mod tests {
                 "invalid order format 'name DESC': expected 'field' or 'field asc|desc'",
             ),
             ("nmae", "invalid field in search or order query"),
+            ("a1", "invalid field in search or order query"),
             (
                 "nmae, name up",
                 "invalid order format 'name up': expected 'field' or 'field asc|desc'",

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Constraint, Entity, Resource, ResourceId, Violation, shown};
+use super::{Constraint, Entity, ResourceId, Violation, shown};
 
 /// One link, as a client gives it and as it is shown.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -139,19 +139,4 @@ pub fn check_targets(references: &References, targets: &[Target]) -> Result<(), 
 
 fn absent(ref_type: &str, kind: &str, id: &str) -> String {
     format!("reference type \"{ref_type}\": target {kind} \"{id}\" not found")
-}
-
-impl Resource {
-    /// Every resource that it links to, each once.
-    #[must_use]
-    pub fn reference_targets(&self) -> Vec<ResourceId> {
-        targets(&self.references)
-    }
-}
-
-/// Every resource that the links lead to, each once, in the order of their ids.
-#[must_use]
-pub fn targets(references: &References) -> Vec<ResourceId> {
-    let ids: BTreeSet<_> = references.values().flatten().map(|r| r.id).collect();
-    ids.into_iter().collect()
 }

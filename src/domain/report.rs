@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::ConditionStatus;
+use super::{ConditionStatus, moment};
 
 /// The condition types that every report must carry (domain rule: reports without them say too
 /// little to be aggregated), in the order in which a missing one is named.
@@ -40,6 +40,17 @@ impl Report {
     pub const ADAPTER_BYTES_MAX: usize = 255;
     /// Most conditions in one report.
     pub const CONDITIONS_MAX: usize = 100;
+    /// Longest condition type, in bytes; this and the next two as Kubernetes has them.
+    pub const TYPE_BYTES_MAX: usize = 316;
+    /// Longest reason, in bytes.
+    pub const REASON_BYTES_MAX: usize = 1024;
+    /// Longest message, in bytes.
+    pub const MESSAGE_BYTES_MAX: usize = 32_768;
+    /// Most texts of all conditions together, in bytes: every later report on the same resource
+    /// reads them again.
+    pub const TEXTS_BYTES_MAX: usize = 131_072;
+    /// Longest text of the metadata, in bytes.
+    pub const METADATA_BYTES_MAX: usize = 1024;
     /// Most adapters that report on one resource.
     pub const ADAPTERS_MAX: usize = 256;
     /// How far an adapter's clock may be ahead of ours, in minutes.
@@ -73,6 +84,7 @@ pub struct ObservedCondition {
 pub struct ReportedCondition {
     /// Since when the adapter has been saying this status.
     #[serde(rename = "last_transition_time")]
+    #[serde(serialize_with = "moment::serialize")]
     pub last_transition_at: DateTime<Utc>,
     /// For people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -139,6 +151,7 @@ pub struct Metadata {
     #[serde(
         default,
         rename = "completed_time",
+        serialize_with = "moment::serialize_some",
         skip_serializing_if = "Option::is_none"
     )]
     pub completed_at: Option<DateTime<Utc>>,
@@ -155,6 +168,7 @@ pub struct Metadata {
     #[serde(
         default,
         rename = "started_time",
+        serialize_with = "moment::serialize_some",
         skip_serializing_if = "Option::is_none"
     )]
     pub started_at: Option<DateTime<Utc>>,

@@ -185,6 +185,8 @@ mod tests {
             ResourceId::parse(text).map(|id| id.to_string()).as_deref(),
             Some(text)
         );
+        let number = ResourceId::parse(text).map(ResourceId::as_uuid);
+        assert_eq!(number, text.parse().ok());
         for other in [
             "",
             "x",

@@ -136,3 +136,37 @@ impl From<Violation> for Violations {
         Self(vec![violation])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_know_these_constraints() {
+        for (constraint, name) in [
+            (Constraint::Required, "required"),
+            (Constraint::Min, "min"),
+            (Constraint::Max, "max"),
+            (Constraint::MinLength, "min_length"),
+            (Constraint::MaxLength, "max_length"),
+            (Constraint::Pattern, "pattern"),
+            (Constraint::Enum, "enum"),
+            (Constraint::Format, "format"),
+            (Constraint::Unique, "unique"),
+        ] {
+            assert_eq!(constraint.as_str(), name);
+        }
+    }
+
+    #[test]
+    fn faults_are_kept_in_their_order_up_to_a_limit() {
+        let fault = |n: usize| Violation::new(n.to_string(), Constraint::Min, "too small");
+        let first = Violations::from(fault(0));
+        assert_eq!(first.as_slice(), [fault(0)]);
+        let mut faults = first;
+        faults.extend((1..100).map(fault));
+        let kept: Vec<_> = (0..Violations::COUNT_MAX).map(fault).collect();
+        assert_eq!(faults.as_slice(), kept);
+        assert_eq!(faults.into_vec(), kept);
+    }
+}

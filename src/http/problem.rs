@@ -7,12 +7,12 @@ use std::fmt;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::{HttpResponse, ResponseError};
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::app;
-use crate::domain::{Violation, Violations};
+use crate::domain::{Violation, Violations, moment, shown};
 use crate::wire::{BODY_BYTES_MAX, BodyFault, ParamsFault};
 
 /// What the URIs of problem types begin with.
@@ -108,7 +108,7 @@ impl Problem {
     pub(super) fn unknown_path(path: &str) -> Self {
         Self::new(
             sorts::NO_PATH,
-            format!("The requested endpoint '{path}' does not exist"),
+            format!("The requested endpoint '{}' does not exist", shown(path)),
         )
     }
 
@@ -151,7 +151,7 @@ impl Problem {
         } else if status.is_client_error() {
             Self::new(
                 sorts::MALFORMED,
-                format!("Unable to read request body: {error}"),
+                "Unable to read request body: it ends early, or is not encoded as its headers say",
             )
         } else {
             Self::internal(error.to_string())
@@ -246,11 +246,15 @@ impl From<app::Error> for Problem {
     }
 }
 
+/// An error with its causes, less those that only repeat what was said.
 fn chain(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {
-        text = format!("{text}: {cause}");
+        let said = cause.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
         next = cause.source();
     }
     text
@@ -283,7 +287,7 @@ impl ResponseError for Problem {
             errors: violations.collect(),
             instance: place.map_or("", |p| &p.path),
             status: status.as_u16(),
-            timestamp: at.to_rfc3339_opts(SecondsFormat::AutoSi, true),
+            timestamp: moment::rfc3339(at),
             title,
             trace_id: place.map_or("", |p| &p.request_id),
             r#type: format!("{TYPES}{kind}"),
@@ -291,6 +295,10 @@ impl ResponseError for Problem {
         let mut response = HttpResponse::build(status);
         response.insert_header((header::VARY, HeaderValue::from_static("Authorization")));
         response.insert_header((header::CONTENT_TYPE, "application/problem+json"));
+        if self.0.sort == sorts::NO_PATH || self.0.sort == sorts::NO_METHOD {
+            // As the older service's router does, and only it.
+            response.insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"));
+        }
         if let Some((name, value)) = &self.0.header {
             response.insert_header((name.clone(), value.as_str()));
         }

@@ -9,7 +9,7 @@ use super::request::{Caller, Place, params};
 use crate::app::{Collection, ListRequest, Service};
 use crate::clock::Clock;
 use crate::domain::Resource;
-use crate::wire::{self, Kinds, Params, ParamsFault, Views};
+use crate::wire::{self, Kinds, Params, Views};
 
 /// `GET` of a list.
 pub(super) async fn list(
@@ -18,15 +18,15 @@ pub(super) async fn list(
 ) -> Result<HttpResponse, Problem> {
     let place = Place::new(&request, &service);
     let collection = place.collection()?;
-    let wanted = match wanted(&params(&request)) {
+    let (narrowed, wanted) = match wanted(collection, &params(&request), &service) {
         Ok(wanted) => wanted,
         Err(fault) => {
             // That the owner is missing says more than that a parameter is wrong.
             service.require_collection(collection).await?;
-            return Err(fault.into());
+            return Err(fault);
         }
     };
-    let listing = service.list(collection, wanted).await?;
+    let listing = service.list(narrowed, wanted).await?;
     let kind = match collection {
         Collection::All => None,
         Collection::Kind(entity) | Collection::Owned { entity, .. } => Some(entity.kind.as_str()),
@@ -115,13 +115,24 @@ pub(super) async fn force_delete(
     Ok(HttpResponse::NoContent().finish())
 }
 
-fn wanted(params: &Params) -> Result<ListRequest, ParamsFault> {
-    Ok(ListRequest {
-        page: params.page()?,
-        order: params.order()?,
-        includes_deleted: params.includes_deleted()?,
-        kind: params.get("kind").map(ToOwned::to_owned),
-    })
+/// What of which list is wanted; checked in the order of the older service.
+fn wanted<'a>(
+    collection: Collection<'a>,
+    params: &Params,
+    service: &'a Service,
+) -> Result<(Collection<'a>, ListRequest), Problem> {
+    let (page, includes_deleted) = (params.page()?, params.includes_deleted()?);
+    let collection = match (collection, params.get("kind")) {
+        (Collection::All, Some(kind)) => Collection::Kind(service.entity(kind)?),
+        _ => collection,
+    };
+    let order = params.order()?;
+    let request = ListRequest {
+        page,
+        order,
+        includes_deleted,
+    };
+    Ok((collection, request))
 }
 
 fn shown(answer: HttpResponseBuilder, service: &Service, resource: &Resource) -> HttpResponse {

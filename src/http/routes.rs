@@ -21,7 +21,6 @@ pub(super) fn configure(config: &mut web::ServiceConfig, registry: &EntityRegist
         &[("GET", || web::to(audit::list))],
     ));
     mount(config, &format!("{BASE}/resources"), &Route::All);
-    // Longer paths first: `/{plural}/{id}/statuses` must not swallow a child kind of that name.
     for entity in registry.entities() {
         if let Some(parent) = entity.parent.as_deref().and_then(|p| registry.get(p)) {
             let path = format!("{BASE}/{}/{{parent_id}}/{}", parent.plural, entity.plural);

@@ -1,10 +1,11 @@
 //! What each command does.
 
+use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Server, database, dev, telemetry};
@@ -20,14 +21,8 @@ const RETENTION_PERIOD: Duration = Duration::from_hours(1);
 /// This program.
 const BUILD: Build = Build {
     version: env!("CARGO_PKG_VERSION"),
-    commit: match option_env!("HYPERFLEET_BUILD_COMMIT") {
-        Some(commit) => commit,
-        None => "unknown",
-    },
-    time: match option_env!("HYPERFLEET_BUILD_TIME") {
-        Some(time) => time,
-        None => "unknown",
-    },
+    commit: env!("HYPERFLEET_BUILD_COMMIT"),
+    time: env!("HYPERFLEET_BUILD_TIME"),
 };
 
 /// Runs a command to its end.
@@ -77,11 +72,17 @@ async fn migrate(args: &SettingsArgs) -> anyhow::Result<()> {
         .migrate()
         .await
         .context("cannot bring the schema up to date")?;
+    let applied = after.applied.saturating_sub(before.applied);
     println!(
-        "The schema is up to date: {} migrations, {} of them new.",
-        after.applied,
-        after.applied.saturating_sub(before.applied)
+        "The schema is up to date: {} migrations, {applied} more than before.",
+        after.applied
     );
+    if after.unknown > 0 {
+        println!(
+            "It is newer than this program, by {} migrations.",
+            after.unknown
+        );
+    }
     Ok(())
 }
 
@@ -96,12 +97,13 @@ pub(super) struct Listening {
 /// Binds the API to the address that the settings name.
 pub(super) fn listen(settings: &Settings, store: Store) -> anyhow::Result<Listening> {
     let registry = Arc::new(settings.registry()?);
+    // What the start needed: from now on each thread has connections of its own.
+    store.rest();
     let service = Service::new(store, registry, settings.lists.include_deleted);
     let clock = Clock::system();
     let (host, port) = (settings.server.host.as_str(), settings.server.port);
-    let listener = TcpListener::bind((host, port)).with_context(|| {
-        format!("cannot listen on {host}:{port}: is it in use? Choose another with --server-port")
-    })?;
+    let listener =
+        TcpListener::bind((host, port)).map_err(|error| cannot_listen(&error, host, port))?;
     listener.set_nonblocking(true)?;
     let api = Api {
         service: service.clone(),
@@ -119,6 +121,17 @@ pub(super) fn listen(settings: &Settings, store: Store) -> anyhow::Result<Listen
     })
 }
 
+fn cannot_listen(error: &std::io::Error, host: &str, port: u16) -> anyhow::Error {
+    let advice = match error.kind() {
+        ErrorKind::AddrInUse => "it is in use; choose another with --server-port",
+        ErrorKind::PermissionDenied => {
+            "ports below 1024 are for root; choose another with --server-port"
+        }
+        _ => "choose an address of this machine with --server-host",
+    };
+    anyhow!("cannot listen on {host}:{port}: {advice} ({error})")
+}
+
 impl Listening {
     /// Serves until SIGTERM or SIGINT, then answers what is under way; a second signal ends the
     /// process at once.
@@ -134,7 +147,7 @@ impl Listening {
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
             }
-            tracing::info!("stopping: answering what is under way");
+            tracing::info!("stopping: answering what is under way; again to stop at once");
             let stop = handle.stop(true);
             tokio::select! {
                 () = stop => {}

@@ -1,5 +1,7 @@
 //! From settings to a store.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, bail};
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
@@ -15,8 +17,14 @@ pub(super) fn store(database: &Database) -> anyhow::Result<Store> {
         connect: options(database)?,
         connections_max: database.pool.max_connections,
         acquire_seconds_max: ACQUIRE_SECONDS_MAX,
-        statement_seconds_max: database.pool.request_timeout.as_secs(),
+        statement_milliseconds_max: milliseconds(database.pool.request_timeout),
     }))
+}
+
+/// Whole ones, but none only where there is no time at all, which means no limit.
+fn milliseconds(time: Duration) -> u64 {
+    let whole = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    if time.is_zero() { 0 } else { whole.max(1) }
 }
 
 fn options(database: &Database) -> anyhow::Result<PgConnectOptions> {
@@ -53,7 +61,27 @@ fn options(database: &Database) -> anyhow::Result<PgConnectOptions> {
     Ok(options)
 }
 
-/// Waits until the database answers, as long as the settings say.
+/// The database that is meant, without its password.
+fn target(database: &Database) -> String {
+    let Ok(options) = options(database) else {
+        return "the database".to_owned();
+    };
+    let (host, port) = match options.get_socket() {
+        Some(socket) => (socket.display().to_string(), String::new()),
+        None => (
+            options.get_host().to_owned(),
+            format!(":{}", options.get_port()),
+        ),
+    };
+    let (user, name) = (options.get_username(), options.get_database());
+    format!(
+        "the database \"{}\" at {host}{port} as user \"{user}\"",
+        name.unwrap_or(user)
+    )
+}
+
+/// Waits until the database answers, as long as the settings say; not where it answers that it
+/// does not let us in.
 pub(super) async fn reach(store: &Store, database: &Database) -> anyhow::Result<SchemaStatus> {
     let mut attempts_left = database.pool.conn_retry_attempts;
     loop {
@@ -62,10 +90,36 @@ pub(super) async fn reach(store: &Store, database: &Database) -> anyhow::Result<
             Err(error @ Error::Unavailable { .. }) if attempts_left > 0 => {
                 attempts_left -= 1;
                 let error = anyhow::Error::from(error);
-                tracing::warn!(attempts_left, "waiting for the database: {error:#}");
+                tracing::warn!(attempts_left, "waiting for {}: {error:#}", target(database));
                 tokio::time::sleep(database.pool.conn_retry_interval).await;
             }
-            other => return other.context("cannot reach the database"),
+            other => {
+                return other.with_context(|| {
+                    format!(
+                        "cannot use {}: check --database-url, or the --db-… flags",
+                        target(database)
+                    )
+                });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_no_time_at_all_is_no_limit() {
+        for (time, limit) in [
+            (Duration::ZERO, 0),
+            (Duration::from_nanos(1), 1),
+            (Duration::from_micros(2500), 2),
+            (Duration::from_millis(500), 500),
+            (Duration::from_secs(30), 30_000),
+            (Duration::MAX, u64::MAX),
+        ] {
+            assert_eq!(milliseconds(time), limit, "{time:?}");
         }
     }
 }

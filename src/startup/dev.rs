@@ -1,9 +1,12 @@
 //! `hyperfleet-api dev`: everything on this machine, from nothing.
 
+use std::io::Write as _;
+use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow, bail};
 
 use super::{commands, database, telemetry};
 use crate::config::{DevArgs, Format, Settings};
@@ -19,18 +22,22 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
     defaults.server.jwt.enabled = false;
     defaults.logging.format = Format::Text;
     let mut settings = Settings::load(&args.settings, &defaults)?;
-    // What `dev` is for. A file that is meant for production may say otherwise.
-    settings.server.jwt.enabled = false;
+    if settings.server.jwt.enabled {
+        bail!(
+            "`dev` serves without authentication, but the settings say server.jwt.enabled: true. \
+             Use `serve`, or say --server-jwt-enabled=false"
+        );
+    }
     telemetry::start(&settings.logging);
 
-    let private = if settings.database.url.is_none() {
+    let mut private = if Settings::names_a_database(&args.settings)? {
+        None
+    } else {
         let folder = data_folder(&args.data_dir)?;
         eprintln!("Starting a private PostgreSQL in {} ...", folder.display());
         let postgres = PrivatePostgres::start(&folder, Durability::Kept)?;
         settings.database.url = Some(postgres.url("postgres"));
         Some((postgres, folder))
-    } else {
-        None
     };
     let store = database::store(&settings.database)?;
     database::reach(&store, &settings.database).await?;
@@ -40,16 +47,33 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
         .context("cannot bring the schema up to date")?;
 
     let listening = commands::listen(&settings, store)?;
-    print_banner(
-        &listening.server.address.to_string(),
-        private.as_ref().map(|p| &*p.1),
-    );
-    let result = listening.run().await;
+    let banner = banner(listening.server.address, private.as_ref().map(|p| &*p.1));
+    // Whoever reads our output may have left: that stops nothing.
+    let _ = std::io::stdout().write_all(banner.as_bytes());
+    let result = tokio::select! {
+        result = listening.run() => result,
+        error = end_of(private.as_mut().map(|p| &mut p.0)) => Err(error),
+    };
     if let Some((postgres, _)) = private {
         postgres.stop()?;
     }
     eprintln!("Stopped.");
     result
+}
+
+/// Waits until the private server ends by itself, which it should not.
+async fn end_of(postgres: Option<&mut PrivatePostgres>) -> anyhow::Error {
+    let Some(postgres) = postgres else {
+        return std::future::pending().await;
+    };
+    loop {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        if let Some(said) = postgres.last_words() {
+            return anyhow!(
+                "the private PostgreSQL has ended; start again to recover its data. It said:\n{said}"
+            );
+        }
+    }
 }
 
 /// The folder as it was asked for, unless the server's user could not get there.
@@ -58,11 +82,10 @@ fn data_folder(wanted: &Path) -> anyhow::Result<PathBuf> {
     if !rustix::process::geteuid().is_root() || is_reachable(&wanted) {
         return Ok(wanted);
     }
-    let name = wanted
-        .display()
-        .to_string()
-        .trim_matches('/')
-        .replace('/', "-");
+    // Each path has a name of its own.
+    let name = wanted.display().to_string();
+    let name = name.trim_matches('/').replace('%', "%25");
+    let name = name.replace('-', "%2D").replace('/', "-");
     Ok(Path::new(FALLBACK).join(name))
 }
 
@@ -74,16 +97,21 @@ fn is_reachable(folder: &Path) -> bool {
         .all(|m| m.mode() & 0o001 != 0)
 }
 
-fn print_banner(address: &str, data: Option<&Path>) {
+fn banner(address: SocketAddr, data: Option<&Path>) -> String {
     let base = format!("http://{address}/api/hyperfleet/v1");
     let database = match data {
         Some(folder) => format!("private PostgreSQL in {}", folder.display()),
         None => "the PostgreSQL that was named".to_owned(),
     };
-    println!(
+    let authentication = if address.ip().is_loopback() {
+        "off (for trying it on this machine only)"
+    } else {
+        "OFF: whoever reaches this address may change and delete everything"
+    };
+    format!(
         "
 HyperFleet API     {base}
-  authentication   off (for trying it on this machine only)
+  authentication   {authentication}
   database         {database}
   stop             Ctrl-C; data is kept
 
@@ -91,6 +119,7 @@ Try it:
   curl -s {base}/clusters
   curl -s -X POST {base}/clusters -H 'Content-Type: application/json' -d '{{\"kind\":\"Cluster\",\"name\":\"first\",\"spec\":{{}}}}'
   curl -s '{base}/audit?action=create'
+
 "
-    );
+    )
 }

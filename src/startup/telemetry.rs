@@ -20,7 +20,11 @@ pub(super) fn start(logging: &Logging) {
         .with_writer(std::io::stderr);
     // Fails only if a log was started before, as in tests: that one stays.
     let _ = match logging.format {
-        Format::Json => log.json().flatten_event(true).try_init(),
+        Format::Json => log
+            .json()
+            .flatten_event(true)
+            .with_span_list(false)
+            .try_init(),
         Format::Text => {
             let ansi = std::io::stderr().is_terminal();
             log.with_target(false).with_ansi(ansi).try_init()

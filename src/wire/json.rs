@@ -244,7 +244,7 @@ pub(super) fn document(
     Some(document)
 }
 
-/// A whole number is an integer however it is spelt, and zero has no sign, once it was stored.
+/// A whole number is an integer however it is spelt, and zero has no sign.
 fn settle_numbers(value: &mut Value) {
     match value {
         Value::Object(members) => members.values_mut().for_each(settle_numbers),
@@ -258,14 +258,10 @@ fn settle_numbers(value: &mut Value) {
     }
 }
 
-/// The stored form of a float, where that is another. Floats below 1e16 are written with a
-/// fraction (`1.0`), which is kept; larger ones are not, and come back as integers if those fit.
+/// The integer that a float is, if it is one and fits: `1.0` and `1e2` are `1` and `100`, so that
+/// a client that spells numbers in another way changes nothing.
 fn settled(float: f64) -> Option<Number> {
-    const INTEGERS_FROM: f64 = 1e16;
-    if float == 0.0 {
-        return Number::from_f64(0.0);
-    }
-    if float.abs() < INTEGERS_FROM {
+    if float.fract() != 0.0 {
         return None;
     }
     let digits = format!("{float:.0}");

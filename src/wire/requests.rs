@@ -127,14 +127,19 @@ fn spec(body: &mut Members<'_>, faults: &mut Violations) -> Option<Map<String, V
 fn labels(body: &mut Members<'_>, faults: &mut Violations) -> Option<Labels> {
     let members = body.object("labels", faults)?;
     let mut pairs = BTreeMap::new();
+    let mut is_whole = true;
     for (key, raw) in members.into_entries() {
-        pairs.insert(
-            key.into_owned(),
-            decode::<String>(raw, "labels", Shape::Text, faults)?,
-        );
+        // As in every map of the older service, nothing is an empty value.
+        let value = if is_null(raw) {
+            Some(String::new())
+        } else {
+            decode::<String>(raw, "labels", Shape::Text, faults)
+        };
+        is_whole &= value.is_some();
+        pairs.insert(key.into_owned(), value.unwrap_or_default());
     }
     match Labels::parse(pairs) {
-        Ok(labels) => Some(labels),
+        Ok(labels) => is_whole.then_some(labels),
         Err(violations) => {
             faults.extend(violations);
             None
@@ -145,15 +150,24 @@ fn labels(body: &mut Members<'_>, faults: &mut Violations) -> Option<Labels> {
 fn references(body: &mut Members<'_>, faults: &mut Violations) -> Option<RequestedReferences> {
     let members = body.object("references", faults)?;
     let mut references = RequestedReferences::new();
+    let mut is_whole = true;
     for (ref_type, raw) in members.into_entries() {
+        let elements = if is_null(raw) {
+            Some(Vec::new())
+        } else {
+            elements(raw, "references", faults)
+        };
+        is_whole &= elements.is_some();
         let mut targets = Vec::new();
-        for (index, raw) in elements(raw, "references", faults)?.into_iter().enumerate() {
+        for (index, raw) in elements.unwrap_or_default().into_iter().enumerate() {
             let path = format!("references.{}[{index}]", shown(&ref_type));
-            targets.push(target(raw, &path, faults)?);
+            let target = target(raw, &path, faults);
+            is_whole &= target.is_some();
+            targets.extend(target);
         }
         references.insert(ref_type.into_owned(), targets);
     }
-    Some(references)
+    is_whole.then_some(references)
 }
 
 fn target(raw: &RawValue, path: &str, faults: &mut Violations) -> Option<RequestedReference> {
@@ -283,7 +297,26 @@ fn conditions(body: &mut Members<'_>, faults: &mut Violations) -> Vec<ObservedCo
             conditions.push(condition);
         }
     }
+    let texts = conditions
+        .iter()
+        .flat_map(|c| [Some(&c.kind), c.reason.as_ref(), c.message.as_ref()]);
+    let bytes: usize = texts.flatten().map(String::len).sum();
+    if bytes > Report::TEXTS_BYTES_MAX {
+        let message = format!(
+            "conditions must have at most {} bytes of text",
+            Report::TEXTS_BYTES_MAX
+        );
+        faults.push(Violation::new("conditions", Constraint::MaxLength, message));
+    }
     conditions
+}
+
+fn check_length(path: &str, text: Option<&String>, max: usize, faults: &mut Violations) {
+    if text.is_some_and(|text| text.len() > max) {
+        let name = path.rsplit('.').next().unwrap_or(path);
+        let message = format!("{name} must be at most {max} bytes");
+        faults.push(Violation::new(path, Constraint::MaxLength, message));
+    }
 }
 
 fn condition(raw: &RawValue, index: usize, faults: &mut Violations) -> Option<ObservedCondition> {
@@ -298,6 +331,24 @@ fn condition(raw: &RawValue, index: usize, faults: &mut Violations) -> Option<Ob
         .unwrap_or_default();
     let reason = members.value("reason", Shape::Text, faults);
     let message = members.value("message", Shape::Text, faults);
+    check_length(
+        &format!("{path}.type"),
+        Some(&kind),
+        Report::TYPE_BYTES_MAX,
+        faults,
+    );
+    check_length(
+        &format!("{path}.reason"),
+        reason.as_ref(),
+        Report::REASON_BYTES_MAX,
+        faults,
+    );
+    check_length(
+        &format!("{path}.message"),
+        message.as_ref(),
+        Report::MESSAGE_BYTES_MAX,
+        faults,
+    );
     if faults.as_slice().len() > known {
         return None;
     }
@@ -352,14 +403,27 @@ fn metadata(
     let Some(mut members) = body.object("metadata", faults) else {
         return Ok(None);
     };
-    Ok(Some(Metadata {
+    let metadata = Metadata {
         attempt: members.value("attempt", Shape::Number, faults),
         completed_at: time(&mut members, "completed_time", faults)?,
         duration: members.value("duration", Shape::Text, faults),
         job_name: members.value("job_name", Shape::Text, faults),
         job_namespace: members.value("job_namespace", Shape::Text, faults),
         started_at: time(&mut members, "started_time", faults)?,
-    }))
+    };
+    for (name, text) in [
+        ("duration", &metadata.duration),
+        ("job_name", &metadata.job_name),
+        ("job_namespace", &metadata.job_namespace),
+    ] {
+        check_length(
+            &members.path_of(name),
+            text.as_ref(),
+            Report::METADATA_BYTES_MAX,
+            faults,
+        );
+    }
+    Ok(Some(metadata))
 }
 
 /// A time with its zone (RFC 3339), in whole microseconds.
@@ -386,6 +450,10 @@ fn time(
 
 fn zero_time() -> DateTime<Utc> {
     DateTime::from_timestamp(-62_135_596_800, 0).unwrap_or_default()
+}
+
+fn is_null(raw: &RawValue) -> bool {
+    raw.get() == "null"
 }
 
 fn required(field: &str, message: &str) -> Violation {

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::domain::audit::Entry;
+use crate::domain::moment;
 use crate::domain::page::Listing;
 use crate::domain::{
     Condition, EntityRegistry, Labels, Metadata, ReportedCondition, Resource, ResourceId,
@@ -23,10 +24,12 @@ pub struct Views<'a>(pub &'a EntityRegistry);
 #[derive(Serialize)]
 struct ResourceView<'a> {
     created_by: &'a str,
+    #[serde(serialize_with = "moment::serialize")]
     created_time: DateTime<Utc>,
     #[serde(skip_serializing_if = "Option::is_none")]
     deleted_by: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "moment::serialize_some")]
     deleted_time: Option<DateTime<Utc>>,
     generation: i32,
     href: String,
@@ -42,6 +45,7 @@ struct ResourceView<'a> {
     status: StatusView<'a>,
     tenancy: &'a Tenancy,
     updated_by: &'a str,
+    #[serde(serialize_with = "moment::serialize")]
     updated_time: DateTime<Utc>,
 }
 
@@ -61,8 +65,10 @@ struct LinkView<'a> {
 struct ReportView<'a> {
     adapter: &'a str,
     conditions: &'a [ReportedCondition],
+    #[serde(serialize_with = "moment::serialize")]
     created_time: DateTime<Utc>,
     data: &'a Map<String, Value>,
+    #[serde(serialize_with = "moment::serialize")]
     last_report_time: DateTime<Utc>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a Metadata>,
@@ -84,6 +90,7 @@ struct EntryView<'a> {
     request_id: &'a str,
     resource_id: String,
     sequence: i64,
+    #[serde(serialize_with = "moment::serialize")]
     time: DateTime<Utc>,
 }
 

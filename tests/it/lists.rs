@@ -217,6 +217,17 @@ async fn all_resources_can_be_listed_by_kind() {
         assert_eq!(answer.problem(), (400, "VAL-000"), "{kind}");
         assert_eq!(answer.detail(), format!("Unknown entity kind: {kind}"));
     }
+    // The kind is looked at before the order, and after the page.
+    let answer = api.get("/resources?kind=x&order=nmae").await;
+    assert_eq!(answer.problem(), (400, "VAL-000"));
+    assert_eq!(answer.detail(), "Unknown entity kind: x");
+    let answer = api.get("/resources?kind=x&page=0").await;
+    assert_eq!(answer.detail(), "Invalid query parameters");
+    // No more of it is repeated than a reader needs.
+    let answer = api
+        .get(&format!("/resources?kind={}", "k".repeat(3000)))
+        .await;
+    assert!(answer.detail().len() < 200, "{}", answer.detail());
 }
 
 #[tokio::test]

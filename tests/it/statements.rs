@@ -36,7 +36,7 @@ impl Meter {
             connect: proxy.options(database.options()),
             connections_max,
             acquire_seconds_max: 20,
-            statement_seconds_max: 30,
+            statement_milliseconds_max: 30_000,
         });
         let registry = entity_config::registry(&entities).unwrap();
         let api = TestApi::spawn_on(registry, database, store, false);

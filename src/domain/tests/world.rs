@@ -1,7 +1,7 @@
 //! A store in memory that carries out what the lifecycle decides, and nothing else: it looks
 //! families up, applies outcomes, and decides no rule by itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::given::{
     child_kind, id, kind, link, origin, registry, report, resource, saying_finalized,
@@ -174,7 +174,8 @@ impl World {
             requested.entry(kind).or_default().push(reference);
         }
         let links = reference::check(self.registry.get(kind)?, &requested).ok()?;
-        let found = reference::targets(&links).into_iter().map(|id| {
+        let linked: BTreeSet<_> = links.values().flatten().map(|r| r.id).collect();
+        let found = linked.into_iter().map(|id| {
             let state = &self.rows[&id].resource.state;
             Target {
                 id,

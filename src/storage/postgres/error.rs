@@ -1,5 +1,7 @@
 use std::error::Error as StdError;
 
+use deadpool::managed::PoolError;
+
 /// What can go wrong between us and the database.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -18,6 +20,13 @@ pub enum Error {
         /// What the client or the server says.
         #[source]
         source: Box<dyn StdError + Send + Sync>,
+    },
+    /// The database lets us in neither now nor later: a wrong password, or no such role or
+    /// database. Nothing was done.
+    #[error("the database refuses us: {message}")]
+    Refused {
+        /// What it says.
+        message: String,
     },
     /// A stored value is not one that we could have written.
     #[error("a stored {column} is impossible: {value}")]
@@ -40,7 +49,14 @@ pub enum Error {
 
 impl Error {
     /// A connection could not be had.
-    pub(super) fn no_connection(source: impl StdError + Send + Sync + 'static) -> Self {
+    pub(super) fn no_connection(source: PoolError<sqlx::Error>) -> Self {
+        if let PoolError::Backend(sqlx::Error::Database(error)) = &source
+            && error.code().is_some_and(|code| is_refusal(&code))
+        {
+            return Self::Refused {
+                message: error.message().to_owned(),
+            };
+        }
         Self::Unavailable {
             doing: "get a connection",
             source: Box::new(source),
@@ -67,6 +83,12 @@ impl<T> Doing<T> for Result<T, sqlx::Error> {
             _ => Error::Failed { doing, source },
         })
     }
+}
+
+/// `SQLSTATE`s of a connection that will not be had before somebody changes something: not
+/// authorized (class 28), no such database.
+fn is_refusal(code: &str) -> bool {
+    code.starts_with("28") || code == "3D000"
 }
 
 /// Whether the same request may succeed later without anybody changing anything.

@@ -21,8 +21,9 @@ mod reports;
 mod resources;
 mod row;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
+use sqlx::migrate::Migrator;
 use sqlx::postgres::PgConnection;
 
 pub use error::Error;
@@ -37,7 +38,13 @@ use pool::{Health, Lease, Link, Pool};
 use reader::Reader;
 
 /// The schema, embedded so that the binary and the tests apply the same one.
-static MIGRATOR: sqlx::migrate::Migrator = sqlx::migrate!();
+static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
+    let mut migrator = sqlx::migrate!();
+    // After a step back to an older program the schema is newer than it knows, which it can live
+    // with: every migration leaves the program before it working.
+    migrator.set_ignore_missing(true);
+    migrator
+});
 
 /// A handle on the database. Cheap to clone.
 #[derive(Clone)]
@@ -74,6 +81,8 @@ pub struct SchemaStatus {
     pub applied: usize,
     /// Migrations that this program needs and the database lacks.
     pub missing: usize,
+    /// Migrations that the database has and this program does not know: it is older.
+    pub unknown: usize,
 }
 
 impl Store {
@@ -140,6 +149,12 @@ impl Store {
         })
     }
 
+    /// Closes the connections that idle, but not those of its shares: what was needed once need
+    /// not be kept beside them.
+    pub fn rest(&self) {
+        self.pool.retain(|_, _| false);
+    }
+
     /// Closes every idle connection, those of its shares, too; nothing can be had from this store
     /// and its shares any more.
     pub fn close(&self) {
@@ -154,8 +169,9 @@ impl Store {
         }
     }
 
-    /// Applies the migrations that are missing, under a lock: of two that start at once, one
-    /// waits and finds nothing left to do. Gives how many are applied now.
+    /// Applies the migrations that are missing, under a lock: two that start at once do not
+    /// disturb each other. A schema that is newer than this program is left as it is. Gives how
+    /// many migrations are applied now.
     pub async fn migrate(&self) -> Result<SchemaStatus, Error> {
         let mut session = self.session().await?;
         let mut db = session.db();
@@ -278,9 +294,11 @@ impl Db<'_> {
             Vec::new()
         };
         let missing = MIGRATOR.iter().filter(|m| !applied.contains(&m.version));
+        let unknown = applied.iter().filter(|v| !MIGRATOR.version_exists(**v));
         Ok(SchemaStatus {
             applied: applied.len(),
             missing: missing.count(),
+            unknown: unknown.count(),
         })
     }
 }

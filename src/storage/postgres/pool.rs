@@ -16,7 +16,7 @@ pub struct Settings {
     /// How long a request waits for a free connection, or for a new one to be made.
     pub acquire_seconds_max: u64,
     /// How long one statement may take; 0 for no limit.
-    pub statement_seconds_max: u64,
+    pub statement_milliseconds_max: u64,
 }
 
 /// One connection, with what is known of its health.
@@ -68,7 +68,7 @@ impl managed::Manager for Maker {
 /// Makes the pool. Connects to nothing yet.
 pub(super) fn pool(settings: &Settings) -> Pool {
     let wait = Duration::from_secs(settings.acquire_seconds_max);
-    let statement_timeout = format!("{}s", settings.statement_seconds_max);
+    let statement_timeout = format!("{}ms", settings.statement_milliseconds_max);
     let options = settings
         .connect
         .clone()

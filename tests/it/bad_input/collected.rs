@@ -35,6 +35,25 @@ async fn each_fault_of_a_new_resource_has_its_entry() {
         let body = json!({"kind": "Cluster", "name": "abc", "labels": {"a b": "c", "d": "e f", "ok": "ok"}});
         let answer = api.post(path, body).await;
         assert_faults(&answer, &["labels", "labels[d]", "spec"]);
+        let body = json!({
+            "kind": "Cluster",
+            "name": "abc",
+            "spec": {},
+            "labels": {"a": 1, "b b": "x", "c": [], "d": "e f"},
+            "references": {"a": 1, "b": [7, {"id": 8}], "c": [{"kind": {}}]},
+        });
+        let answer = api.post(path, body).await;
+        let fields = [
+            "labels",
+            "labels",
+            "labels",
+            "labels[d]",
+            "references",
+            "references.b[0]",
+            "references.b[1].id",
+            "references.c[0].kind",
+        ];
+        assert_faults(&answer, &fields);
     }
 }
 

@@ -179,6 +179,58 @@ async fn parts_of_a_report_have_limits() {
 }
 
 #[tokio::test]
+async fn texts_of_a_report_have_limits() {
+    let api = TestApi::spawn().await;
+    let path = format!("{}/statuses", api.cluster("abc").await);
+    let body = report(&api);
+    for (pointer, max) in [
+        ("/conditions/0/reason", 1024),
+        ("/conditions/0/message", 32_768),
+        ("/metadata/duration", 1024),
+        ("/metadata/job_name", 1024),
+        ("/metadata/job_namespace", 1024),
+    ] {
+        for (bytes, status) in [(max, 201), (max + 1, 400)] {
+            let answer = api
+                .put(&path, with(&body, pointer, json!("x".repeat(bytes))))
+                .await;
+            assert_eq!(answer.status, status, "{pointer} {bytes}: {}", answer.body);
+        }
+    }
+    for (bytes, status) in [(316, 201), (317, 400)] {
+        let mut conditions = body["conditions"].as_array().unwrap().clone();
+        conditions.push(json!({"type": "T".repeat(bytes), "status": "True"}));
+        let answer = api
+            .put(&path, with(&body, "/conditions", Value::from(conditions)))
+            .await;
+        assert_eq!(answer.status, status, "{bytes}: {}", answer.body);
+    }
+    for (count, status) in [(3, 201), (4, 400)] {
+        let mut conditions = body["conditions"].as_array().unwrap().clone();
+        let message = "m".repeat(32_768);
+        let long = |n| json!({"type": format!("T{n}"), "status": "True", "message": message});
+        conditions.extend((0..count).map(long));
+        let answer = api
+            .put(&path, with(&body, "/conditions", Value::from(conditions)))
+            .await;
+        assert_eq!(answer.status, status, "{count}: {}", answer.body);
+    }
+}
+
+#[tokio::test]
+async fn so_many_labels_may_a_resource_have_and_no_more() {
+    let api = TestApi::spawn().await;
+    for (count, status) in [(256, 201), (257, 400)] {
+        let labels: serde_json::Map<_, _> =
+            (0..count).map(|n| (format!("l{n}"), json!("v"))).collect();
+        let body =
+            json!({"kind": "Cluster", "name": format!("n{count}"), "spec": {}, "labels": labels});
+        let answer = api.post("/clusters", body).await;
+        assert_eq!(answer.status, status, "{}", answer.body);
+    }
+}
+
+#[tokio::test]
 async fn so_many_adapters_may_report_on_one_resource_and_no_more() {
     let api = TestApi::spawn().await;
     let cluster = api.cluster("abc").await;

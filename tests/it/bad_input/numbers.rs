@@ -149,6 +149,37 @@ async fn floats_keep_their_value_and_the_same_ones_are_no_change() {
     }
 }
 
+#[tokio::test]
+async fn the_same_number_in_another_spelling_is_no_change() {
+    let api = TestApi::spawn().await;
+    for (number, (one, other)) in [
+        ("1", "1.0"),
+        ("100", "1e2"),
+        ("0", "-0.0"),
+        ("0.5", "5e-1"),
+        ("10000000000000000", "1e16"),
+        ("-9223372036854775808", "-9.223372036854775808e18"),
+    ]
+    .iter()
+    .enumerate()
+    {
+        for (round, (first, second)) in [(one, other), (other, one)].iter().enumerate() {
+            let name = format!("n{number}{round}");
+            let body = format!(r#"{{"kind":"Cluster","name":"{name}","spec":{{"a":[{first}]}}}}"#);
+            let made = api.send_bytes("POST", "/clusters", body).await;
+            assert_eq!(made.status, 201, "{first}: {}", made.body);
+            let path = format!("/clusters/{}", made.id());
+            let again = format!(r#"{{"spec":{{"a":[{second}]}}}}"#);
+            let same = api.send_bytes("PATCH", &path, again).await;
+            assert_eq!(
+                (same.status, &same.body["generation"]),
+                (200, &json!(1)),
+                "{first} to {second}"
+            );
+        }
+    }
+}
+
 /// The number as it stands in an answer.
 fn spelled(answer: &str) -> &str {
     let (_, rest) = answer.split_once("\"spec\":{\"a\":").unwrap();

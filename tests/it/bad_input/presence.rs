@@ -12,6 +12,16 @@ async fn null_is_as_good_as_absent_where_nothing_is_required() {
         json!({"kind": "Cluster", "name": "abc", "spec": {}, "labels": null, "references": null});
     let made = api.post("/clusters", body).await;
     assert_eq!((made.status, &made.body["labels"]), (201, &json!({})));
+    let body = json!({
+        "kind": "Cluster",
+        "name": "maps",
+        "spec": {},
+        "labels": {"a": null},
+        "references": {},
+    });
+    let made_of_maps = api.post("/clusters", body).await;
+    assert_eq!(made_of_maps.status, 201, "{}", made_of_maps.body);
+    assert_eq!(made_of_maps.body["labels"], json!({"a": ""}));
     let path = format!("/clusters/{}/statuses", made.id());
     let mut body = report(&api);
     for pointer in [

@@ -91,6 +91,10 @@ async fn compressed_bodies_are_measured_by_what_comes_out() {
             "{}",
             answer.body
         );
+        // In our words, not those of a library.
+        for word in ["Custom", "Some(", "None"] {
+            assert!(!answer.body.to_string().contains(word), "{}", answer.body);
+        }
     }
     let answer = api
         .request_raw("POST", path, "Content-Encoding: br\r\n", b"{}")

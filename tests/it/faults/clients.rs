@@ -19,7 +19,7 @@ async fn spawn() -> TestApi {
         connect: database.options(),
         connections_max: CONNECTIONS,
         acquire_seconds_max: 20,
-        statement_seconds_max: 60,
+        statement_milliseconds_max: 60_000,
     });
     let registry = entity_config::registry(&entity_config::built_in()).unwrap();
     TestApi::spawn_on(registry, database, store, false)

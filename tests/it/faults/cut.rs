@@ -103,7 +103,7 @@ async fn cut_everywhere(write: Write, cut: fn(u32) -> Cut) {
         connect: proxy.options(database.options()),
         connections_max: 1,
         acquire_seconds_max: 20,
-        statement_seconds_max: 30,
+        statement_milliseconds_max: 30_000,
     });
     let mut direct = database.connect().await;
     let registry = entity_config::registry(&entity_config::built_in()).unwrap();

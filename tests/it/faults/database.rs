@@ -15,14 +15,14 @@ use crate::support::{Problem as _, TestApi, TestDatabase};
 async fn spawn(
     connections_max: usize,
     acquire_seconds_max: u64,
-    statement_seconds_max: u64,
+    statement_milliseconds_max: u64,
 ) -> Arc<TestApi> {
     let database = TestDatabase::create().await;
     let store = Store::new(Settings {
         connect: database.options(),
         connections_max,
         acquire_seconds_max,
-        statement_seconds_max,
+        statement_milliseconds_max,
     });
     let registry = entity_config::registry(&entity_config::built_in()).unwrap();
     Arc::new(TestApi::spawn_on(registry, database, store, false))
@@ -30,7 +30,7 @@ async fn spawn(
 
 #[tokio::test]
 async fn without_a_free_connection_a_request_is_told_to_come_back() {
-    let api = spawn(1, 1, 30).await;
+    let api = spawn(1, 1, 30_000).await;
     let cluster = api.cluster("abc").await;
     let mut holder = hold_row(&api.database, &cluster).await;
     let patch = tokio::spawn({
@@ -59,7 +59,7 @@ async fn without_a_free_connection_a_request_is_told_to_come_back() {
 
 #[tokio::test]
 async fn a_statement_that_takes_too_long_is_given_up() {
-    let api = spawn(2, 20, 1).await;
+    let api = spawn(2, 20, 1_000).await;
     let cluster = api.cluster("abc").await;
     let pool = api.nodepool(&cluster, "pool").await;
     let mut holder = hold_row(&api.database, &cluster).await;
@@ -88,7 +88,7 @@ async fn a_statement_that_takes_too_long_is_given_up() {
 
 #[tokio::test]
 async fn a_fault_of_ours_shows_nothing_of_its_cause() {
-    let api = spawn(2, 20, 20).await;
+    let api = spawn(2, 20, 20_000).await;
     let cluster = api.cluster("abc").await;
     let mut direct = api.database.connect().await;
     for (table, method, path, body) in [

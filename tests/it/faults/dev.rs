@@ -1,8 +1,11 @@
 //! `dev` and the PostgreSQL that it starts.
 
+use std::os::unix::fs::MetadataExt as _;
+
 use rustix::process::Signal;
 
 use super::program::{Folder, Program};
+use crate::support::TestDatabase;
 
 #[tokio::test]
 async fn an_interrupted_dev_stops_postgres_and_the_next_one_finds_its_data() {
@@ -82,4 +85,137 @@ async fn a_port_that_is_taken_is_named_and_postgres_is_not_left_running() {
     );
     let left = data.join("data/postmaster.pid");
     super::until("PostgreSQL is gone", async || !left.exists()).await;
+}
+
+#[tokio::test]
+async fn a_folder_with_files_of_others_is_refused_and_not_touched() {
+    let folder = Folder::new();
+    let data = folder.data();
+    std::fs::create_dir_all(data.join("data")).unwrap();
+    for file in ["data/mine", "log"] {
+        std::fs::write(data.join(file), "precious").unwrap();
+    }
+    let before = std::fs::metadata(&data).unwrap();
+    let mut program = Program::dev(&folder);
+    assert!(!program.ended().await.success());
+    let said = program.said();
+    assert!(
+        said.contains("holds other files") && said.contains("--data-dir"),
+        "{said}"
+    );
+    for file in ["data/mine", "log"] {
+        assert_eq!(
+            std::fs::read_to_string(data.join(file)).unwrap(),
+            "precious"
+        );
+    }
+    let after = std::fs::metadata(&data).unwrap();
+    assert_eq!(before.mode(), after.mode());
+    assert_eq!(before.uid(), after.uid());
+    assert_eq!(std::fs::read_dir(&data).unwrap().count(), 2);
+}
+
+#[tokio::test]
+async fn a_data_folder_that_was_never_finished_is_made_anew() {
+    let folder = Folder::new();
+    let data = folder.data();
+    std::fs::create_dir_all(data.join("data.new/base")).unwrap();
+    std::fs::write(data.join("data.new/PG_VERSION"), "15\n").unwrap();
+    std::fs::write(data.join("hyperfleet-postgres"), "").unwrap();
+    let mut program = Program::dev(&folder);
+    let api = program.serving(folder.database()).await;
+    api.cluster("made").await;
+    assert!(!data.join("data.new").exists());
+    program.signal(Signal::INT);
+    assert!(program.ended().await.success(), "{}", program.said());
+}
+
+#[tokio::test]
+async fn a_dev_whose_postgres_dies_ends_and_says_so() {
+    let folder = Folder::new();
+    let mut program = Program::dev(&folder);
+    let cluster = program
+        .serving(folder.database())
+        .await
+        .cluster("kept")
+        .await;
+    folder.postgres().kill();
+    assert!(!program.ended().await.success(), "{}", program.said());
+    let said = program.said();
+    assert!(said.contains("the private PostgreSQL has ended"), "{said}");
+    let mut again = Program::dev(&folder);
+    let api = again.serving(folder.database()).await;
+    assert_eq!(api.get(&cluster).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_dev_does_not_pretend_to_authenticate() {
+    let folder = Folder::new();
+    let data = folder.data();
+    let mut program = Program::start(&[
+        "dev",
+        "--data-dir",
+        data.to_str().unwrap(),
+        "--server-jwt-enabled",
+    ]);
+    assert!(!program.ended().await.success());
+    let said = program.said();
+    assert!(said.contains("--server-jwt-enabled=false"), "{said}");
+    assert!(!data.exists());
+}
+
+#[tokio::test]
+async fn a_dev_uses_the_database_that_any_setting_names() {
+    let database = TestDatabase::create_empty().await;
+    let options = database.options();
+    let host = match options.get_socket() {
+        Some(socket) => socket.display().to_string(),
+        None => options.get_host().to_owned(),
+    };
+    let folder = Folder::new();
+    let mut program = Program::start(&[
+        "dev",
+        "--data-dir",
+        folder.data().to_str().unwrap(),
+        "--server-port",
+        "0",
+        "--db-host",
+        &host,
+        "--db-port",
+        &options.get_port().to_string(),
+        "--db-username",
+        "postgres",
+        "--db-name",
+        options.get_database().unwrap(),
+    ]);
+    let api = program.serving(database).await;
+    assert_eq!(api.get("/clusters").await.status, 200);
+    assert!(!folder.data().exists());
+    assert!(program.said().contains("the PostgreSQL that was named"));
+}
+
+#[tokio::test]
+async fn a_dev_whose_output_nobody_reads_serves_all_the_same() {
+    let folder = Folder::new();
+    let data = folder.data();
+    let script = format!(
+        "{} dev --data-dir {} --server-port 0 2>&1 >/dev/full",
+        env!("CARGO_BIN_EXE_hyperfleet-api"),
+        data.display()
+    );
+    let mut child = std::process::Command::new("sh")
+        .args(["-c", &format!("exec {script}")])
+        .current_dir("/")
+        .stderr(std::process::Stdio::null())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let ready = data.join("data/postmaster.pid");
+    super::until("PostgreSQL runs", async || ready.exists()).await;
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    assert_eq!(child.try_wait().unwrap(), None);
+    let pid = i32::try_from(child.id()).unwrap();
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    rustix::process::kill_process(pid, Signal::INT).unwrap();
+    assert!(child.wait().unwrap().success());
 }

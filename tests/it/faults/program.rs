@@ -22,6 +22,11 @@ pub(super) struct Program {
 
 impl Program {
     pub(super) fn start(args: &[&str]) -> Self {
+        Self::start_with(args, &[])
+    }
+
+    /// With these variables besides.
+    pub(super) fn start_with(args: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hyperfleet-api"));
         command
             .args(args)
@@ -32,6 +37,7 @@ impl Program {
                 command.env_remove(name);
             }
         }
+        command.envs(variables.iter().copied());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let said = Arc::default();
@@ -173,6 +179,11 @@ impl Process {
         let folder = Path::new("/proc").join(self.0.to_string());
         let command = std::fs::read(folder.join("cmdline"));
         command.is_ok_and(|command| !command.is_empty())
+    }
+
+    pub(super) fn kill(self) {
+        let pid = i32::try_from(self.0).unwrap();
+        kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
     }
 
     pub(super) async fn ended(self) {

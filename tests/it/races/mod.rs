@@ -30,7 +30,7 @@ impl Busy {
             connect: database.options(),
             connections_max: 12,
             acquire_seconds_max: 60,
-            statement_seconds_max: 60,
+            statement_milliseconds_max: 60_000,
         });
         let registry = entity_config::registry(&entities).unwrap();
         let api = TestApi::spawn_on(registry, database, store.clone(), false);

@@ -87,7 +87,7 @@ pub(crate) fn store(connect: PgConnectOptions) -> Store {
         connect,
         connections_max: 4,
         acquire_seconds_max: 20,
-        statement_seconds_max: 30,
+        statement_milliseconds_max: 30_000,
     })
 }
 
