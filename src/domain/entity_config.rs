@@ -723,6 +723,7 @@ mod tests {
             assert!(registry(&with(&|b| change(b, max))).is_ok(), "{what}");
             assert!(registry(&with(&|b| change(b, max + 1))).is_err(), "{what}");
         }
+        assert!(registry(&with(&|b| b.kind = "B-1_x".to_owned())).is_ok());
         // As many as at least.
         assert!(registry(&with(&|b| b.references = vec![reference("r", "A", 2, 2)])).is_ok());
     }

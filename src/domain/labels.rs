@@ -140,6 +140,14 @@ mod tests {
     }
 
     #[test]
+    fn there_is_a_limit_to_their_number() {
+        let many = |count| (0..count).map(|n| (format!("l{n}"), String::new())).collect();
+        assert!(Labels::parse(many(Labels::COUNT_MAX)).is_ok());
+        let faults = Labels::parse(many(Labels::COUNT_MAX + 1)).unwrap_err();
+        assert_eq!(faults[0].message, "labels must have at most 256 entries");
+    }
+
+    #[test]
     fn every_bad_pair_is_named() {
         let pairs = [("ok", "ok"), ("bad key", "x"), ("k", "bad value")];
         let pairs = pairs.map(|(k, v)| (k.to_owned(), v.to_owned()));
