@@ -141,7 +141,11 @@ mod tests {
 
     #[test]
     fn there_is_a_limit_to_their_number() {
-        let many = |count| (0..count).map(|n| (format!("l{n}"), String::new())).collect();
+        let many = |count| {
+            (0..count)
+                .map(|n| (format!("l{n}"), String::new()))
+                .collect()
+        };
         assert!(Labels::parse(many(Labels::COUNT_MAX)).is_ok());
         let faults = Labels::parse(many(Labels::COUNT_MAX + 1)).unwrap_err();
         assert_eq!(faults[0].message, "labels must have at most 256 entries");
