@@ -15,7 +15,7 @@ setup: ## Install what is missing, or say exactly what to install
 	@scripts/setup
 
 run: setup ## Build and serve on 127.0.0.1:8000 with a private PostgreSQL (Ctrl-C stops; ARGS="…")
-	@cargo build --quiet --bin hyperfleet-api
+	@cargo build --bin hyperfleet-api
 	@exec cargo run --quiet --bin hyperfleet-api -- dev $(ARGS)
 
 demo: ## Play a cluster's whole life against `make run`, checking each answer (BASE=http://host:port)
