@@ -18,6 +18,7 @@ mod requested;
 mod resource;
 #[cfg(test)]
 mod tests;
+pub mod tsl;
 mod verdict;
 mod violation;
 

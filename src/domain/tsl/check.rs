@@ -1,0 +1,344 @@
+//! An expression to a filter: which fields it speaks of, and whether they may be asked that.
+
+use chrono::{DateTime, NaiveDate, Utc};
+
+use super::Fault;
+use super::expression::{Comparison, Expression};
+use super::field::{ConditionPart, Field, Property, Type};
+use super::filter::{Filter, Predicate, Test, Value};
+use super::number::Number;
+use crate::domain::{ConditionStatus, shown};
+
+/// The filter that an expression means, or the one for all that it does not.
+pub(super) fn filter(expression: &Expression, negated: bool) -> Result<Filter, Fault> {
+    let parts = |parts: &[Expression]| -> Result<Vec<_>, Fault> {
+        parts.iter().map(|part| filter(part, negated)).collect()
+    };
+    match expression {
+        Expression::Not(inner) => filter(inner, !negated),
+        // Not all of them: any of them not.
+        Expression::And(all) if negated => Ok(Filter::Any(parts(all)?)),
+        Expression::And(all) => Ok(Filter::All(parts(all)?)),
+        Expression::Or(any) if negated => Ok(Filter::All(parts(any)?)),
+        Expression::Or(any) => Ok(Filter::Any(parts(any)?)),
+        _ => {
+            let (field, predicate) = test(expression)?;
+            Ok(Filter::Test(Test {
+                field,
+                predicate,
+                negated,
+            }))
+        }
+    }
+}
+
+fn test(expression: &Expression) -> Result<(Field, Predicate), Fault> {
+    match expression {
+        Expression::Compare(left, comparison, right) => compare(left, *comparison, right),
+        Expression::In(subject, list) => {
+            let field = field(subject)?;
+            let Expression::List(items) = &**list else {
+                return Err(Fault::says("expected array on right side of IN"));
+            };
+            let literals: Vec<_> = items.iter().map(literal).collect::<Result<_, _>>()?;
+            let values = values(&field, &literals)?;
+            Ok((field, Predicate::In(values)))
+        }
+        Expression::Between(subject, low, high) => between(field(subject)?, low, high),
+        Expression::Like {
+            subject,
+            pattern,
+            ignores_case,
+        } => {
+            let field = field(subject)?;
+            let pattern = pattern_for(&field, literal(pattern)?)?;
+            let ignores_case = *ignores_case;
+            Ok((
+                field,
+                Predicate::Like {
+                    pattern,
+                    ignores_case,
+                },
+            ))
+        }
+        Expression::IsNull(subject) => Ok((field(subject)?, Predicate::IsNull)),
+        other => Err(no_comparison(other)),
+    }
+}
+
+fn compare(
+    left: &Expression,
+    comparison: Comparison,
+    right: &Expression,
+) -> Result<(Field, Predicate), Fault> {
+    match (left, right) {
+        (Expression::Name(left), Expression::Name(right)) => fields(
+            Field::parse(left)?,
+            left,
+            comparison,
+            Field::parse(right)?,
+            right,
+        ),
+        (Expression::Name(name), value) => with_literal(name, comparison, literal(value)?),
+        (value, Expression::Name(name)) => {
+            with_literal(name, comparison.mirrored(), literal(value)?)
+        }
+        (left, right) => {
+            literal(left)?;
+            literal(right)?;
+            Err(Fault::says("a comparison needs a field on one side"))
+        }
+    }
+}
+
+fn with_literal(
+    name: &str,
+    comparison: Comparison,
+    literal: Literal<'_>,
+) -> Result<(Field, Predicate), Fault> {
+    let field = Field::parse(name)?;
+    check_order(&field, comparison)?;
+    let value = value(&field, &literal)?;
+    Ok((field, Predicate::Compares(comparison, value)))
+}
+
+/// Two fields of one type.
+fn fields(
+    left: Field,
+    left_name: &str,
+    comparison: Comparison,
+    right: Field,
+    right_name: &str,
+) -> Result<(Field, Predicate), Fault> {
+    check_order(&left, comparison)?;
+    check_order(&right, comparison)?;
+    if left.value_type() != right.value_type() {
+        for (field, name) in [(&left, left_name), (&right, right_name)] {
+            if let Field::Property(property) = field
+                && let Some(fault) = unfit(*property, name)
+            {
+                return Err(fault);
+            }
+        }
+        let message = format!("fields '{left_name}' and '{right_name}' cannot be compared");
+        return Err(Fault::says(message));
+    }
+    Ok((left, Predicate::ComparesWith(comparison, right)))
+}
+
+/// No status is more than another.
+fn check_order(field: &Field, comparison: Comparison) -> Result<(), Fault> {
+    match field {
+        Field::Condition(_, ConditionPart::Status) if comparison.orders() => Err(no_order()),
+        _ => Ok(()),
+    }
+}
+
+fn no_order() -> Fault {
+    Fault::says("only equality operator (=) is supported for condition status queries")
+}
+
+fn between(field: Field, low: &Expression, high: &Expression) -> Result<(Field, Predicate), Fault> {
+    check_order(&field, Comparison::Less)?;
+    let bounds = values(&field, &[literal(low)?, literal(high)?])?;
+    let [low, high] = <[Value; 2]>::try_from(bounds)
+        .unwrap_or_else(|_| unreachable!("each literal gives one value"));
+    Ok((field, Predicate::Between(low, high)))
+}
+
+fn pattern_for(field: &Field, literal: Literal<'_>) -> Result<String, Fault> {
+    match field {
+        Field::Property(property) => {
+            if let Some(fault) = unfit(*property, name_of(*property)) {
+                return Err(fault);
+            }
+        }
+        Field::Condition(_, part) if *part != ConditionPart::Status => {
+            return Err(Fault::says(
+                "LIKE/ILIKE is not supported for condition queries; use comparison operators (=, !=, <, <=, >, >=)",
+            ));
+        }
+        Field::Label(_) | Field::Spec(_) | Field::Condition(..) => {}
+    }
+    let pattern = literal.text();
+    let escapes = pattern.chars().rev().take_while(|c| *c == '\\').count();
+    if escapes % 2 == 1 {
+        return Err(Fault::says(
+            "a pattern must not end with an escape character",
+        ));
+    }
+    Ok(pattern)
+}
+
+/// The field that stands on the left of `in` and the like.
+fn field(expression: &Expression) -> Result<Field, Fault> {
+    match expression {
+        Expression::Name(name) => Field::parse(name),
+        other => {
+            literal(other)?;
+            Err(Fault::says("a comparison needs a field on its left side"))
+        }
+    }
+}
+
+/// A value as it is written.
+#[derive(Debug, Clone, Copy)]
+enum Literal<'a> {
+    Text(&'a str),
+    Number(&'a Number),
+    Boolean(bool),
+}
+
+impl Literal<'_> {
+    fn text(self) -> String {
+        match self {
+            Self::Text(text) => text.to_owned(),
+            Self::Number(number) => number.as_str().to_owned(),
+            Self::Boolean(value) => value.to_string(),
+        }
+    }
+}
+
+fn literal(expression: &Expression) -> Result<Literal<'_>, Fault> {
+    match expression {
+        Expression::Text(text) => Ok(Literal::Text(text)),
+        Expression::Number(number) => Ok(Literal::Number(number)),
+        Expression::Boolean(value) => Ok(Literal::Boolean(*value)),
+        Expression::Unsupported(..) => Err(no_comparison(expression)),
+        _ => Err(Fault::says(
+            "a field can be compared with a text, a number, true or false",
+        )),
+    }
+}
+
+/// What is said of an expression that is no comparison.
+fn no_comparison(expression: &Expression) -> Fault {
+    match expression {
+        Expression::Unsupported(operator, _) => Fault::says(format!(
+            "unsupported comparison operator: {}",
+            operator.code()
+        )),
+        other => {
+            let said = shown(&other.to_string());
+            Fault::says(format!(
+                "expected a comparison, such as name = 'x', found: {said}"
+            ))
+        }
+    }
+}
+
+/// The values of one predicate, all of one sort.
+fn values(field: &Field, literals: &[Literal<'_>]) -> Result<Vec<Value>, Fault> {
+    let are_numbers = literals.iter().all(|l| matches!(l, Literal::Number(_)));
+    let value = |literal: &Literal<'_>| match field {
+        Field::Spec(_) if !are_numbers => Ok(Value::Text(literal.text())),
+        _ => value(field, literal),
+    };
+    literals.iter().map(value).collect()
+}
+
+/// A value that a field can be compared with.
+fn value(field: &Field, literal: &Literal<'_>) -> Result<Value, Fault> {
+    match field {
+        Field::Property(property) => of_property(*property, *literal),
+        Field::Label(_) => Ok(Value::Text(literal.text())),
+        Field::Spec(_) => Ok(match literal {
+            Literal::Number(number) => Value::Number((*number).clone()),
+            other => Value::Text(other.text()),
+        }),
+        Field::Condition(_, part) => of_condition(*part, *literal),
+    }
+}
+
+fn of_property(property: Property, literal: Literal<'_>) -> Result<Value, Fault> {
+    let fit = match (Field::Property(property).value_type(), literal) {
+        (Type::Text, literal) => Some(Value::Text(literal.text())),
+        // As the reference has it: a sign is no part of a literal.
+        (Type::Integer, Literal::Number(number)) => {
+            number.as_i64().filter(|n| *n >= 0).map(Value::Integer)
+        }
+        (Type::Time, Literal::Text(text)) => {
+            moment(text).or_else(|| midnight(text)).map(Value::Time)
+        }
+        (Type::Integer | Type::Time, _) => None,
+    };
+    let unfit = || unfit(property, name_of(property));
+    fit.ok_or_else(|| unfit().unwrap_or_else(|| Fault::says("a text is expected")))
+}
+
+fn of_condition(part: ConditionPart, literal: Literal<'_>) -> Result<Value, Fault> {
+    match part {
+        ConditionPart::Status => {
+            let text = literal.text();
+            if ConditionStatus::parse(&text).is_some() {
+                return Ok(Value::Text(text));
+            }
+            Err(Fault::says(format!(
+                "condition status '{}' is invalid: must be True, False, or Unknown",
+                shown(&text)
+            )))
+        }
+        ConditionPart::LastUpdatedTime | ConditionPart::LastTransitionTime => match literal {
+            Literal::Text(text) => moment(text).map(Value::Time),
+            _ => None,
+        }
+        .ok_or_else(|| {
+            Fault::says(
+                "invalid timestamp for condition subfield: expected RFC3339 format (e.g., 2026-01-01T00:00:00Z)",
+            )
+        }),
+        ConditionPart::ObservedGeneration => observed_generation(literal),
+    }
+}
+
+fn observed_generation(literal: Literal<'_>) -> Result<Value, Fault> {
+    const FIELD: &str = "condition subfield 'observed_generation'";
+    let Literal::Number(number) = literal else {
+        let got = shown(&literal.text());
+        return Err(Fault::says(format!(
+            "expected integer value for {FIELD}, got {got}"
+        )));
+    };
+    if number.as_f64().fract() != 0.0 {
+        return Err(Fault::says(format!(
+            "expected integer value for {FIELD}, got {number}"
+        )));
+    }
+    match number.as_i64().and_then(|n| i32::try_from(n).ok()) {
+        Some(integer) => Ok(Value::Integer(integer.into())),
+        None => Err(Fault::says(format!(
+            "value {number} is out of 32-bit integer range for {FIELD}"
+        ))),
+    }
+}
+
+/// What is said of a property that was asked for what it has not.
+fn unfit(property: Property, name: &str) -> Option<Fault> {
+    match Field::Property(property).value_type() {
+        Type::Text => None,
+        Type::Integer => Some(Fault::says(format!("field '{name}' expects an integer"))),
+        Type::Time => Some(Fault::says(format!(
+            "field '{name}' expects an RFC3339 timestamp (e.g. 2026-01-01T00:00:00Z)"
+        ))),
+    }
+}
+
+fn name_of(property: Property) -> &'static str {
+    let mut names = Property::NAMES.iter();
+    names
+        .find(|(_, p)| *p == property)
+        .map_or("", |(name, _)| name)
+}
+
+/// A time with its zone, in whole microseconds, that the database can hold.
+fn moment(text: &str) -> Option<DateTime<Utc>> {
+    let at = DateTime::parse_from_rfc3339(text).ok()?;
+    DateTime::from_timestamp_micros(at.timestamp_micros())
+}
+
+/// The start of a day, in UTC.
+fn midnight(text: &str) -> Option<DateTime<Utc>> {
+    let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?;
+    // `parse_from_str` takes fewer digits, too.
+    (text.len() == 10).then_some(day.and_hms_opt(0, 0, 0)?.and_utc())
+}

@@ -1,0 +1,247 @@
+//! What a search says, before it is known whether it makes sense.
+
+use std::fmt;
+
+use super::number::Number;
+
+/// A search as it is written. [`fmt::Display`] writes it so that it reads as the same again.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Expression {
+    /// Two or more.
+    And(Vec<Expression>),
+    /// Two or more.
+    Or(Vec<Expression>),
+    Not(Box<Expression>),
+    Compare(Box<Expression>, Comparison, Box<Expression>),
+    In(Box<Expression>, Box<Expression>),
+    Between(Box<Expression>, Box<Expression>, Box<Expression>),
+    Like {
+        subject: Box<Expression>,
+        pattern: Box<Expression>,
+        ignores_case: bool,
+    },
+    IsNull(Box<Expression>),
+    List(Vec<Expression>),
+    Name(String),
+    Text(String),
+    Number(Number),
+    Boolean(bool),
+    /// What can be said in the language, but is not understood of resources.
+    Unsupported(Unsupported, Vec<Expression>),
+}
+
+/// How two values compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Comparison {
+    /// `=`
+    Equal,
+    /// `!=`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+}
+
+impl Comparison {
+    pub(super) const ALL: [Self; 6] = [
+        Self::Equal,
+        Self::NotEqual,
+        Self::Less,
+        Self::LessOrEqual,
+        Self::Greater,
+        Self::GreaterOrEqual,
+    ];
+
+    /// As searches and SQL write it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Equal => "=",
+            Self::NotEqual => "!=",
+            Self::Less => "<",
+            Self::LessOrEqual => "<=",
+            Self::Greater => ">",
+            Self::GreaterOrEqual => ">=",
+        }
+    }
+
+    /// The same comparison with its sides exchanged.
+    pub(super) fn mirrored(self) -> Self {
+        match self {
+            Self::Less => Self::Greater,
+            Self::LessOrEqual => Self::GreaterOrEqual,
+            Self::Greater => Self::Less,
+            Self::GreaterOrEqual => Self::LessOrEqual,
+            same => same,
+        }
+    }
+
+    pub(super) fn orders(self) -> bool {
+        !matches!(self, Self::Equal | Self::NotEqual)
+    }
+}
+
+/// An operator that is read, and refused with a message that names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unsupported {
+    Matches,
+    MatchesNot,
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+    Len,
+    Any,
+    All,
+    Sum,
+}
+
+impl Unsupported {
+    #[cfg(test)]
+    pub(super) const ALL: [Self; 11] = [
+        Self::Matches,
+        Self::MatchesNot,
+        Self::Add,
+        Self::Subtract,
+        Self::Multiply,
+        Self::Divide,
+        Self::Remainder,
+        Self::Len,
+        Self::Any,
+        Self::All,
+        Self::Sum,
+    ];
+
+    /// As searches write it.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Matches => "~=",
+            Self::MatchesNot => "~!",
+            Self::Add => "+",
+            Self::Subtract => "-",
+            Self::Multiply => "*",
+            Self::Divide => "/",
+            Self::Remainder => "%",
+            Self::Len => "len",
+            Self::Any => "any",
+            Self::All => "all",
+            Self::Sum => "sum",
+        }
+    }
+
+    /// As messages call it.
+    pub(super) fn code(self) -> &'static str {
+        match self {
+            Self::Matches => "REQ",
+            Self::MatchesNot => "RNE",
+            Self::Add => "ADD",
+            Self::Subtract => "SUB",
+            Self::Multiply => "MUL",
+            Self::Divide => "DIV",
+            Self::Remainder => "MOD",
+            Self::Len => "LEN",
+            Self::Any => "ANY",
+            Self::All => "ALL",
+            Self::Sum => "SUM",
+        }
+    }
+}
+
+impl fmt::Display for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::And(parts) => joined(f, parts, " and "),
+            Self::Or(parts) => joined(f, parts, " or "),
+            Self::Not(inner) => write!(f, "not ({inner})"),
+            Self::Compare(left, comparison, right) => {
+                operand(f, left)?;
+                write!(f, " {} ", comparison.as_str())?;
+                operand(f, right)
+            }
+            Self::In(subject, list) => {
+                operand(f, subject)?;
+                f.write_str(" in ")?;
+                operand(f, list)
+            }
+            Self::Between(subject, low, high) => {
+                operand(f, subject)?;
+                f.write_str(" between ")?;
+                operand(f, low)?;
+                f.write_str(" and ")?;
+                operand(f, high)
+            }
+            Self::Like {
+                subject,
+                pattern,
+                ignores_case,
+            } => {
+                operand(f, subject)?;
+                f.write_str(if *ignores_case { " ilike " } else { " like " })?;
+                operand(f, pattern)
+            }
+            Self::IsNull(subject) => {
+                operand(f, subject)?;
+                f.write_str(" is null")
+            }
+            Self::List(items) => {
+                f.write_str("[")?;
+                for (place, item) in items.iter().enumerate() {
+                    f.write_str(if place == 0 { "" } else { ", " })?;
+                    operand(f, item)?;
+                }
+                f.write_str("]")
+            }
+            Self::Name(name) => f.write_str(name),
+            Self::Text(text) => quoted(f, text),
+            Self::Number(number) => f.write_str(number.as_str()),
+            Self::Boolean(value) => write!(f, "{value}"),
+            Self::Unsupported(operator, operands) => {
+                let sign = operator.as_str();
+                for (place, inner) in operands.iter().enumerate() {
+                    if place > 0 || operands.len() == 1 {
+                        write!(f, " {sign} ")?;
+                    }
+                    operand(f, inner)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+fn joined(f: &mut fmt::Formatter<'_>, parts: &[Expression], word: &str) -> fmt::Result {
+    for (place, part) in parts.iter().enumerate() {
+        f.write_str(if place == 0 { "" } else { word })?;
+        write!(f, "({part})")?;
+    }
+    Ok(())
+}
+
+/// Simple ones as they are, others in parentheses.
+fn operand(f: &mut fmt::Formatter<'_>, inner: &Expression) -> fmt::Result {
+    match inner {
+        Expression::Name(_)
+        | Expression::Text(_)
+        | Expression::Number(_)
+        | Expression::Boolean(_)
+        | Expression::List(_) => write!(f, "{inner}"),
+        _ => write!(f, "({inner})"),
+    }
+}
+
+fn quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    f.write_str("'")?;
+    for c in text.chars() {
+        match c {
+            '\'' | '\\' => write!(f, "\\{c}")?,
+            other => write!(f, "{other}")?,
+        }
+    }
+    f.write_str("'")
+}

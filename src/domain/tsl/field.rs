@@ -1,0 +1,222 @@
+//! What a search may ask about.
+
+use super::Fault;
+
+/// Something about a resource. Closed, and checked letter by letter: no user text names a column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Field {
+    /// A property that every resource has, or may have.
+    Property(Property),
+    /// The value of a label.
+    Label(String),
+    /// A value in the spec, by the names that lead to it.
+    Spec(Vec<String>),
+    /// Something about the condition of that type.
+    Condition(String, ConditionPart),
+}
+
+/// A property that every resource has, or may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Property {
+    /// Identity.
+    Id,
+    /// Kind.
+    Kind,
+    /// Name.
+    Name,
+    /// URL.
+    Href,
+    /// Generation.
+    Generation,
+    /// Time of creation.
+    CreatedTime,
+    /// Time of the last change of what is wanted.
+    UpdatedTime,
+    /// Time of the first DELETE.
+    DeletedTime,
+    /// Creator.
+    CreatedBy,
+    /// Who changed it last.
+    UpdatedBy,
+    /// Who deleted it.
+    DeletedBy,
+    /// Parent's id.
+    OwnerId,
+    /// Parent's kind.
+    OwnerKind,
+    /// Parent's URL.
+    OwnerHref,
+}
+
+/// What can be asked about a condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConditionPart {
+    /// Whether it holds.
+    Status,
+    /// How old the oldest evidence for it is.
+    LastUpdatedTime,
+    /// When the status last changed.
+    LastTransitionTime,
+    /// The generation that the status speaks of.
+    ObservedGeneration,
+}
+
+/// What values of a field are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Type {
+    /// Text.
+    Text,
+    /// Integers.
+    Integer,
+    /// Moments.
+    Time,
+}
+
+impl Property {
+    /// Every property, by the name that searches use.
+    pub const NAMES: [(&'static str, Self); 14] = [
+        ("id", Self::Id),
+        ("kind", Self::Kind),
+        ("name", Self::Name),
+        ("href", Self::Href),
+        ("generation", Self::Generation),
+        ("created_time", Self::CreatedTime),
+        ("updated_time", Self::UpdatedTime),
+        ("deleted_time", Self::DeletedTime),
+        ("created_by", Self::CreatedBy),
+        ("updated_by", Self::UpdatedBy),
+        ("deleted_by", Self::DeletedBy),
+        ("owner_id", Self::OwnerId),
+        ("owner_kind", Self::OwnerKind),
+        ("owner_href", Self::OwnerHref),
+    ];
+
+    fn parse(name: &str) -> Option<Self> {
+        let found = Self::NAMES.iter().find(|(n, _)| *n == name);
+        found.map(|(_, property)| *property)
+    }
+
+    fn value_type(self) -> Type {
+        match self {
+            Self::Generation => Type::Integer,
+            Self::CreatedTime | Self::UpdatedTime | Self::DeletedTime => Type::Time,
+            _ => Type::Text,
+        }
+    }
+}
+
+impl ConditionPart {
+    fn value_type(self) -> Type {
+        match self {
+            Self::Status => Type::Text,
+            Self::LastUpdatedTime | Self::LastTransitionTime => Type::Time,
+            Self::ObservedGeneration => Type::Integer,
+        }
+    }
+}
+
+impl Field {
+    /// Finds the field of that name.
+    ///
+    /// # Errors
+    ///
+    /// The words of the reference (hyperfleet-http §6.6).
+    pub(super) fn parse(name: &str) -> Result<Self, Fault> {
+        if let Some(key) = name.strip_prefix("labels.") {
+            return label(key);
+        }
+        if let Some(path) = name.strip_prefix("spec.") {
+            return spec(path);
+        }
+        if let Some(rest) = name.strip_prefix("status.conditions.") {
+            return condition(rest);
+        }
+        if !is_field_name(name) {
+            return Err(Fault::says(format!("{name} is not a valid field name")));
+        }
+        if let Some((first, _)) = name.split_once('.') {
+            let message = format!("{first} is not a related resource of Resource");
+            return Err(Fault::says(message));
+        }
+        match Property::parse(name) {
+            Some(property) => Ok(Self::Property(property)),
+            None => Err(Fault::says("invalid field in search or order query")),
+        }
+    }
+
+    /// What its values are. Those of a spec count as text, unless they are compared with numbers.
+    #[must_use]
+    pub fn value_type(&self) -> Type {
+        match self {
+            Self::Property(property) => property.value_type(),
+            Self::Label(_) | Self::Spec(_) => Type::Text,
+            Self::Condition(_, part) => part.value_type(),
+        }
+    }
+}
+
+fn label(key: &str) -> Result<Field, Fault> {
+    if key.is_empty() {
+        return Err(Fault::says("label key cannot be empty"));
+    }
+    Ok(Field::Label(key.to_owned()))
+}
+
+fn spec(path: &str) -> Result<Field, Fault> {
+    let segments: Vec<_> = path.split('.').map(ToOwned::to_owned).collect();
+    for segment in &segments {
+        if segment.is_empty() {
+            return Err(Fault::says("spec field segment cannot be empty"));
+        }
+        let is_lower = |c: char| c == '_' || c.is_ascii_lowercase() || c.is_ascii_digit();
+        if !segment.chars().all(is_lower) {
+            return Err(Fault::says(format!(
+                "spec field segment '{segment}' is invalid: must contain only lowercase letters, digits, and underscores"
+            )));
+        }
+    }
+    Ok(Field::Spec(segments))
+}
+
+fn condition(rest: &str) -> Result<Field, Fault> {
+    let (kind, part) = match rest.split_once('.') {
+        Some((_, part)) if part.contains('.') => {
+            return Err(Fault::says(
+                "invalid condition format: expected status.conditions.<Type> or status.conditions.<Type>.<subfield>",
+            ));
+        }
+        Some((kind, part)) => (kind, Some(part)),
+        None => (rest, None),
+    };
+    if kind.is_empty() {
+        return Err(Fault::says("condition type cannot be empty"));
+    }
+    let is_pascal_case = kind.starts_with(|c: char| c.is_ascii_uppercase())
+        && kind.chars().all(|c| c.is_ascii_alphanumeric());
+    if !is_pascal_case {
+        return Err(Fault::says(format!(
+            "condition type '{kind}' is invalid: must be PascalCase (e.g., Reconciled, Available)"
+        )));
+    }
+    let part = match part {
+        None => ConditionPart::Status,
+        Some("last_updated_time") => ConditionPart::LastUpdatedTime,
+        Some("last_transition_time") => ConditionPart::LastTransitionTime,
+        Some("observed_generation") => ConditionPart::ObservedGeneration,
+        Some(other) => {
+            return Err(Fault::says(format!(
+                "condition subfield '{other}' is not supported; use last_updated_time, last_transition_time, or observed_generation"
+            )));
+        }
+    };
+    Ok(Field::Condition(kind.to_owned(), part))
+}
+
+/// Lower-case words, joined by dots.
+fn is_field_name(name: &str) -> bool {
+    let is_word = |word: &str| {
+        let is_lower = |c: char| c == '_' || c.is_ascii_lowercase() || c.is_ascii_digit();
+        !word.is_empty() && word.chars().all(is_lower)
+    };
+    name.split('.').all(is_word)
+}

@@ -1,0 +1,84 @@
+//! A search that makes sense.
+
+use chrono::{DateTime, Utc};
+
+use super::expression::Comparison;
+use super::field::{Field, Property};
+use super::number::Number;
+
+/// Which resources match. `not` stands at single tests only.
+///
+/// A field that a resource does not have (a label, a value in the spec, a condition, the time of a
+/// deletion that never was) matches nothing but [`Predicate::IsNull`]: neither a test nor its
+/// negation.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Filter {
+    /// All of these; of none, everything.
+    All(Vec<Filter>),
+    /// Any of these; of none, nothing.
+    Any(Vec<Filter>),
+    /// What this is true of.
+    Test(Test),
+}
+
+/// What is asked about one field.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Test {
+    /// About what.
+    pub field: Field,
+    /// What of it.
+    pub predicate: Predicate,
+    /// Whether it must be there and *not* be so.
+    pub negated: bool,
+}
+
+/// What may be true of a field. The values of one predicate are all of one sort, which says how
+/// the field is read: that of a spec as text or as a number.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Predicate {
+    /// It is not there.
+    IsNull,
+    /// It compares so with a value.
+    Compares(Comparison, Value),
+    /// It compares so with another field, which is there, too.
+    ComparesWith(Comparison, Field),
+    /// It is one of these.
+    In(Vec<Value>),
+    /// It is between these, both included.
+    Between(Value, Value),
+    /// It fits a pattern of SQL's: `%` for any characters, `_` for one, `\` before a literal one.
+    Like {
+        /// The pattern.
+        pattern: String,
+        /// Whether upper and lower case are the same.
+        ignores_case: bool,
+    },
+}
+
+/// What a field is compared with.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// Text.
+    Text(String),
+    /// An integer, for fields that hold integers only.
+    Integer(i64),
+    /// Any number, for values of specs.
+    Number(Number),
+    /// A moment, in whole microseconds.
+    Time(DateTime<Utc>),
+}
+
+impl Filter {
+    /// Whether it asks about a property anywhere.
+    #[must_use]
+    pub fn mentions(&self, property: Property) -> bool {
+        let field = Field::Property(property);
+        match self {
+            Self::All(parts) | Self::Any(parts) => parts.iter().any(|p| p.mentions(property)),
+            Self::Test(test) => {
+                test.field == field
+                    || matches!(&test.predicate, Predicate::ComparesWith(_, other) if *other == field)
+            }
+        }
+    }
+}

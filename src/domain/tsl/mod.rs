@@ -1,0 +1,88 @@
+//! The search language of lists (TSL): text to a [`Filter`] that can be carried out.
+//!
+//! ```text
+//! search    := both { "or" both }
+//! both      := negation { "and" negation }
+//! negation  := "not" negation | comparison
+//! comparison:= sum [ sign sum
+//!                  | ["not"] ("in" list | "between" sum "and" sum | ("like" | "ilike") sum)
+//!                  | "is" ["not"] "null" ]
+//! sum       := product { ("+" | "-") product }
+//! product   := unary { ("*" | "/" | "%") unary }
+//! unary     := "-" unary | ("len" | "any" | "all" | "sum") unary | primary
+//! primary   := "(" search ")" | "[" [ sum { "," sum } [","] ] "]" | name | text | number | "true" | "false"
+//! list      := "(" [ sum { "," sum } [","] ] ")" | sum
+//! sign      := "=" | "==" | "!=" | "<>" | "<" | "<=" | ">" | ">=" | "~=" | "~!"
+//! ```
+//!
+//! Keywords are read in any case. Arithmetic, `~=`, `~!`, `len` and the like are read, and refused
+//! by name. `lexer` makes tokens, `parser` an expression, `check` a filter of it: what the fields
+//! are, and whether they may be asked that. The scope of a list (kind, owner, tenant) is no part of
+//! the text, and joined to the filter afterwards (decision H10): no text leads out of it.
+
+mod check;
+mod expression;
+mod field;
+mod filter;
+mod lexer;
+mod number;
+mod parser;
+#[cfg(test)]
+mod tests;
+
+pub use expression::Comparison;
+pub use field::{ConditionPart, Field, Property, Type};
+pub use filter::{Filter, Predicate, Test, Value};
+pub use number::Number;
+
+/// Longest search, in bytes.
+pub const TEXT_BYTES_MAX: usize = 4096;
+/// How deep parentheses and the like may be nested.
+pub const DEPTH_MAX: usize = 64;
+/// Most elements of one list.
+pub const ELEMENTS_MAX: usize = 1000;
+
+/// Why a search was refused. The words are those of the reference (hyperfleet-http §6), where it
+/// has any.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// It is too long.
+    #[error("search query exceeds maximum length of {TEXT_BYTES_MAX} characters")]
+    TooLong,
+    /// It is no sentence of the language.
+    #[error("failed to parse search query: {what} at position {position}:\n{text}\n{}^", " ".repeat(*position))]
+    Syntax {
+        /// What is wrong.
+        what: String,
+        /// Where, in characters from the start.
+        position: usize,
+        /// The search.
+        text: String,
+    },
+    /// It is one that says nothing of resources.
+    #[error("{0}")]
+    Meaning(String),
+}
+
+impl Fault {
+    fn says(message: impl Into<String>) -> Self {
+        Self::Meaning(message.into())
+    }
+}
+
+/// Reads a search.
+///
+/// # Errors
+///
+/// The first fault: of length, then of syntax, then of meaning.
+pub fn parse(text: &str) -> Result<Filter, Fault> {
+    if text.len() > TEXT_BYTES_MAX {
+        return Err(Fault::TooLong);
+    }
+    let expression = parser::parse(text).map_err(|fault| Fault::Syntax {
+        what: fault.what,
+        position: text[..fault.at].chars().count(),
+        text: text.to_owned(),
+    })?;
+    check::filter(&expression, false)
+}

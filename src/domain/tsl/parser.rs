@@ -1,0 +1,311 @@
+//! Tokens to an expression, by recursive descent; the depth is bounded, so the stack is.
+
+use super::expression::{Comparison, Expression, Unsupported};
+use super::lexer::{Lexer, SyntaxFault, Token};
+use super::{DEPTH_MAX, ELEMENTS_MAX};
+
+/// Reads a search whole.
+pub(super) fn parse(text: &str) -> Result<Expression, SyntaxFault> {
+    let mut parser = Parser::new(text)?;
+    let expression = parser.either()?;
+    if parser.token == Token::End {
+        Ok(expression)
+    } else {
+        Err(parser.syntax_error())
+    }
+}
+
+struct Parser<'a> {
+    lexer: Lexer<'a>,
+    /// The token to be read next, and where it begins.
+    token: Token<'a>,
+    at: usize,
+    depth: usize,
+}
+
+type Parsed = Result<Expression, SyntaxFault>;
+
+impl<'a> Parser<'a> {
+    fn new(text: &'a str) -> Result<Self, SyntaxFault> {
+        let mut lexer = Lexer::new(text);
+        let (token, at) = lexer.next()?;
+        Ok(Self {
+            lexer,
+            token,
+            at,
+            depth: 0,
+        })
+    }
+
+    fn advance(&mut self) -> Result<Token<'a>, SyntaxFault> {
+        let (token, at) = self.lexer.next()?;
+        self.at = at;
+        Ok(std::mem::replace(&mut self.token, token))
+    }
+
+    /// Reads a keyword or sign, if it comes next.
+    fn take(&mut self, symbol: &'static str) -> Result<bool, SyntaxFault> {
+        let is_next = self.token == Token::Symbol(symbol);
+        if is_next {
+            self.advance()?;
+        }
+        Ok(is_next)
+    }
+
+    fn expect(&mut self, symbol: &'static str) -> Result<(), SyntaxFault> {
+        if self.take(symbol)? {
+            Ok(())
+        } else {
+            Err(self.syntax_error())
+        }
+    }
+
+    fn syntax_error(&self) -> SyntaxFault {
+        self.error("syntax error")
+    }
+
+    fn error(&self, what: impl Into<String>) -> SyntaxFault {
+        SyntaxFault {
+            what: what.into(),
+            at: self.at,
+        }
+    }
+
+    /// What lies inside parentheses, `not` and the like: one level deeper.
+    fn deeper(&mut self, inner: impl FnOnce(&mut Self) -> Parsed) -> Parsed {
+        if self.depth == DEPTH_MAX {
+            return Err(self.error(format!("nesting deeper than {DEPTH_MAX} levels")));
+        }
+        self.depth += 1;
+        let result = inner(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// `a or b or …`
+    fn either(&mut self) -> Parsed {
+        let mut parts = vec![self.both()?];
+        while self.take("or")? {
+            parts.push(self.both()?);
+        }
+        Ok(one_or(parts, Expression::Or))
+    }
+
+    /// `a and b and …`
+    fn both(&mut self) -> Parsed {
+        let mut parts = vec![self.negation()?];
+        while self.take("and")? {
+            parts.push(self.negation()?);
+        }
+        Ok(one_or(parts, Expression::And))
+    }
+
+    /// `not a`: of one comparison, however tightly `not` binds elsewhere.
+    fn negation(&mut self) -> Parsed {
+        if self.take("not")? {
+            let inner = self.deeper(Self::negation)?;
+            return Ok(Expression::Not(Box::new(inner)));
+        }
+        self.comparison()
+    }
+
+    fn comparison(&mut self) -> Parsed {
+        let left = self.sum()?;
+        let Some(operator) = self.operator() else {
+            return Ok(left);
+        };
+        let compared = self.compared(Box::new(left), operator)?;
+        if self.operator().is_some() {
+            return Err(self.error("comparisons cannot be chained"));
+        }
+        Ok(compared)
+    }
+
+    /// The sign or word that compares, if one comes next.
+    fn operator(&self) -> Option<&'static str> {
+        let Token::Symbol(symbol) = self.token else {
+            return None;
+        };
+        let is_word = ["is", "not", "in", "between", "like", "ilike"].contains(&symbol);
+        let compares =
+            is_word || comparison_sign(symbol).is_some() || matching_sign(symbol).is_some();
+        compares.then_some(symbol)
+    }
+
+    fn compared(&mut self, left: Box<Expression>, operator: &'static str) -> Parsed {
+        self.expect(operator)?;
+        if let Some(comparison) = comparison_sign(operator) {
+            let right = Box::new(self.sum()?);
+            return Ok(Expression::Compare(left, comparison, right));
+        }
+        if let Some(operator) = matching_sign(operator) {
+            return Ok(Expression::Unsupported(operator, vec![*left, self.sum()?]));
+        }
+        match operator {
+            "is" => {
+                let is_not = self.take("not")?;
+                self.expect("null")?;
+                Ok(negated_if(is_not, Expression::IsNull(left)))
+            }
+            "not" => match self.operator() {
+                Some(word @ ("in" | "between" | "like" | "ilike")) => {
+                    let compared = self.compared(left, word)?;
+                    Ok(negated_if(true, compared))
+                }
+                _ => Err(self.syntax_error()),
+            },
+            "in" => Ok(Expression::In(left, Box::new(self.members()?))),
+            "between" => {
+                let low = Box::new(self.sum()?);
+                self.expect("and")?;
+                Ok(Expression::Between(left, low, Box::new(self.sum()?)))
+            }
+            _ => Ok(Expression::Like {
+                subject: left,
+                pattern: Box::new(self.sum()?),
+                ignores_case: operator == "ilike",
+            }),
+        }
+    }
+
+    /// The right side of `in`: a list in brackets or parentheses.
+    fn members(&mut self) -> Parsed {
+        if self.take("(")? {
+            self.list(")")
+        } else {
+            self.sum()
+        }
+    }
+
+    /// The elements of a list up to the sign that ends it.
+    fn list(&mut self, end: &'static str) -> Parsed {
+        let mut items = Vec::new();
+        while !self.take(end)? {
+            if items.len() == ELEMENTS_MAX {
+                return Err(self.error(format!("list of more than {ELEMENTS_MAX} elements")));
+            }
+            items.push(self.deeper(Self::sum)?);
+            if !self.take(",")? {
+                self.expect(end)?;
+                break;
+            }
+        }
+        Ok(Expression::List(items))
+    }
+
+    fn sum(&mut self) -> Parsed {
+        self.chain(
+            &[("+", Unsupported::Add), ("-", Unsupported::Subtract)],
+            Self::product,
+        )
+    }
+
+    fn product(&mut self) -> Parsed {
+        let operators = [
+            ("*", Unsupported::Multiply),
+            ("/", Unsupported::Divide),
+            ("%", Unsupported::Remainder),
+        ];
+        self.chain(&operators, Self::unary)
+    }
+
+    /// Operands of one level. Of several operators the last one stands for all: none is supported.
+    fn chain(
+        &mut self,
+        operators: &[(&'static str, Unsupported)],
+        operand: fn(&mut Self) -> Parsed,
+    ) -> Parsed {
+        let first = operand(self)?;
+        let mut operands = vec![first];
+        let mut last = None;
+        loop {
+            let mut found = None;
+            for (sign, operator) in operators {
+                if self.take(sign)? {
+                    found = Some(*operator);
+                    break;
+                }
+            }
+            let Some(operator) = found else { break };
+            last = Some(operator);
+            operands.push(operand(self)?);
+        }
+        Ok(match last {
+            Some(operator) => Expression::Unsupported(operator, operands),
+            None => operands.remove(0),
+        })
+    }
+
+    fn unary(&mut self) -> Parsed {
+        if self.take("-")? {
+            return Ok(match self.deeper(Self::unary)? {
+                Expression::Number(number) => Expression::Number(number.negated()),
+                other => Expression::Unsupported(Unsupported::Subtract, vec![other]),
+            });
+        }
+        for (word, operator) in [
+            ("len", Unsupported::Len),
+            ("any", Unsupported::Any),
+            ("all", Unsupported::All),
+            ("sum", Unsupported::Sum),
+        ] {
+            if self.take(word)? {
+                let operand = self.deeper(Self::unary)?;
+                return Ok(Expression::Unsupported(operator, vec![operand]));
+            }
+        }
+        self.primary()
+    }
+
+    fn primary(&mut self) -> Parsed {
+        match &self.token {
+            Token::Symbol("(") => {
+                self.advance()?;
+                let inner = self.deeper(Self::either)?;
+                self.expect(")")?;
+                Ok(inner)
+            }
+            Token::Symbol("[") => {
+                self.advance()?;
+                self.list("]")
+            }
+            Token::Symbol("true" | "false") => {
+                let is_true = self.token == Token::Symbol("true");
+                self.advance()?;
+                Ok(Expression::Boolean(is_true))
+            }
+            Token::Symbol(_) | Token::End => Err(self.syntax_error()),
+            Token::Name(_) | Token::Text(_) | Token::Number(_) => Ok(match self.advance()? {
+                Token::Name(name) => Expression::Name(name.to_owned()),
+                Token::Text(text) => Expression::Text(text),
+                Token::Number(number) => Expression::Number(number),
+                Token::Symbol(_) | Token::End => return Err(self.syntax_error()),
+            }),
+        }
+    }
+}
+
+fn comparison_sign(symbol: &str) -> Option<Comparison> {
+    Comparison::ALL.into_iter().find(|c| c.as_str() == symbol)
+}
+
+fn matching_sign(symbol: &str) -> Option<Unsupported> {
+    let signs = [Unsupported::Matches, Unsupported::MatchesNot];
+    signs.into_iter().find(|o| o.as_str() == symbol)
+}
+
+fn one_or(mut parts: Vec<Expression>, several: fn(Vec<Expression>) -> Expression) -> Expression {
+    if parts.len() == 1 {
+        parts.remove(0)
+    } else {
+        several(parts)
+    }
+}
+
+fn negated_if(negated: bool, expression: Expression) -> Expression {
+    if negated {
+        Expression::Not(Box::new(expression))
+    } else {
+        expression
+    }
+}
