@@ -2,8 +2,9 @@
 
 use super::{Collection, Error, Service};
 use crate::domain::page::{Listing, Order, Page};
+use crate::domain::tsl::Property;
 use crate::domain::{Resource, ResourceId, shown};
-use crate::storage::postgres::{ListQuery, Scope};
+use crate::storage::postgres::{ListQuery, Scope, Search};
 
 /// What of a list is wanted.
 #[derive(Debug, Clone)]
@@ -12,8 +13,11 @@ pub struct ListRequest {
     pub page: Page,
     /// How sorted.
     pub order: Order,
-    /// Whether finalizing resources are listed; unset for what the service is set to.
+    /// Whether finalizing resources are listed; unset for what the search implies, or else the
+    /// service is set to.
     pub includes_deleted: Option<bool>,
+    /// Only those that match.
+    pub search: Option<Search>,
 }
 
 impl Service {
@@ -44,11 +48,15 @@ impl Service {
             },
         };
         let mut session = self.store.session().await?;
+        // Whoever asks about the time of deletion wants to see what has one (decision H3).
+        let search = request.search.as_ref();
+        let asks_for_deleted = search.is_some_and(|s| s.filter.mentions(Property::DeletedTime));
         let query = ListQuery {
             scope,
             includes_deleted: request
                 .includes_deleted
-                .unwrap_or(self.lists_include_deleted),
+                .unwrap_or(asks_for_deleted || self.lists_include_deleted),
+            search: request.search,
             order: request.order,
             page: request.page,
         };

@@ -14,6 +14,7 @@ mod resources;
 
 use std::sync::Arc;
 
+pub use crate::storage::postgres::Search;
 pub use address::{Address, Collection};
 pub use error::Error;
 pub use list::ListRequest;

@@ -6,7 +6,7 @@ use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use super::meta::json;
 use super::problem::Problem;
 use super::request::{Caller, Place, params};
-use crate::app::{Collection, ListRequest, Service};
+use crate::app::{Collection, ListRequest, Search, Service};
 use crate::clock::Clock;
 use crate::domain::Resource;
 use crate::wire::{self, Kinds, Params, Views};
@@ -131,6 +131,10 @@ fn wanted<'a>(
         page,
         order,
         includes_deleted,
+        search: params.search()?.map(|filter| Search {
+            filter,
+            paths: Views(service.registry()).paths(),
+        }),
     };
     Ok((collection, request))
 }

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 
 use crate::domain::audit::{Action, Filter};
 use crate::domain::page::{Direction, InvalidOrder, Order, Page};
+use crate::domain::tsl::{self, Filter as Search};
 use crate::domain::{Constraint, ResourceId, Violation, Violations, shown};
 
 /// Why parameters were refused.
@@ -13,6 +14,8 @@ pub enum ParamsFault {
     Invalid(Violations),
     /// The order cannot be used.
     Order(InvalidOrder),
+    /// The search cannot be used.
+    Search(tsl::Fault),
 }
 
 /// The decoded parameters of a request, in their order.
@@ -108,6 +111,12 @@ impl Params {
                 Err(ParamsFault::Invalid(fault.with_value(shown(other)).into()))
             }
         }
+    }
+
+    /// `search`, in the search language; blank is none.
+    pub fn search(&self) -> Result<Option<Search>, ParamsFault> {
+        let search = self.get("search").map(tsl::parse);
+        search.transpose().map_err(ParamsFault::Search)
     }
 
     /// The filters of the audit trail.

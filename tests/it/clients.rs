@@ -342,14 +342,35 @@ async fn row_9_reconciled_is_as_recent_as_the_stalest_report() {
     }
 }
 
-/// The rest of row 10, searching, comes with the search language: until then `search` is one of
-/// the parameters that nobody knows.
 #[tokio::test]
-async fn row_10_a_probe_for_labels_that_nobody_has_is_answered() {
+async fn row_10_a_probe_for_labels_that_nobody_has_finds_nothing() {
     let api = TestApi::spawn().await;
     api.cluster("labelled").await;
     let probe = "/clusters?search=labels.non_existing_label%3D%27value%27&size=1";
-    assert_eq!(api.get(probe).await.status, 200);
+    let answer = api.get(probe).await;
+    assert_eq!((answer.status, &answer.body["total"]), (200, &json!(0)));
+}
+
+#[tokio::test]
+async fn row_10_labels_and_names_are_searched_for() {
+    let api = TestApi::spawn().await;
+    for (name, zone) in [("prod-1", "a"), ("prod-2", "b"), ("stage-1", "a")] {
+        let labels = json!({"env": &name[..4], "zone": zone});
+        let body = json!({"kind": "Cluster", "name": name, "spec": {}, "labels": labels});
+        assert_eq!(api.post("/clusters", body).await.status, 201);
+        api.clock.advance(1);
+    }
+    for (search, found) in [
+        (
+            "labels.env%3D%27prod%27%20and%20labels.zone%3D%27a%27",
+            vec!["prod-1"],
+        ),
+        ("name%20%3D%20%27stage-1%27", vec!["stage-1"]),
+        ("name%20like%20%27prod%25%27", vec!["prod-2", "prod-1"]),
+    ] {
+        let list = api.get(&format!("/clusters?search={search}")).await;
+        assert_eq!(list.column("name"), found, "{search}");
+    }
 }
 
 #[tokio::test]

@@ -26,5 +26,6 @@ mod races;
 mod reconfiguration;
 mod references;
 mod routes;
+mod search;
 mod smoke;
 mod statements;

@@ -6,7 +6,7 @@ use sqlx::{FromRow, Postgres, QueryBuilder, Row as _};
 
 use super::audit::EntryRow;
 use super::row::ResourceRow;
-use super::{Db, Error};
+use super::{Db, Error, Search};
 use crate::domain::audit::{Action, Entry, Filter};
 use crate::domain::page::{Direction, Listing, Order, OrderField, Page};
 use crate::domain::{Resource, ResourceId};
@@ -34,6 +34,8 @@ pub struct ListQuery<'a> {
     pub scope: Scope<'a>,
     /// Whether finalizing ones are listed, too.
     pub includes_deleted: bool,
+    /// Only those that match.
+    pub search: Option<Search>,
     /// How sorted.
     pub order: Order,
     /// Which part.
@@ -135,15 +137,33 @@ fn push_audit_filter(query: &mut QueryBuilder<Postgres>, filter: &Filter) {
 /// only where the server knows how few rows there will be does it keep a plan, instead of planning
 /// anew for each request, which takes longer than the rest; and only where it knows the kind is
 /// that plan a good one for rare kinds, too.
+///
+/// What a search finds is found once, for the total and for the page: with that the server has no
+/// reason to walk the whole list in the hope that a page comes together early.
 fn statement(wanted: &ListQuery<'_>) -> QueryBuilder<Postgres> {
-    let mut query = QueryBuilder::new("SELECT total.count AS total, r.*, ");
+    let mut query = QueryBuilder::new("");
+    if wanted.search.is_some() {
+        query.push("WITH found AS MATERIALIZED (SELECT id");
+        for (field, _) in wanted.order.keys().filter(|(f, _)| *f != OrderField::Id) {
+            query.push(", ").push(column(field));
+        }
+        query.push(" FROM resources");
+        push_filter(&mut query, wanted);
+        query.push(") ");
+    }
+    query.push("SELECT total.count AS total, r.*, ");
     query.push(
         "(SELECT jsonb_agg(jsonb_build_object('type', ref_type, 'kind', target_kind, 'id', target_id)) \
          FROM resource_references WHERE source_id = r.id) AS links FROM (",
     );
     push_total(&mut query, wanted);
-    query.push(") total LEFT JOIN (SELECT id FROM resources");
-    push_filter(&mut query, wanted);
+    query.push(") total LEFT JOIN (SELECT id FROM ");
+    if wanted.search.is_some() {
+        query.push("found");
+    } else {
+        query.push("resources");
+        push_filter(&mut query, wanted);
+    }
     push_order(&mut query, &wanted.order, "");
     query.push(" LIMIT ").push(wanted.page.size);
     if wanted.page.offset() > 0 {
@@ -156,6 +176,10 @@ fn statement(wanted: &ListQuery<'_>) -> QueryBuilder<Postgres> {
 
 /// Totals of whole kinds are kept, not counted: all rows, less the finalizing ones.
 fn push_total(query: &mut QueryBuilder<Postgres>, wanted: &ListQuery<'_>) {
+    if wanted.search.is_some() {
+        query.push("SELECT count(*) FROM found");
+        return;
+    }
     let kind = match wanted.scope {
         Scope::Owned { .. } => {
             query.push("SELECT count(*) FROM resources");
@@ -190,10 +214,14 @@ fn push_filter(query: &mut QueryBuilder<Postgres>, wanted: &ListQuery<'_>) {
     if !wanted.includes_deleted {
         query.push(" AND deleted_at IS NULL");
     }
+    if let Some(search) = &wanted.search {
+        query.push(" AND ");
+        search.push(query);
+    }
 }
 
-/// A kind as SQL text. Kinds are configured, and identifiers; quotes are doubled all the same.
-fn literal(kind: &str) -> String {
+/// A configured text as SQL. Kinds are identifiers, and paths plain; quotes are doubled all the same.
+pub(super) fn literal(kind: &str) -> String {
     format!("'{}'", kind.replace('\'', "''"))
 }
 

@@ -20,6 +20,7 @@ mod reader;
 mod reports;
 mod resources;
 mod row;
+mod search;
 
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
@@ -31,6 +32,7 @@ pub use list::{ListQuery, Scope};
 pub use pool::Settings;
 pub use reports::NewReport;
 pub use resources::Created;
+pub use search::Search;
 
 use crate::domain::{Resource, ResourceId};
 use error::{Doing as _, is_connection_lost};

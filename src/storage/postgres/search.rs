@@ -1,0 +1,312 @@
+//! Searches to SQL. Fields come from closed enums; names of labels, conditions and members of
+//! specs, and all values, go through binds: no user text in SQL.
+
+use sqlx::types::Json;
+use sqlx::{Postgres, QueryBuilder};
+use uuid::Uuid;
+
+use super::list::literal;
+use crate::domain::ResourceId;
+use crate::domain::page::KindPath;
+use crate::domain::tsl::{
+    Comparison, ConditionPart, Field, Filter, Predicate, Property, Test, Type, Value,
+};
+
+/// A filter, with what it takes to compare URLs.
+#[derive(Debug, Clone)]
+pub struct Search {
+    /// Which resources match.
+    pub filter: Filter,
+    /// Where resources of each kind are found.
+    pub paths: Vec<KindPath>,
+}
+
+/// As what a field is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    Text,
+    Integer,
+    Number,
+    Time,
+}
+
+impl Search {
+    /// Adds the condition, in parentheses. What is neither true nor false of a row (SQL's null,
+    /// where a field is missing) does not match: `NOT` stands at single tests only, and keeps it so.
+    pub(super) fn push(&self, query: &mut QueryBuilder<Postgres>) {
+        self.push_filter(query, &self.filter);
+    }
+
+    fn push_filter(&self, query: &mut QueryBuilder<Postgres>, filter: &Filter) {
+        let (parts, word, of_none) = match filter {
+            Filter::All(parts) => (parts, " AND ", "true"),
+            Filter::Any(parts) => (parts, " OR ", "false"),
+            Filter::Test(test) => return self.push_test(query, test),
+        };
+        query.push("(");
+        for (place, part) in parts.iter().enumerate() {
+            query.push(if place == 0 { "" } else { word });
+            self.push_filter(query, part);
+        }
+        query.push(if parts.is_empty() { of_none } else { "" });
+        query.push(")");
+    }
+
+    fn push_test(&self, query: &mut QueryBuilder<Postgres>, test: &Test) {
+        if !test.negated && push_indexed(query, test) {
+            return;
+        }
+        let field = &test.field;
+        query.push("(");
+        if matches!(test.predicate, Predicate::IsNull) {
+            self.push_field(query, field, sort_of(field));
+            query.push(if test.negated {
+                " IS NOT NULL"
+            } else {
+                " IS NULL"
+            });
+        } else {
+            if test.negated {
+                // One of nothing is false even of what is missing.
+                self.push_field(query, field, sort_of(field));
+                query.push(" IS NOT NULL AND NOT (");
+            }
+            self.push_predicate(query, field, &test.predicate);
+            query.push(if test.negated { ")" } else { "" });
+        }
+        query.push(")");
+    }
+
+    fn push_predicate(
+        &self,
+        query: &mut QueryBuilder<Postgres>,
+        field: &Field,
+        predicate: &Predicate,
+    ) {
+        match predicate {
+            Predicate::IsNull => {
+                self.push_field(query, field, sort_of(field));
+                query.push(" IS NULL");
+            }
+            Predicate::Compares(comparison, value) => {
+                self.push_field(query, field, sort_of_value(value));
+                query.push(sign(*comparison));
+                push_value(query, value);
+            }
+            Predicate::ComparesWith(comparison, other) => {
+                self.push_field(query, field, sort_of(field));
+                query.push(sign(*comparison));
+                self.push_field(query, other, sort_of(other));
+            }
+            Predicate::In(values) => {
+                let Some(first) = values.first() else {
+                    query.push("false");
+                    return;
+                };
+                self.push_field(query, field, sort_of_value(first));
+                query.push(" IN (");
+                for (place, value) in values.iter().enumerate() {
+                    query.push(if place == 0 { "" } else { ", " });
+                    push_value(query, value);
+                }
+                query.push(")");
+            }
+            Predicate::Between(low, high) => {
+                self.push_field(query, field, sort_of_value(low));
+                query.push(" BETWEEN ");
+                push_value(query, low);
+                query.push(" AND ");
+                push_value(query, high);
+            }
+            Predicate::Like {
+                pattern,
+                ignores_case,
+            } => {
+                self.push_field(query, field, Sort::Text);
+                query.push(if *ignores_case { " ILIKE " } else { " LIKE " });
+                query.push_bind(pattern.clone());
+            }
+        }
+    }
+
+    /// Adds an expression for a field; null where a resource does not have it.
+    fn push_field(&self, query: &mut QueryBuilder<Postgres>, field: &Field, sort: Sort) {
+        match field {
+            Field::Property(property) => self.push_property(query, *property),
+            Field::Label(key) => {
+                query.push("(labels ->> ").push_bind(key.clone()).push(")");
+            }
+            Field::Spec(path) if sort == Sort::Number => push_spec_number(query, path),
+            Field::Spec(path) => {
+                query.push("(spec #>> ").push_bind(path.clone()).push(")");
+            }
+            Field::Condition(kind, part) => {
+                let member = match part {
+                    ConditionPart::Status => "'status')",
+                    ConditionPart::LastUpdatedTime => "'last_updated_time')::timestamptz",
+                    ConditionPart::LastTransitionTime => "'last_transition_time')::timestamptz",
+                    ConditionPart::ObservedGeneration => "'observed_generation')::bigint",
+                };
+                let sought = serde_json::Map::from_iter([("t".to_owned(), kind.as_str().into())]);
+                query.push("(jsonb_path_query_first(conditions, '$[*] ? (@.type == $t)', ");
+                query.push_bind(Json(sought)).push(") ->> ").push(member);
+            }
+        }
+    }
+
+    fn push_property(&self, query: &mut QueryBuilder<Postgres>, property: Property) {
+        let column = match property {
+            Property::Id => "id::text",
+            Property::Kind => "kind",
+            Property::Name => "name",
+            Property::Generation => "generation::bigint",
+            Property::CreatedTime => "created_at",
+            Property::UpdatedTime => "updated_at",
+            Property::DeletedTime => "deleted_at",
+            Property::CreatedBy => "created_by",
+            Property::UpdatedBy => "updated_by",
+            Property::DeletedBy => "deleted_by",
+            Property::OwnerId => "owner_id::text",
+            Property::Href | Property::OwnerKind | Property::OwnerHref => {
+                return self.push_by_kind(query, property);
+            }
+        };
+        query.push(column);
+    }
+
+    /// What follows from the kind of a resource and the ids of itself and its owner.
+    fn push_by_kind(&self, query: &mut QueryBuilder<Postgres>, property: Property) {
+        // The first branch, which no kind takes, says that all are texts.
+        query.push("(CASE kind WHEN '' THEN NULL::text");
+        for path in &self.paths {
+            query
+                .push(" WHEN ")
+                .push(literal(&path.kind))
+                .push(" THEN ");
+            let owner = path.owner.as_ref();
+            match (property, owner) {
+                (Property::Href, None) => {
+                    query.push(literal(&path.before_id)).push(" || id::text");
+                }
+                (Property::Href, Some(owner)) => {
+                    query
+                        .push(literal(&owner.before_id))
+                        .push(" || owner_id::text || ");
+                    query.push(literal(&path.before_id)).push(" || id::text");
+                }
+                (Property::OwnerHref, Some(owner)) => {
+                    query
+                        .push(literal(&owner.before_id))
+                        .push(" || owner_id::text");
+                }
+                (_, Some(owner)) => {
+                    query.push(literal(&owner.kind));
+                }
+                (_, None) => {
+                    query.push("NULL");
+                }
+            }
+        }
+        query.push(" END)");
+    }
+}
+
+/// Adds a test in a form that an index answers, if there is one that means the same.
+fn push_indexed(query: &mut QueryBuilder<Postgres>, test: &Test) -> bool {
+    let texts: Vec<&str> = match &test.predicate {
+        Predicate::Compares(Comparison::Equal, Value::Text(equal)) => vec![equal],
+        Predicate::In(values) if !values.is_empty() => {
+            let texts: Option<_> = values.iter().map(text_of).collect();
+            let Some(texts) = texts else { return false };
+            texts
+        }
+        _ => return false,
+    };
+    match &test.field {
+        Field::Property(Property::Id) => push_ids(query, "id", &texts),
+        Field::Property(Property::OwnerId) => push_ids(query, "owner_id", &texts),
+        Field::Label(key) => {
+            query.push("(");
+            for (place, text) in texts.iter().enumerate() {
+                query.push(if place == 0 { "" } else { " OR " });
+                let label = serde_json::Map::from_iter([(key.clone(), (*text).into())]);
+                query.push("labels @> ").push_bind(Json(label));
+            }
+            query.push(")");
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// Of texts that are no ids nothing has one.
+fn push_ids(query: &mut QueryBuilder<Postgres>, column: &'static str, texts: &[&str]) {
+    let ids: Vec<Uuid> = texts
+        .iter()
+        .filter_map(|text| ResourceId::parse(text).map(ResourceId::as_uuid))
+        .collect();
+    query.push(column).push(" = ANY(").push_bind(ids).push(")");
+}
+
+/// A number of a spec, or a text that reads as one; anything else is not there.
+fn push_spec_number(query: &mut QueryBuilder<Postgres>, path: &[String]) {
+    /// Longer texts are no numbers that anybody compares with.
+    const LENGTH_MAX: &str = "100";
+    query
+        .push("(CASE WHEN jsonb_typeof(spec #> ")
+        .push_bind(path.to_vec());
+    query
+        .push(") = 'number' OR (length(spec #>> ")
+        .push_bind(path.to_vec());
+    query.push(") <= ").push(LENGTH_MAX);
+    query.push(" AND (spec #>> ").push_bind(path.to_vec());
+    query.push(r") ~ '^-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?$') THEN (spec #>> ");
+    query.push_bind(path.to_vec()).push(")::numeric END)");
+}
+
+fn push_value(query: &mut QueryBuilder<Postgres>, value: &Value) {
+    match value {
+        Value::Text(text) => query.push_bind(text.clone()),
+        Value::Integer(integer) => query.push_bind(*integer),
+        Value::Number(number) => query
+            .push_bind(number.as_str().to_owned())
+            .push("::numeric"),
+        Value::Time(at) => query.push_bind(*at),
+    };
+}
+
+fn text_of(value: &Value) -> Option<&str> {
+    match value {
+        Value::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+fn sort_of(field: &Field) -> Sort {
+    match field.value_type() {
+        Type::Text => Sort::Text,
+        Type::Integer => Sort::Integer,
+        Type::Time => Sort::Time,
+    }
+}
+
+fn sort_of_value(value: &Value) -> Sort {
+    match value {
+        Value::Text(_) => Sort::Text,
+        Value::Integer(_) => Sort::Integer,
+        Value::Number(_) => Sort::Number,
+        Value::Time(_) => Sort::Time,
+    }
+}
+
+/// With blanks around it.
+fn sign(comparison: Comparison) -> &'static str {
+    match comparison {
+        Comparison::Equal => " = ",
+        Comparison::NotEqual => " <> ",
+        Comparison::Less => " < ",
+        Comparison::LessOrEqual => " <= ",
+        Comparison::Greater => " > ",
+        Comparison::GreaterOrEqual => " >= ",
+    }
+}

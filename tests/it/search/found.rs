@@ -1,0 +1,170 @@
+//! What searches find.
+
+use hyperfleet::domain::tsl;
+use serde_json::json;
+
+use super::{model, names, search, world};
+use crate::support::{Random, TestApi};
+
+#[tokio::test]
+async fn the_database_finds_what_the_language_means() {
+    let api = world::populated().await;
+    let all = api.get("/resources?size=100&includeDeleted=true").await;
+    let random = &mut Random::seeded(20_261_121);
+    let (mut some, mut none, mut every) = (0, 0, 0);
+    for _ in 0..600 {
+        let text = world::sensible(random, 3);
+        let filter = tsl::parse(&text).unwrap_or_else(|fault| panic!("{text}: {fault}"));
+        let answer = search(&api, "/resources?includeDeleted=true", &text).await;
+        assert_eq!(answer.status, 200, "{text}: {}", answer.body);
+        let expected: Vec<_> = all
+            .items()
+            .iter()
+            .filter(|resource| model::matches(resource, &filter))
+            .map(|resource| resource["id"].as_str().unwrap())
+            .collect();
+        assert_eq!(answer.column("id"), expected, "{text}");
+        assert_eq!(answer.body["total"], expected.len(), "{text}");
+        match expected.len() {
+            0 => none += 1,
+            count if count == all.items().len() => every += 1,
+            _ => some += 1,
+        }
+    }
+    // Most of them tell resources apart.
+    assert!(
+        some > 200 && none > 20 && every > 20,
+        "{some} {none} {every}"
+    );
+}
+
+#[tokio::test]
+async fn ids_and_urls_can_be_asked_for() {
+    let api = TestApi::spawn().await;
+    let cluster = api.cluster("owner").await;
+    let pool = api.nodepool(&cluster, "pool").await;
+    let shown = api.get(&pool).await.body;
+    let text = |name: &str| shown[name].as_str().unwrap().to_owned();
+    let owner = |name: &str| shown["owner_references"][name].as_str().unwrap().to_owned();
+    for (field, value) in [
+        ("id", text("id")),
+        ("href", text("href")),
+        ("owner_id", owner("id")),
+        ("owner_href", owner("href")),
+        ("owner_kind", owner("kind")),
+    ] {
+        for (test, pools) in [
+            (format!("{field} = '{value}'"), vec!["pool"]),
+            (format!("{field} in ('{value}', 'x')"), vec!["pool"]),
+            (format!("{field} like '{value}%'"), vec!["pool"]),
+            (format!("{field} != '{value}'"), vec![]),
+            (format!("{field} = '{}'", value.to_uppercase()), vec![]),
+        ] {
+            assert_eq!(names(&api, "/nodepools", &test).await, pools, "{test}");
+        }
+    }
+    let found = names(&api, "/resources", "owner_id is null").await;
+    assert_eq!(found, ["owner"]);
+}
+
+#[tokio::test]
+async fn whoever_asks_about_deletion_sees_what_is_being_deleted() {
+    let api = TestApi::spawn().await;
+    let cluster = api.cluster("going").await;
+    api.cluster("staying").await;
+    api.deleted(&cluster).await;
+    for (text, found) in [
+        ("name like '%going%'", vec![]),
+        ("deleted_time is not null", vec!["going"]),
+        ("deleted_time is null", vec!["staying"]),
+        ("name = 'going' and deleted_time > created_time", vec![]),
+        ("deleted_by is not null", vec![]),
+    ] {
+        let names = names(&api, "/clusters", text).await;
+        // The clock stands still: it was deleted when it was made.
+        assert_eq!(names, found, "{text}");
+    }
+    let text = "deleted_time is not null";
+    let hidden = search(&api, "/clusters?includeDeleted=false", text).await;
+    assert_eq!(hidden.body["total"], 0);
+}
+
+#[tokio::test]
+async fn numbers_are_compared_exactly() {
+    let api = TestApi::spawn().await;
+    for (name, number) in [("below", "9007199254740992"), ("exact", "9007199254740993")] {
+        let body = format!(r#"{{"kind":"Cluster","name":"{name}","spec":{{"n":{number}}}}}"#);
+        assert_eq!(api.send_bytes("POST", "/clusters", body).await.status, 201);
+    }
+    let body =
+        json!({"kind": "Cluster", "name": "odd", "spec": {"n": "1e999", "long": "1".repeat(300)}});
+    assert_eq!(api.post("/clusters", body).await.status, 201);
+    for (text, found) in [
+        ("spec.n = 9007199254740993", vec!["exact"]),
+        ("spec.n < 9007199254740993", vec!["below"]),
+        ("spec.n > 1e300", vec!["odd"]),
+        ("spec.n = '9007199254740993'", vec!["exact"]),
+        ("spec.long > 1", vec![]),
+        ("not spec.long > 1", vec![]),
+    ] {
+        assert_eq!(names(&api, "/clusters", text).await, found, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn faults_are_told_in_words_and_with_their_place() {
+    let api = TestApi::spawn().await;
+    let answer = search(&api, "/clusters", "name = 'a' andd x").await;
+    assert_eq!(answer.problem(), (400, "VAL-005"));
+    let expected = "failed to parse search query: syntax error at position 11:\nname = 'a' andd x\n           ^";
+    assert_eq!(answer.detail(), expected);
+    // An order that cannot be used is told before, a missing owner before everything.
+    let answer = search(&api, "/clusters?order=nmae%20up", "x").await;
+    assert!(answer.detail().contains("invalid order format"));
+    let nowhere = "/clusters/019b7654-0000-7000-8000-000000000000/nodepools";
+    let answer = search(&api, nowhere, "x").await;
+    assert_eq!(answer.problem(), (404, "NTF-001"));
+    // Nothing is no search.
+    let answer = search(&api, "/clusters", "  ").await;
+    assert_eq!(answer.status, 200);
+}
+
+#[tokio::test]
+async fn pages_and_orders_are_those_of_what_is_found() {
+    let api = TestApi::spawn().await;
+    for number in 0..25 {
+        let body = json!({
+            "kind": "Cluster",
+            "name": format!("c{number:02}"),
+            "spec": {},
+            "labels": {"parity": if number % 2 == 0 { "even" } else { "odd" }},
+        });
+        assert_eq!(api.post("/clusters", body).await.status, 201);
+        api.clock.advance(1);
+    }
+    let page = api
+        .get("/clusters?search=labels.parity%3D'odd'&size=5&page=2&order=name%20desc")
+        .await;
+    assert_eq!(page.column("name"), ["c13", "c11", "c09", "c07", "c05"]);
+    assert_eq!(page.body["total"], 12);
+    let beyond = api
+        .get("/clusters?search=labels.parity%3D'odd'&size=5&page=9")
+        .await;
+    assert_eq!(
+        (&beyond.body["total"], &beyond.body["size"]),
+        (&json!(12), &json!(0))
+    );
+    for order in [
+        "generation",
+        "updated_by,name",
+        "id desc",
+        "href",
+        "deleted_time",
+    ] {
+        let path = format!(
+            "/clusters?search=labels.parity%3D'odd'&order={}",
+            super::encoded(order)
+        );
+        assert_eq!(api.get(&path).await.body["total"], 12, "{order}");
+    }
+}
