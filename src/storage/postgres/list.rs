@@ -5,7 +5,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{FromRow, Postgres, QueryBuilder, Row as _};
 
 use super::audit::EntryRow;
-use super::row::ResourceRow;
+use super::row::{COLUMNS, ResourceRow};
 use super::{Db, Error, Search};
 use crate::domain::audit::{Action, Entry, Filter};
 use crate::domain::page::{Direction, Listing, Order, OrderField, Page};
@@ -49,7 +49,10 @@ impl Db<'_> {
         wanted: &ListQuery<'_>,
     ) -> Result<Listing<Resource>, Error> {
         let mut query = statement(wanted);
-        let result = query.build().fetch_all(self.wire()).await;
+        // Searches differ in their texts: kept, they would push out the statements that do not.
+        // Planned with its values, each also gets the plan that fits them.
+        let query = query.build().persistent(wanted.search.is_none());
+        let result = query.fetch_all(self.wire()).await;
         let rows = self.done(result, "list resources")?;
         let (total, rows) = self.read_page::<ResourceRow>(&rows, "id")?;
         Ok(Listing {
@@ -151,11 +154,10 @@ fn statement(wanted: &ListQuery<'_>) -> QueryBuilder<Postgres> {
         push_filter(&mut query, wanted);
         query.push(") ");
     }
-    query.push("SELECT total.count AS total, r.*, ");
-    query.push(
-        "(SELECT jsonb_agg(jsonb_build_object('type', ref_type, 'kind', target_kind, 'id', target_id)) \
-         FROM resource_references WHERE source_id = r.id) AS links FROM (",
-    );
+    query
+        .push("SELECT total.count AS total, ")
+        .push(COLUMNS)
+        .push(" FROM (");
     push_total(&mut query, wanted);
     query.push(") total LEFT JOIN (SELECT id FROM ");
     if wanted.search.is_some() {

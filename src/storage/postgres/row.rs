@@ -35,6 +35,13 @@ pub(super) struct ResourceRow {
     pub(super) links: Option<Json<Vec<Link>>>,
 }
 
+/// The columns of [`ResourceRow`], of a table `r`.
+pub(super) const COLUMNS: &str = "r.id, r.kind, r.name, r.owner_id, r.generation, r.revision, \
+     r.created_at, r.created_by, r.updated_at, r.updated_by, r.deleted_at, r.deleted_by, r.spec, \
+     r.labels, r.tenancy, r.conditions, (SELECT jsonb_agg(jsonb_build_object(\
+     'type', ref_type, 'kind', target_kind, 'id', target_id)) \
+     FROM resource_references WHERE source_id = r.id) AS links";
+
 /// One reference of a resource, as the `links` column gives it.
 #[derive(Deserialize)]
 pub(super) struct Link {

@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::list::literal;
 use crate::domain::ResourceId;
+use crate::domain::aggregation::{LAST_KNOWN_RECONCILED, RECONCILED};
 use crate::domain::page::KindPath;
 use crate::domain::tsl::{
     Comparison, ConditionPart, Field, Filter, Predicate, Property, Test, Type, Value,
@@ -141,6 +142,10 @@ impl Search {
                 query.push("(spec #>> ").push_bind(path.clone()).push(")");
             }
             Field::Condition(kind, part) => {
+                if let Some(column) = column_of(kind, *part) {
+                    query.push(column);
+                    return;
+                }
                 let member = match part {
                     ConditionPart::Status => "'status')",
                     ConditionPart::LastUpdatedTime => "'last_updated_time')::timestamptz",
@@ -225,6 +230,10 @@ fn push_indexed(query: &mut QueryBuilder<Postgres>, test: &Test) -> bool {
     match &test.field {
         Field::Property(Property::Id) => push_ids(query, "id", &texts),
         Field::Property(Property::OwnerId) => push_ids(query, "owner_id", &texts),
+        Field::Condition(kind, ConditionPart::Status) => {
+            let states: Vec<_> = texts.iter().map(|text| format!("{kind}={text}")).collect();
+            query.push("condition_states && ").push_bind(states);
+        }
         Field::Label(key) => {
             query.push("(");
             for (place, text) in texts.iter().enumerate() {
@@ -237,6 +246,16 @@ fn push_indexed(query: &mut QueryBuilder<Postgres>, test: &Test) -> bool {
         _ => return false,
     }
     true
+}
+
+/// What of a condition stands in a column of its own.
+fn column_of(kind: &str, part: ConditionPart) -> Option<&'static str> {
+    match (kind, part) {
+        (RECONCILED, ConditionPart::LastUpdatedTime) => Some("reconciled_updated_at"),
+        (RECONCILED, ConditionPart::LastTransitionTime) => Some("reconciled_transition_at"),
+        (LAST_KNOWN_RECONCILED, ConditionPart::ObservedGeneration) => Some("last_known_generation"),
+        _ => None,
+    }
 }
 
 /// Of texts that are no ids nothing has one.

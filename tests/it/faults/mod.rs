@@ -11,11 +11,9 @@ mod program;
 mod restart;
 mod startup;
 
-use std::time::{Duration, Instant};
-
 use sqlx::postgres::PgConnection;
 
-use crate::support::{Answer, PATIENCE, Problem as _, TestDatabase};
+use crate::support::{Answer, Problem as _, TestDatabase, until};
 
 /// Checks that the client is told to try again later, and nothing else.
 #[track_caller]
@@ -25,15 +23,6 @@ fn assert_unavailable(answer: &Answer, what: &str) {
     assert_eq!(answer.detail(), "Database connection unavailable", "{what}");
     let wait = answer.header("retry-after").expect("Retry-After");
     assert!(wait.parse::<u32>().unwrap() > 0, "{what}");
-}
-
-/// Asks again and again until it is so; fails when that takes too long.
-async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let since = Instant::now();
-    while !is_so().await {
-        assert!(since.elapsed() < PATIENCE, "still not: {what}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
 }
 
 /// Waits until nobody else is connected: whatever was under way has ended.

@@ -2,6 +2,7 @@
 
 mod documented;
 mod found;
+mod indexes;
 mod model;
 mod scope;
 mod world;

@@ -19,3 +19,14 @@ pub(crate) use problem::Problem;
 pub(crate) use proxy::{Cut, Proxy, Sent};
 pub(crate) use random::Random;
 pub(crate) use raw::{PATIENCE, RawAnswer, Then};
+
+use std::time::{Duration, Instant};
+
+/// Asks again and again until it is so; fails when that takes too long.
+pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let since = Instant::now();
+    while !is_so().await {
+        assert!(since.elapsed() < PATIENCE, "still not: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}

@@ -1,0 +1,113 @@
+//! What pollers search for is found by an index, not by reading the list.
+
+use serde_json::json;
+use sqlx::postgres::PgConnection;
+
+use super::names;
+use crate::support::{TestApi, until};
+
+/// So many clusters, in a hundred shards; one in a thousand is not reconciled, stale, changed since
+/// it was last reconciled, and new to its state.
+const CLUSTERS: i32 = 20_000;
+
+const SEED: &str = r#"
+    INSERT INTO resources (id, created_at, updated_at, generation, kind, name, created_by, updated_by,
+                           labels, conditions, spec)
+    SELECT gen_random_uuid(), t.created_at + n * interval '1 ms', t.updated_at, t.generation, t.kind,
+           'many-' || n, t.created_by, t.updated_by,
+           jsonb_build_object('shard', (n % 100)::text, 'env', 'prod'),
+           jsonb_build_array(
+               jsonb_build_object('type', 'Reconciled', 'observed_generation', 1,
+                   'status', CASE WHEN n % 1000 = 3 THEN 'False' ELSE 'True' END,
+                   'created_time', t.created_at,
+                   'last_updated_time', to_char(t.created_at + CASE WHEN n % 1000 = 3 THEN 0 ELSE n END
+                       * interval '1 s', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
+                   'last_transition_time', to_char(t.created_at + CASE WHEN n % 1000 = 3 THEN 90000 ELSE 0 END
+                       * interval '1 s', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')),
+               jsonb_build_object('type', 'LastKnownReconciled', 'status', 'True',
+                   'observed_generation', CASE WHEN n % 1000 = 3 THEN 1 ELSE 2 END,
+                   'created_time', t.created_at, 'last_updated_time', t.created_at,
+                   'last_transition_time', t.created_at)),
+           t.spec
+    FROM resources t, generate_series(1, $1) n WHERE t.name = 'template'"#;
+
+/// How often a table was read whole, and each of its indexes used.
+async fn scans(connection: &mut PgConnection) -> (i64, Vec<(String, i64)>) {
+    let whole = "SELECT seq_scan FROM pg_stat_user_tables WHERE relname = 'resources'";
+    let indexes = "SELECT indexrelname::text, idx_scan FROM pg_stat_user_indexes
+                   WHERE relname = 'resources' ORDER BY 1";
+    let whole = sqlx::query_scalar(whole).fetch_one(&mut *connection).await;
+    let indexes = sqlx::query_as(indexes).fetch_all(connection).await;
+    (whole.unwrap(), indexes.unwrap())
+}
+
+#[tokio::test]
+async fn what_pollers_ask_is_answered_by_an_index() {
+    let api = TestApi::spawn().await;
+    let body = json!({"kind": "Cluster", "name": "template", "spec": {}});
+    assert_eq!(api.post("/clusters", body).await.status, 201);
+    let mut connection = api.database.connect().await;
+    let seed = sqlx::query(SEED).bind(CLUSTERS);
+    seed.execute(&mut connection).await.unwrap();
+    let analyze = sqlx::raw_sql("VACUUM ANALYZE resources");
+    analyze.execute(&mut connection).await.unwrap();
+    let rare = usize::try_from(CLUSTERS / 1000).unwrap();
+    let (whole_before, before) = scans(&mut connection).await;
+    for (text, count) in [
+        // The template is not reconciled, either, but in no shard.
+        (
+            "status.conditions.Reconciled = 'False' and labels.shard = '3'",
+            rare,
+        ),
+        (
+            "status.conditions.Reconciled in ('False', 'Unknown')",
+            rare + 1,
+        ),
+        (
+            "status.conditions.Reconciled.last_updated_time < '2026-01-01T10:00:01Z'",
+            rare + 1,
+        ),
+        (
+            "status.conditions.Reconciled.last_transition_time > '2026-01-01T12:00:00Z'",
+            rare,
+        ),
+        (
+            "status.conditions.LastKnownReconciled.observed_generation < 2 and labels.env = 'prod'",
+            rare,
+        ),
+        ("labels.shard = '77' and name like 'many-1977%'", 2),
+        ("labels.shard in ('77', '78') and generation > 1", 0),
+        ("name = 'many-77'", 1),
+        ("name in ('many-77', 'many-78')", 2),
+        ("name like 'many-1234%'", 11),
+        ("id = '0190a6f0-1c2b-7def-8123-456789abcdef'", 0),
+    ] {
+        assert_eq!(names(&api, "/clusters", text).await.len(), count, "{text}");
+    }
+    let used = |after: &[(String, i64)], name: &str| {
+        let pairs = before.iter().zip(after);
+        pairs.filter(|(_, a)| a.0 == name).any(|(b, a)| b.1 < a.1)
+    };
+    let mut unused = INDEXES.to_vec();
+    let mut whole = whole_before;
+    until("the database tells of its scans", async || {
+        // It does so once a second, when there is something to do.
+        api.get("/audit?size=1").await;
+        let (count, after) = scans(&mut connection).await;
+        whole = count;
+        unused.retain(|index| !used(&after, index));
+        unused.is_empty()
+    })
+    .await;
+    assert_eq!(whole, whole_before, "a search reads the whole table");
+}
+
+const INDEXES: [&str; 7] = [
+    "resources_condition_states",
+    "resources_labels",
+    "resources_last_known_generation",
+    "resources_name",
+    "resources_pkey",
+    "resources_reconciled_transition",
+    "resources_reconciled_updated",
+];
