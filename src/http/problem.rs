@@ -206,6 +206,7 @@ impl From<ParamsFault> for Problem {
     fn from(fault: ParamsFault) -> Self {
         match fault {
             ParamsFault::Order(order) => Self::new(sorts::BAD_REQUEST, order.to_string()),
+            ParamsFault::Fields(fields) => Self::new(sorts::INVALID, fields.to_string()),
             ParamsFault::Search(search) => Self::new(sorts::BAD_REQUEST, search.to_string()),
             ParamsFault::Invalid(violations) => {
                 let mut problem = Self::new(sorts::INVALID, "Invalid query parameters");

@@ -9,7 +9,7 @@ use super::request::{Caller, Place, params};
 use crate::app::{Collection, ListRequest, Search, Service};
 use crate::clock::Clock;
 use crate::domain::Resource;
-use crate::wire::{self, Kinds, Params, Views};
+use crate::wire::{self, Fields, Kinds, Params, Views};
 
 /// `GET` of a list.
 pub(super) async fn list(
@@ -18,7 +18,7 @@ pub(super) async fn list(
 ) -> Result<HttpResponse, Problem> {
     let place = Place::new(&request, &service);
     let collection = place.collection()?;
-    let (narrowed, wanted) = match wanted(collection, &params(&request), &service) {
+    let (narrowed, wanted, fields) = match wanted(collection, &params(&request), &service) {
         Ok(wanted) => wanted,
         Err(fault) => {
             // That the owner is missing says more than that a parameter is wrong.
@@ -31,10 +31,14 @@ pub(super) async fn list(
         Collection::All => None,
         Collection::Kind(entity) | Collection::Owned { entity, .. } => Some(entity.kind.as_str()),
     };
-    Ok(json(
-        HttpResponse::Ok(),
-        &Views(service.registry()).resources(kind, &listing),
-    ))
+    let views = Views(service.registry());
+    Ok(match fields {
+        None => json(HttpResponse::Ok(), &views.resources(kind, &listing)),
+        Some(fields) => {
+            let sparse = views.sparse_resources(kind, &listing, &fields);
+            json(HttpResponse::Ok(), &sparse)
+        }
+    })
 }
 
 /// `POST` to a list.
@@ -69,7 +73,13 @@ pub(super) async fn get(
 ) -> Result<HttpResponse, Problem> {
     let address = Place::new(&request, &service).address()?;
     let found = service.get(address).await?;
-    Ok(shown(HttpResponse::Ok(), &service, &found))
+    Ok(match params(&request).fields()? {
+        None => shown(HttpResponse::Ok(), &service, &found),
+        Some(fields) => {
+            let sparse = fields.of(&Views(service.registry()).resource(&found));
+            json(HttpResponse::Ok(), &sparse)
+        }
+    })
 }
 
 /// `PATCH` of one resource.
@@ -120,7 +130,7 @@ fn wanted<'a>(
     collection: Collection<'a>,
     params: &Params,
     service: &'a Service,
-) -> Result<(Collection<'a>, ListRequest), Problem> {
+) -> Result<(Collection<'a>, ListRequest, Option<Fields>), Problem> {
     let (page, includes_deleted) = (params.page()?, params.includes_deleted()?);
     let collection = match (collection, params.get("kind")) {
         (Collection::All, Some(kind)) => Collection::Kind(service.entity(kind)?),
@@ -136,7 +146,7 @@ fn wanted<'a>(
             paths: Views(service.registry()).paths(),
         }),
     };
-    Ok((collection, request))
+    Ok((collection, request, params.fields()?))
 }
 
 fn shown(answer: HttpResponseBuilder, service: &Service, resource: &Resource) -> HttpResponse {

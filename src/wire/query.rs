@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
+use super::fields::{Fields, UnknownFields};
 use crate::domain::audit::{Action, Filter};
 use crate::domain::page::{Direction, InvalidOrder, Order, Page};
 use crate::domain::tsl::{self, Filter as Search};
@@ -16,6 +17,8 @@ pub enum ParamsFault {
     Order(InvalidOrder),
     /// The search cannot be used.
     Search(tsl::Fault),
+    /// Members are asked for that nothing has.
+    Fields(UnknownFields),
 }
 
 /// The decoded parameters of a request, in their order.
@@ -117,6 +120,11 @@ impl Params {
     pub fn search(&self) -> Result<Option<Search>, ParamsFault> {
         let search = self.get("search").map(tsl::parse);
         search.transpose().map_err(ParamsFault::Search)
+    }
+
+    /// `fields`, the members that are wanted; unset for all.
+    pub fn fields(&self) -> Result<Option<Fields>, ParamsFault> {
+        Fields::parse(self.entries("fields")).map_err(ParamsFault::Fields)
     }
 
     /// The filters of the audit trail.

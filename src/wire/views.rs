@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::fields::Fields;
 use crate::domain::audit::Entry;
 use crate::domain::moment;
 use crate::domain::page::{KindPath, Listing, OwnerPath};
@@ -129,6 +130,20 @@ impl<'a> Views<'a> {
     ) -> impl Serialize + use<'a> {
         let kind = format!("{}List", kind.unwrap_or("Resource"));
         list(kind, listing, |resource| self.resource_view(resource))
+    }
+
+    /// The same page with some members of each resource only.
+    #[must_use]
+    pub fn sparse_resources(
+        self,
+        kind: Option<&str>,
+        listing: &'a Listing<Resource>,
+        fields: &'a Fields,
+    ) -> impl Serialize + use<'a> {
+        let kind = format!("{}List", kind.unwrap_or("Resource"));
+        list(kind, listing, |resource| {
+            fields.of(&self.resource_view(resource))
+        })
     }
 
     /// An adapter's report.

@@ -16,6 +16,7 @@ mod deletion;
 mod encodings;
 mod families;
 mod faults;
+mod fields;
 mod force_delete;
 mod gathered_reads;
 mod histories;

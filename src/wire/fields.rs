@@ -1,0 +1,267 @@
+//! Sparse answers: `fields=name,status.conditions.type` (hyperfleet-http §5.5).
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::domain::shown;
+
+/// Members that can be asked for as a whole.
+const WHOLE: [&str; 15] = [
+    "created_by",
+    "created_time",
+    "deleted_by",
+    "deleted_time",
+    "generation",
+    "href",
+    "id",
+    "kind",
+    "labels",
+    "name",
+    "references",
+    "spec",
+    "tenancy",
+    "updated_by",
+    "updated_time",
+];
+/// Members of an owner reference.
+const OF_OWNER: [&str; 3] = ["href", "id", "kind"];
+/// Members of a condition.
+const OF_CONDITION: [&str; 8] = [
+    "created_time",
+    "last_transition_time",
+    "last_updated_time",
+    "message",
+    "observed_generation",
+    "reason",
+    "status",
+    "type",
+];
+
+/// Names that no resource, or no condition, has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("The following field(s) doesn't exist in `{of}`: {}", names.join(", "))]
+pub struct UnknownFields {
+    of: &'static str,
+    names: Vec<String>,
+}
+
+/// Which members of a resource an answer holds: the id, and what was asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Fields {
+    whole: BTreeSet<&'static str>,
+    of_owner: BTreeSet<&'static str>,
+    of_condition: BTreeSet<&'static str>,
+}
+
+impl Fields {
+    /// Reads the names. `None` of no names at all: everything is wanted.
+    ///
+    /// # Errors
+    ///
+    /// Every name that a resource does not have, in their order; or else every one that a
+    /// condition does not have.
+    pub(super) fn parse<'a>(
+        names: impl Iterator<Item = &'a str>,
+    ) -> Result<Option<Self>, UnknownFields> {
+        let mut fields = Self::default();
+        let (mut of_resource, mut of_condition) = (Vec::new(), Vec::new());
+        let mut is_empty = true;
+        for name in names {
+            is_empty = false;
+            if fields.add(name) {
+                continue;
+            }
+            match name.strip_prefix("status.conditions.") {
+                Some(_) => of_condition.push(shown(name)),
+                None => of_resource.push(shown(name)),
+            }
+        }
+        let unknown = |of, names: Vec<String>| Err(UnknownFields { of, names });
+        if !of_resource.is_empty() {
+            return unknown("Resource", of_resource);
+        }
+        if !of_condition.is_empty() {
+            return unknown("ResourceCondition", of_condition);
+        }
+        fields.whole.insert("id");
+        Ok((!is_empty).then_some(fields))
+    }
+
+    fn add(&mut self, name: &str) -> bool {
+        match name {
+            "status.*" | "status.conditions" | "status.conditions.*" => {
+                self.of_condition.extend(OF_CONDITION);
+                return true;
+            }
+            "owner_references" | "owner_references.*" => {
+                self.of_owner.extend(OF_OWNER);
+                return true;
+            }
+            _ => {}
+        }
+        let (known, wanted, name): (&[&'static str], _, _) =
+            if let Some(name) = name.strip_prefix("status.conditions.") {
+                (&OF_CONDITION, &mut self.of_condition, name)
+            } else if let Some(name) = name.strip_prefix("owner_references.") {
+                (&OF_OWNER, &mut self.of_owner, name)
+            } else {
+                (&WHOLE, &mut self.whole, name)
+            };
+        let found = known.iter().find(|k| **k == name);
+        wanted.extend(found);
+        found.is_some()
+    }
+
+    /// What is wanted of a resource. What it could have and has not, is `null`.
+    #[must_use]
+    pub fn of(&self, resource: &impl Serialize) -> Value {
+        // Views are maps of plain values: turning them into one cannot fail.
+        let mut resource = serde_json::to_value(resource).unwrap_or_default();
+        let mut sparse = part(&mut resource, &self.whole);
+        if !self.of_owner.is_empty() {
+            let owner = match &mut resource["owner_references"] {
+                Value::Null => Value::Null,
+                owner => part(owner, &self.of_owner).into(),
+            };
+            sparse.insert("owner_references".to_owned(), owner);
+        }
+        if !self.of_condition.is_empty() {
+            let conditions = resource["status"]["conditions"].as_array_mut();
+            let conditions: Vec<Value> = conditions
+                .into_iter()
+                .flatten()
+                .map(|condition| part(condition, &self.of_condition).into())
+                .collect();
+            let status = Map::from_iter([("conditions".to_owned(), conditions.into())]);
+            sparse.insert("status".to_owned(), status.into());
+        }
+        sparse.into()
+    }
+}
+
+/// Some members of a value, in alphabetical order. Times are whole seconds, as in sparse answers of
+/// the older service.
+fn part(value: &mut Value, names: &BTreeSet<&'static str>) -> Map<String, Value> {
+    let members = names.iter().map(|name| {
+        let mut member = value[*name].take();
+        if let Value::String(text) = &mut member
+            && name.ends_with("_time")
+            && let Some(point) = text.find('.')
+        {
+            text.truncate(point);
+            text.push('Z');
+        }
+        ((*name).to_owned(), member)
+    });
+    members.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn fields(names: &str) -> Result<Option<Fields>, UnknownFields> {
+        Fields::parse(names.split(',').filter(|name| !name.is_empty()))
+    }
+
+    fn resource() -> Value {
+        json!({
+            "created_time": "2026-01-01T10:00:00.123Z",
+            "generation": 3,
+            "id": "1",
+            "labels": {"a": "b"},
+            "name": "x",
+            "owner_references": {"href": "/o", "id": "2", "kind": "Cluster"},
+            "status": {"conditions": [
+                {"type": "A", "status": "True", "last_updated_time": "2026-01-01T10:00:00Z"},
+                {"type": "B", "status": "False", "reason": "R", "last_updated_time": "2026-01-01T10:00:00.5Z"},
+            ]},
+        })
+    }
+
+    #[test]
+    fn what_is_asked_for_is_there_and_the_id() {
+        for (names, sparse) in [
+            ("name", json!({"id": "1", "name": "x"})),
+            ("id", json!({"id": "1"})),
+            ("name,name,id", json!({"id": "1", "name": "x"})),
+            (
+                "labels,deleted_time,created_time",
+                json!({"created_time": "2026-01-01T10:00:00Z", "deleted_time": null, "id": "1", "labels": {"a": "b"}}),
+            ),
+            (
+                "status.conditions.type,status.conditions.reason",
+                json!({"id": "1", "status": {"conditions": [
+                    {"type": "A", "reason": null}, {"type": "B", "reason": "R"},
+                ]}}),
+            ),
+            (
+                "status.conditions.last_updated_time",
+                json!({"id": "1", "status": {"conditions": [
+                    {"last_updated_time": "2026-01-01T10:00:00Z"},
+                    {"last_updated_time": "2026-01-01T10:00:00Z"},
+                ]}}),
+            ),
+            (
+                "owner_references.id",
+                json!({"id": "1", "owner_references": {"id": "2"}}),
+            ),
+            (
+                "owner_references",
+                json!({"id": "1", "owner_references": {"href": "/o", "id": "2", "kind": "Cluster"}}),
+            ),
+        ] {
+            let fields = fields(names).unwrap().unwrap();
+            assert_eq!(fields.of(&resource()), sparse, "{names}");
+        }
+        let all = ["status.*", "status.conditions", "status.conditions.*"];
+        let all = all.map(|name| fields(name).unwrap().unwrap().of(&resource()));
+        assert_eq!(
+            all[0]["status"]["conditions"][1].as_object().unwrap().len(),
+            8
+        );
+        assert!(all.iter().all(|sparse| *sparse == all[0]));
+        let root = fields("owner_references")
+            .unwrap()
+            .unwrap()
+            .of(&json!({"id": "1"}));
+        assert_eq!(root, json!({"id": "1", "owner_references": null}));
+        assert_eq!(fields(""), Ok(None));
+    }
+
+    #[test]
+    fn what_nobody_has_is_named() {
+        for (names, message) in [
+            (
+                "nmae,id,x.y",
+                "The following field(s) doesn't exist in `Resource`: nmae, x.y",
+            ),
+            (
+                "status",
+                "The following field(s) doesn't exist in `Resource`: status",
+            ),
+            (
+                "labels.a,spec.b",
+                "The following field(s) doesn't exist in `Resource`: labels.a, spec.b",
+            ),
+            (
+                "status.conditions.nope",
+                "The following field(s) doesn't exist in `ResourceCondition`: status.conditions.nope",
+            ),
+            (
+                "status.conditions.nope,nope",
+                "The following field(s) doesn't exist in `Resource`: nope",
+            ),
+            (
+                "owner_references.name",
+                "The following field(s) doesn't exist in `Resource`: owner_references.name",
+            ),
+        ] {
+            assert_eq!(fields(names).unwrap_err().to_string(), message);
+        }
+    }
+}

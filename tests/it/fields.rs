@@ -1,0 +1,97 @@
+//! Sparse answers.
+
+use serde_json::{Value, json};
+
+use crate::support::TestApi;
+
+const NOBODY: &str = "019b7654-0000-7000-8000-000000000000";
+
+#[tokio::test]
+async fn a_resource_shows_what_is_asked_for_and_its_id() {
+    let api = TestApi::spawn().await;
+    let cluster = api.cluster("sparse").await;
+    let pool = api.nodepool(&cluster, "pool").await;
+    let whole = api.get(&pool).await.body;
+    let id = &whole["id"];
+    for (fields, expected) in [
+        ("name", json!({"id": id, "name": "pool"})),
+        (
+            "name&fields=kind,%20generation%20,",
+            json!({"generation": 1, "id": id, "kind": "NodePool", "name": "pool"}),
+        ),
+        (
+            "deleted_time,references,labels",
+            json!({"deleted_time": null, "id": id, "labels": {}, "references": null}),
+        ),
+        (
+            "owner_references.href",
+            json!({"id": id, "owner_references": {"href": whole["owner_references"]["href"]}}),
+        ),
+        (
+            "status.conditions.type,status.conditions.status",
+            json!({"id": id, "status": {"conditions": [
+                {"status": "False", "type": "Reconciled"},
+                {"status": "False", "type": "LastKnownReconciled"},
+            ]}}),
+        ),
+    ] {
+        let sparse = api.get(&format!("{pool}?fields={fields}")).await;
+        assert_eq!((sparse.status, sparse.body), (200, expected), "{fields}");
+    }
+    for none in ["", "?fields=", "?fields=%20,"] {
+        assert_eq!(
+            api.get(&format!("{pool}{none}")).await.body,
+            whole,
+            "{none}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_list_shows_what_is_asked_for_of_each() {
+    let api = TestApi::spawn().await;
+    for name in ["one", "two"] {
+        api.cluster(name).await;
+        api.clock.advance(1);
+    }
+    let list = api.get("/clusters?fields=name&search=name%3D'one'").await;
+    let item = json!({"id": list.items()[0]["id"], "name": "one"});
+    let expected =
+        json!({"items": [item], "kind": "ClusterList", "page": 1, "size": 1, "total": 1});
+    assert_eq!(list.body, expected);
+    let list = api.get("/resources?fields=kind&size=1").await;
+    assert_eq!(list.body["total"], 2);
+    assert_eq!(
+        list.items()[0].as_object().map(serde_json::Map::len),
+        Some(2)
+    );
+    let nothing = api.get("/clusters?fields=name&search=name%3D'x'").await;
+    assert_eq!(nothing.body["items"], Value::Array(vec![]));
+}
+
+#[tokio::test]
+async fn a_field_that_does_not_exist_is_named_whether_anything_is_found_or_not() {
+    let api = TestApi::spawn().await;
+    let cluster = api.cluster("sparse").await;
+    let message = "The following field(s) doesn't exist in `Resource`: status, labels.x";
+    for path in [
+        &*cluster,
+        "/clusters",
+        "/nodepools",
+        &format!("{cluster}/nodepools"),
+        "/resources",
+    ] {
+        let answer = api
+            .get(&format!("{path}?fields=name,status,labels.x"))
+            .await;
+        assert_eq!(answer.problem(), (400, "VAL-000"), "{path}");
+        assert_eq!(answer.detail(), message, "{path}");
+        assert!(answer.body.get("errors").is_none(), "{path}");
+    }
+    for path in [
+        format!("/clusters/{NOBODY}?fields=nope"),
+        format!("/clusters/{NOBODY}/nodepools?fields=nope"),
+    ] {
+        assert_eq!(api.get(&path).await.problem(), (404, "NTF-001"), "{path}");
+    }
+}
