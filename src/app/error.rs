@@ -26,6 +26,14 @@ pub enum Error {
     /// There is no such kind.
     #[error("Unknown entity kind: {0}")]
     UnknownKind(String),
+    /// Resources of a kind have no links of that type.
+    #[error("Unknown ref_type \"{ref_type}\" for entity {kind}")]
+    UnknownReference {
+        /// Which type.
+        ref_type: String,
+        /// Of which kind.
+        kind: String,
+    },
     /// A child kind can only be created below its parent.
     #[error("kind \"{kind}\" is a child kind; create it via /{parent_plural}/{{id}}/{plural}")]
     ChildKind {
@@ -54,6 +62,9 @@ pub enum Error {
     /// The database cannot serve right now; the same request may succeed later.
     #[error("storage is unavailable")]
     Unavailable(#[source] postgres::Error),
+    /// The search takes more time than a request may.
+    #[error("the search takes too long: narrow it down")]
+    TooSlow,
     /// The database failed us.
     #[error("storage failed")]
     Storage(#[source] postgres::Error),
@@ -65,6 +76,7 @@ impl From<postgres::Error> for Error {
             postgres::Error::Unavailable { .. } | postgres::Error::Refused { .. } => {
                 Self::Unavailable(error)
             }
+            postgres::Error::TooSlow { .. } => Self::TooSlow,
             postgres::Error::Duplicate { .. }
             | postgres::Error::Corrupt { .. }
             | postgres::Error::Failed { .. } => Self::Storage(error),

@@ -4,7 +4,7 @@ use super::{Collection, Error, Service};
 use crate::domain::page::{Listing, Order, Page};
 use crate::domain::tsl::Property;
 use crate::domain::{Resource, ResourceId, shown};
-use crate::storage::postgres::{ListQuery, Scope, Search};
+use crate::storage::postgres::{ListQuery, ReferenceFilter, Scope, Search};
 
 /// What of a list is wanted.
 #[derive(Debug, Clone)]
@@ -18,9 +18,37 @@ pub struct ListRequest {
     pub includes_deleted: Option<bool>,
     /// Only those that match.
     pub search: Option<Search>,
+    /// Only those with such a link.
+    pub reference: Option<ReferenceFilter>,
 }
 
 impl Service {
+    /// The filter of a list by a link to a resource; none for lists of every kind.
+    ///
+    /// # Errors
+    ///
+    /// Resources of the kind have no such links.
+    pub fn reference_filter(
+        &self,
+        collection: Collection<'_>,
+        ref_type: &str,
+        target: &str,
+    ) -> Result<Option<ReferenceFilter>, Error> {
+        let Some(entity) = collection.entity() else {
+            return Ok(None);
+        };
+        if !entity.references.iter().any(|r| r.ref_type == ref_type) {
+            return Err(Error::UnknownReference {
+                ref_type: shown(ref_type),
+                kind: entity.kind.clone(),
+            });
+        }
+        Ok(Some(ReferenceFilter {
+            ref_type: ref_type.to_owned(),
+            target: ResourceId::parse(target),
+        }))
+    }
+
     /// One page of a list.
     pub async fn list(
         &self,
@@ -57,6 +85,7 @@ impl Service {
                 .includes_deleted
                 .unwrap_or(asks_for_deleted || self.lists_include_deleted),
             search: request.search,
+            reference: request.reference,
             order: request.order,
             page: request.page,
         };

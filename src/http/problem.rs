@@ -38,6 +38,7 @@ mod sorts {
     pub(super) const STATE: Sort = (StatusCode::CONFLICT, "CNF-003", "conflict", "State Conflict");
     pub(super) const TOO_LARGE: Sort = (StatusCode::PAYLOAD_TOO_LARGE, "LMT-002", "payload-too-large", "Payload Too Large");
     pub(super) const INTERNAL: Sort = (StatusCode::INTERNAL_SERVER_ERROR, "INT-001", "internal-error", "Internal Server Error");
+    pub(super) const TOO_SLOW: Sort = (StatusCode::GATEWAY_TIMEOUT, "SVC-002", "service-unavailable", "Service Timeout");
     pub(super) const UNAVAILABLE: Sort = (StatusCode::SERVICE_UNAVAILABLE, "SVC-001", "service-unavailable", "Service Unavailable");
 }
 
@@ -224,12 +225,15 @@ impl From<app::Error> for Problem {
         use app::Error as E;
         let sort = match &error {
             E::NotFound { .. } | E::NothingToDelete { .. } => sorts::NOT_FOUND,
-            E::Invalid(_) | E::UnknownKind(_) | E::Report(_) => sorts::INVALID,
+            E::Invalid(_) | E::UnknownKind(_) | E::UnknownReference { .. } | E::Report(_) => {
+                sorts::INVALID
+            }
             E::ChildKind { .. } => sorts::CHILD_KIND,
             E::NameTaken { .. } => sorts::TAKEN,
             E::Refused(_) => sorts::STATE,
             E::Order(_) => sorts::BAD_REQUEST,
             E::Unavailable(_) => sorts::UNAVAILABLE,
+            E::TooSlow => sorts::TOO_SLOW,
             E::Storage(_) => sorts::INTERNAL,
         };
         match error {

@@ -16,7 +16,9 @@ pub(super) async fn list(
     service: Data<Service>,
 ) -> Result<HttpResponse, Problem> {
     let address = Place::new(&request, &service).address()?;
-    let page = params(&request).page()?;
+    let params = params(&request);
+    // Links of reports there are none: the parameters are checked as in every list, and no more.
+    let (page, _) = params.page_with_reference()?;
     let listing = service.reports(address, page).await?;
     Ok(json(HttpResponse::Ok(), &Views::reports(&listing)))
 }

@@ -125,28 +125,35 @@ pub(super) async fn force_delete(
     Ok(HttpResponse::NoContent().finish())
 }
 
-/// What of which list is wanted; checked in the order of the older service.
+/// What of which list is wanted. Faults are looked for in the order of the older service, but that
+/// an order by an unknown field is told before a search that makes no sense.
 fn wanted<'a>(
     collection: Collection<'a>,
     params: &Params,
     service: &'a Service,
 ) -> Result<(Collection<'a>, ListRequest, Option<Fields>), Problem> {
-    let (page, includes_deleted) = (params.page()?, params.includes_deleted()?);
-    let collection = match (collection, params.get("kind")) {
+    let ((page, link), includes_deleted) =
+        (params.page_with_reference()?, params.includes_deleted()?);
+    let narrowed = match (collection, params.get("kind")) {
         (Collection::All, Some(kind)) => Collection::Kind(service.entity(kind)?),
         _ => collection,
+    };
+    let reference = match link {
+        Some(link) => service.reference_filter(collection, link.ref_type, link.target)?,
+        None => None,
     };
     let order = params.order()?;
     let request = ListRequest {
         page,
         order,
         includes_deleted,
+        reference,
         search: params.search()?.map(|filter| Search {
             filter,
             paths: Views(service.registry()).paths(),
         }),
     };
-    Ok((collection, request, params.fields()?))
+    Ok((narrowed, request, params.fields()?))
 }
 
 fn shown(answer: HttpResponseBuilder, service: &Service, resource: &Resource) -> HttpResponse {

@@ -25,6 +25,15 @@ pub enum ParamsFault {
 #[derive(Debug, Clone, Default)]
 pub struct Params(Vec<(String, String)>);
 
+/// `ref_type` and `ref_target_id`: the link that listed resources must have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Link<'a> {
+    /// Of what type.
+    pub ref_type: &'a str,
+    /// To what: any text.
+    pub target: &'a str,
+}
+
 impl Params {
     /// Wraps decoded pairs.
     #[must_use]
@@ -53,6 +62,35 @@ impl Params {
     ///
     /// What is no integer is named before what is out of range.
     pub fn page(&self) -> Result<Page, ParamsFault> {
+        self.page_among(Violations::default())
+    }
+
+    /// The same for lists that know `ref_type` and `ref_target_id`, of which there must be both or
+    /// neither.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Params::page`], after which one of the two is missing.
+    pub fn page_with_reference(&self) -> Result<(Page, Option<Link<'_>>), ParamsFault> {
+        let pair = (self.get("ref_type"), self.get("ref_target_id"));
+        let missing = match pair {
+            (None, Some(_)) => Some("reftype"),
+            (Some(_), None) => Some("reftargetid"),
+            _ => None,
+        };
+        let missing = missing.map(|field| {
+            let message = "ref_type and ref_target_id must be provided together";
+            Violation::new(field, Constraint::Required, message).with_value("")
+        });
+        let mut faults = Violations::default();
+        faults.extend(missing);
+        let link = pair.0.zip(pair.1);
+        let link = link.map(|(ref_type, target)| Link { ref_type, target });
+        Ok((self.page_among(faults)?, link))
+    }
+
+    /// With what else is wrong, which is named after what is no integer.
+    fn page_among(&self, others: Violations) -> Result<Page, ParamsFault> {
         let size_name = if self.get("pageSize").is_some() {
             "pageSize"
         } else {
@@ -64,6 +102,7 @@ impl Params {
         if !faults.is_empty() {
             return Err(ParamsFault::Invalid(faults));
         }
+        let mut faults = others;
         let mut size = size.unwrap_or(i64::from(Page::SIZE_DEFAULT));
         if size_name == "pageSize" {
             size = size.min(Page::SIZE_MAX.into());
@@ -71,7 +110,7 @@ impl Params {
         let size = in_range(size_name, size, Page::SIZE_MAX, &mut faults);
         let number = in_range("page", number.unwrap_or(1), Page::NUMBER_MAX, &mut faults);
         match (number, size) {
-            (Some(number), Some(size)) => Ok(Page { number, size }),
+            (Some(number), Some(size)) if faults.is_empty() => Ok(Page { number, size }),
             _ => Err(ParamsFault::Invalid(faults)),
         }
     }

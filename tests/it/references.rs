@@ -457,3 +457,76 @@ async fn no_link_ever_leads_to_a_finalizing_resource() {
         linked
     );
 }
+
+#[tokio::test]
+async fn lists_hold_what_links_to_a_resource() {
+    let api = spawn().await;
+    let (here, there) = (site(&api, "here").await, site(&api, "there").await);
+    let one = app_at(&api, "one", &here).await;
+    api.clock.advance(1);
+    app_at(&api, "two", &there).await;
+    api.clock.advance(1);
+    app_at(&api, "three", &here).await;
+    let body = json!({
+        "kind": "Service",
+        "name": "service",
+        "spec": {},
+        "references": {"site": [to("Site", &here)]},
+    });
+    let made = api.post(&format!("/apps/{one}/services"), body).await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    let linked = |list: &str, target: &str| format!("{list}?ref_type=site&ref_target_id={target}");
+    for (path, names) in [
+        (linked("/apps", &here), vec!["three", "one"]),
+        (linked("/apps", &format!("%20{there}%20")), vec!["two"]),
+        (linked("/services", &here), vec!["service"]),
+        (
+            linked(&format!("/apps/{one}/services"), &here),
+            vec!["service"],
+        ),
+        (linked(&format!("/apps/{one}/services"), &there), vec![]),
+        (linked("/apps", NOBODY), vec![]),
+        (linked("/apps", "no-id"), vec![]),
+        (linked("/apps", &here) + "&search=name%3D'one'", vec!["one"]),
+        (format!("/apps?ref_type=spare&ref_target_id={here}"), vec![]),
+    ] {
+        let list = api.get(&path).await;
+        assert_eq!(list.column("name"), names, "{path}");
+        assert_eq!(list.body["total"], names.len(), "{path}");
+    }
+    // Of all kinds there is no such filter; it is checked, and that is all.
+    let all = api.get(&linked("/resources", &here)).await;
+    assert_eq!(all.body["total"], 6);
+}
+
+#[tokio::test]
+async fn a_filter_by_link_is_whole_and_of_a_type_that_the_kind_has() {
+    let api = spawn().await;
+    let site = site(&api, "here").await;
+    for list in ["/apps", "/resources", &format!("/sites/{site}/statuses")] {
+        for (query, field) in [
+            ("ref_type=site", "reftargetid"),
+            ("ref_target_id=x", "reftype"),
+        ] {
+            let answer = api.get(&format!("{list}?{query}&size=0")).await;
+            assert_eq!(answer.problem(), (400, "VAL-000"), "{list} {query}");
+            assert_eq!(answer.detail(), "Invalid query parameters");
+            let expected = json!({
+                "constraint": "required",
+                "field": field,
+                "message": "ref_type and ref_target_id must be provided together",
+                "value": "",
+            });
+            assert_eq!(answer.body["errors"][0], expected, "{list} {query}");
+            assert_eq!(answer.body["errors"][1]["field"], "size");
+        }
+        // What is no number is named alone.
+        let answer = api.get(&format!("{list}?ref_type=site&size=x")).await;
+        assert_eq!(answer.body["errors"].as_array().map(Vec::len), Some(1));
+    }
+    let answer = api
+        .get("/apps?ref_type=nope&ref_target_id=x&order=nmae")
+        .await;
+    assert_eq!(answer.problem(), (400, "VAL-000"));
+    assert_eq!(answer.detail(), "Unknown ref_type \"nope\" for entity App");
+}

@@ -2,11 +2,12 @@
 
 use chrono::{DateTime, NaiveDate, Utc};
 
-use super::Fault;
 use super::expression::{Comparison, Expression};
 use super::field::{ConditionPart, Field, Property, Type};
 use super::filter::{Filter, Predicate, Test, Value};
+use super::lexer::date_length;
 use super::number::Number;
+use super::{Fault, PATTERN_BYTES_MAX, SPEC_VALUES_MAX, TESTS_MAX};
 use crate::domain::{ConditionStatus, shown};
 
 /// The filter that an expression means, or the one for all that it does not.
@@ -28,6 +29,41 @@ pub(super) fn filter(expression: &Expression, negated: bool) -> Result<Filter, F
                 predicate,
                 negated,
             }))
+        }
+    }
+}
+
+/// Checks how much work a filter is.
+pub(super) fn limits(filter: &Filter) -> Result<(), Fault> {
+    let (mut tests, mut of_spec) = (0, 0);
+    count(filter, &mut tests, &mut of_spec);
+    if tests > TESTS_MAX {
+        return Err(Fault::says(format!(
+            "search has more than {TESTS_MAX} tests"
+        )));
+    }
+    if of_spec > SPEC_VALUES_MAX {
+        let message = format!("search looks at more than {SPEC_VALUES_MAX} values of specs");
+        return Err(Fault::says(message));
+    }
+    Ok(())
+}
+
+fn count(filter: &Filter, tests: &mut usize, of_spec: &mut usize) {
+    match filter {
+        Filter::All(parts) | Filter::Any(parts) => {
+            for part in parts {
+                count(part, tests, of_spec);
+            }
+        }
+        Filter::Test(test) => {
+            let other = match &test.predicate {
+                Predicate::ComparesWith(_, other) => Some(other),
+                _ => None,
+            };
+            let fields = std::iter::once(&test.field).chain(other);
+            *tests += 1;
+            *of_spec += fields.filter(|f| matches!(f, Field::Spec(_))).count();
         }
     }
 }
@@ -139,7 +175,11 @@ fn no_order() -> Fault {
 }
 
 fn between(field: Field, low: &Expression, high: &Expression) -> Result<(Field, Predicate), Fault> {
-    check_order(&field, Comparison::Less)?;
+    if let Field::Condition(_, ConditionPart::Status) = field {
+        return Err(Fault::says(
+            "BETWEEN is not supported for condition queries; use comparison operators (=, !=, <, <=, >, >=)",
+        ));
+    }
     let bounds = values(&field, &[literal(low)?, literal(high)?])?;
     let [low, high] = <[Value; 2]>::try_from(bounds)
         .unwrap_or_else(|_| unreachable!("each literal gives one value"));
@@ -161,6 +201,10 @@ fn pattern_for(field: &Field, literal: Literal<'_>) -> Result<String, Fault> {
         Field::Label(_) | Field::Spec(_) | Field::Condition(..) => {}
     }
     let pattern = literal.text();
+    if pattern.len() > PATTERN_BYTES_MAX {
+        let message = format!("a pattern must have at most {PATTERN_BYTES_MAX} bytes");
+        return Err(Fault::says(message));
+    }
     let escapes = pattern.chars().rev().take_while(|c| *c == '\\').count();
     if escapes % 2 == 1 {
         return Err(Fault::says(
@@ -255,12 +299,13 @@ fn of_property(property: Property, literal: Literal<'_>) -> Result<Value, Fault>
         (Type::Text, literal) => Some(Value::Text(literal.text())),
         // As the reference has it: a sign is no part of a literal.
         (Type::Integer, Literal::Number(number)) => {
-            number.as_i64().filter(|n| *n >= 0).map(Value::Integer)
+            let is_signed = number.as_str().starts_with('-');
+            number.as_i64().filter(|_| !is_signed).map(Value::Integer)
         }
         (Type::Time, Literal::Text(text)) => {
             moment(text).or_else(|| midnight(text)).map(Value::Time)
         }
-        (Type::Integer | Type::Time, _) => None,
+        (Type::Integer | Type::Number | Type::Time, _) => None,
     };
     let unfit = || unfit(property, name_of(property));
     fit.ok_or_else(|| unfit().unwrap_or_else(|| Fault::says("a text is expected")))
@@ -299,7 +344,7 @@ fn observed_generation(literal: Literal<'_>) -> Result<Value, Fault> {
             "expected integer value for {FIELD}, got {got}"
         )));
     };
-    if number.as_f64().fract() != 0.0 {
+    if !number.is_integer() {
         return Err(Fault::says(format!(
             "expected integer value for {FIELD}, got {number}"
         )));
@@ -316,7 +361,9 @@ fn observed_generation(literal: Literal<'_>) -> Result<Value, Fault> {
 fn unfit(property: Property, name: &str) -> Option<Fault> {
     match Field::Property(property).value_type() {
         Type::Text => None,
-        Type::Integer => Some(Fault::says(format!("field '{name}' expects an integer"))),
+        Type::Integer | Type::Number => {
+            Some(Fault::says(format!("field '{name}' expects an integer")))
+        }
         Type::Time => Some(Fault::says(format!(
             "field '{name}' expects an RFC3339 timestamp (e.g. 2026-01-01T00:00:00Z)"
         ))),
@@ -336,9 +383,15 @@ fn moment(text: &str) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp_micros(at.timestamp_micros())
 }
 
+/// Of `2026-01-01`.
+const DATE_LENGTH: usize = 10;
+
 /// The start of a day, in UTC.
 fn midnight(text: &str) -> Option<DateTime<Utc>> {
+    // `parse_from_str` takes blanks, signs and fewer digits, too.
+    if text.len() != DATE_LENGTH || date_length(text) != Some(DATE_LENGTH) {
+        return None;
+    }
     let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?;
-    // `parse_from_str` takes fewer digits, too.
-    (text.len() == 10).then_some(day.and_hms_opt(0, 0, 0)?.and_utc())
+    Some(day.and_hms_opt(0, 0, 0)?.and_utc())
 }

@@ -68,6 +68,8 @@ pub enum Type {
     Text,
     /// Integers.
     Integer,
+    /// Numbers of any sort, in specs.
+    Number,
     /// Moments.
     Time,
 }
@@ -144,7 +146,7 @@ impl Field {
         }
     }
 
-    /// What its values are. Those of a spec count as text, unless they are compared with numbers.
+    /// What its values are, if nothing else is said: those of a spec may be read as numbers, too.
     #[must_use]
     pub fn value_type(&self) -> Type {
         match self {

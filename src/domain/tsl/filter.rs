@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::expression::Comparison;
-use super::field::{Field, Property};
+use super::field::{Field, Property, Type};
 use super::number::Number;
 
 /// Which resources match. `not` stands at single tests only.
@@ -66,6 +66,32 @@ pub enum Value {
     Number(Number),
     /// A moment, in whole microseconds.
     Time(DateTime<Utc>),
+}
+
+impl Value {
+    /// As what a field is read that is compared with it.
+    #[must_use]
+    pub fn value_type(&self) -> Type {
+        match self {
+            Self::Text(_) => Type::Text,
+            Self::Integer(_) => Type::Integer,
+            Self::Number(_) => Type::Number,
+            Self::Time(_) => Type::Time,
+        }
+    }
+}
+
+impl Test {
+    /// As what its fields are read.
+    #[must_use]
+    pub fn value_type(&self) -> Type {
+        let value = match &self.predicate {
+            Predicate::Compares(_, value) | Predicate::Between(value, _) => Some(value),
+            Predicate::In(values) => values.first(),
+            Predicate::IsNull | Predicate::ComparesWith(..) | Predicate::Like { .. } => None,
+        };
+        value.map_or(self.field.value_type(), Value::value_type)
+    }
 }
 
 impl Filter {

@@ -96,10 +96,9 @@ impl<'a> Lexer<'a> {
         let mut chars = rest.char_indices().skip(1);
         while let Some((at, c)) = chars.next() {
             match c {
-                '\0' => return Err(unexpected(c, self.at + at)),
                 '\\' => match chars.next() {
-                    Some((_, escaped)) if escaped != '\0' => text.push(unescaped(escaped)),
-                    _ => break,
+                    Some((_, escaped)) => text.push(unescaped(escaped)),
+                    None => break,
                 },
                 c if c == quote => {
                     self.at += at + quote.len_utf8();
@@ -142,11 +141,13 @@ impl<'a> Lexer<'a> {
     }
 }
 
-fn unexpected(c: char, at: usize) -> SyntaxFault {
-    SyntaxFault {
-        what: format!("Unexpected character '{}'", c.escape_debug()),
-        at,
-    }
+pub(super) fn unexpected(c: char, at: usize) -> SyntaxFault {
+    let what = if c.is_control() {
+        format!("Unexpected character '{}'", c.escape_default())
+    } else {
+        format!("Unexpected character '{c}'")
+    };
+    SyntaxFault { what, at }
 }
 
 fn unescaped(c: char) -> char {
@@ -214,7 +215,7 @@ fn suffix_length(text: &str) -> usize {
 }
 
 /// How much of the text has the form of a date or a time, whether there is such a day or not.
-fn date_length(text: &str) -> Option<usize> {
+pub(super) fn date_length(text: &str) -> Option<usize> {
     const DATE: &str = "dddd-dd-dd";
     const TIME: &str = "Tdd:dd:dd";
     let is_like = |from: usize, form: &str| {

@@ -41,6 +41,12 @@ pub const TEXT_BYTES_MAX: usize = 4096;
 pub const DEPTH_MAX: usize = 64;
 /// Most elements of one list.
 pub const ELEMENTS_MAX: usize = 1000;
+/// Most tests in one search: each is made of each row that the others leave.
+pub const TESTS_MAX: usize = 100;
+/// Most values of specs that one search looks at: for each of them the whole spec is read.
+pub const SPEC_VALUES_MAX: usize = 16;
+/// Longest pattern, in bytes: what it costs grows with its length times that of the text.
+pub const PATTERN_BYTES_MAX: usize = 256;
 
 /// Why a search was refused. The words are those of the reference (hyperfleet-http §6), where it
 /// has any.
@@ -84,5 +90,7 @@ pub fn parse(text: &str) -> Result<Filter, Fault> {
         position: text[..fault.at].chars().count(),
         text: text.to_owned(),
     })?;
-    check::filter(&expression, false)
+    let filter = check::filter(&expression, false)?;
+    check::limits(&filter)?;
+    Ok(filter)
 }

@@ -10,7 +10,7 @@ pub struct Number(String);
 impl Number {
     /// Most characters of one number.
     const LENGTH_MAX: usize = 100;
-    /// Largest power of ten, and of one tenth.
+    /// Largest power of ten, and of one tenth, of its last digit.
     const EXPONENT_MAX: i32 = 300;
 
     /// Reads digits with an optional fraction and exponent, times an optional suffix such as `k`
@@ -19,22 +19,16 @@ impl Number {
         if digits.len() > Self::LENGTH_MAX {
             return None;
         }
-        if let Some((_, exponent)) = digits.split_once(['e', 'E'])
-            && exponent.parse::<i32>().ok()?.abs() > Self::EXPONENT_MAX
-        {
-            return None;
-        }
         let factor = factor(suffix)?;
-        if factor == 1 {
-            return Some(Self(digits.to_owned()));
-        }
-        let exact = digits.parse::<u128>().ok();
-        if let Some(product) = exact.and_then(|n| n.checked_mul(factor)) {
-            return Some(Self(product.to_string()));
-        }
-        #[expect(clippy::cast_precision_loss, reason = "at most 1024^5, which is exact")]
-        let product = digits.parse::<f64>().ok()? * factor as f64;
-        Some(Self(product.to_string()))
+        let number = if factor == 1 {
+            Self(digits.to_owned())
+        } else {
+            let (mantissa, exponent) = parts(digits)?;
+            let product = mantissa.parse::<u128>().ok()?.checked_mul(factor)?;
+            Self(format!("{product}e{exponent}"))
+        };
+        let (_, exponent) = parts(digits)?;
+        (exponent.abs() <= Self::EXPONENT_MAX && number.as_f64().is_finite()).then_some(number)
     }
 
     /// The same number below zero.
@@ -54,14 +48,25 @@ impl Number {
     /// The number, if it is an integer of that size.
     #[must_use]
     pub fn as_i64(&self) -> Option<i64> {
-        /// Integers up to here are exact in floating point.
-        const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
-        if let Ok(integer) = self.0.parse() {
-            return Some(integer);
-        }
-        let float = self.as_f64();
-        #[expect(clippy::cast_possible_truncation, reason = "an integer below 2^53")]
-        (float.fract() == 0.0 && float.abs() <= EXACT_MAX).then_some(float as i64)
+        let (sign, digits) = match self.0.strip_prefix('-') {
+            Some(digits) => ("-", digits),
+            None => ("", self.0.as_str()),
+        };
+        let (mantissa, exponent) = parts(digits)?;
+        let whole = match usize::try_from(exponent) {
+            Ok(zeros) => format!("{mantissa}{}", "0".repeat(zeros)),
+            Err(_) => whole(&mantissa, exponent.unsigned_abs() as usize)?.to_owned(),
+        };
+        format!("{sign}{whole}").parse().ok()
+    }
+
+    /// Whether it is an integer of whatever size.
+    #[must_use]
+    pub fn is_integer(&self) -> bool {
+        let parts = parts(self.0.trim_start_matches('-'));
+        parts.is_some_and(|(mantissa, exponent)| {
+            exponent >= 0 || whole(&mantissa, exponent.unsigned_abs() as usize).is_some()
+        })
     }
 
     /// The nearest floating-point number.
@@ -82,6 +87,22 @@ impl fmt::Display for Number {
             exponent => write!(f, "{mantissa}e+{exponent:02}"),
         }
     }
+}
+
+/// The digits without their point, and the power of ten that they are to be multiplied by.
+fn parts(digits: &str) -> Option<(String, i32)> {
+    let (decimal, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));
+    let (whole, fraction) = decimal.split_once('.').unwrap_or((decimal, ""));
+    let places = i32::try_from(fraction.len()).ok()?;
+    let exponent = exponent.parse::<i32>().ok()?.checked_sub(places)?;
+    Some((format!("{whole}{fraction}"), exponent))
+}
+
+/// What is left of digits without so many places behind the point, if those are zeros.
+fn whole(mantissa: &str, places: usize) -> Option<&str> {
+    let (whole, fraction) = mantissa.split_at(mantissa.len().saturating_sub(places));
+    let is_integer = fraction.bytes().all(|b| b == b'0');
+    is_integer.then_some(if whole.is_empty() { "0" } else { whole })
 }
 
 fn factor(suffix: &str) -> Option<u128> {
@@ -113,13 +134,14 @@ mod tests {
     fn suffixes_multiply() {
         for (digits, suffix, product) in [
             ("5", "", "5"),
-            ("5", "k", "5000"),
-            ("5", "Ki", "5120"),
-            ("1.5", "M", "1500000"),
-            ("2", "Gi", "2147483648"),
-            ("3", "t", "3000000000000"),
-            ("9007199254740993", "k", "9007199254740993000"),
-            ("1", "Pi", "1125899906842624"),
+            ("5", "k", "5000e0"),
+            ("5", "Ki", "5120e0"),
+            ("1.5", "M", "15000000e-1"),
+            ("1.001", "k", "1001000e-3"),
+            ("2", "Gi", "2147483648e0"),
+            ("3e2", "t", "3000000000000e2"),
+            ("9007199254740993", "k", "9007199254740993000e0"),
+            ("1", "Pi", "1125899906842624e0"),
         ] {
             assert_eq!(Number::parse(digits, suffix).unwrap().as_str(), product);
         }
@@ -134,6 +156,8 @@ mod tests {
         assert_eq!(Number::parse(&"1".repeat(101), ""), None);
         assert!(Number::parse(&"1".repeat(100), "").is_some());
         assert!(Number::parse("1e300", "").is_some());
+        assert_eq!(Number::parse(&format!("{}e300", "9".repeat(30)), ""), None);
+        assert_eq!(Number::parse(&"9".repeat(30), "P"), None);
     }
 
     #[test]
@@ -147,10 +171,17 @@ mod tests {
             ("9223372036854775807", Some(i64::MAX)),
             ("9223372036854775808", None),
             ("1.5", None),
+            ("1.00000000000000000001", None),
+            ("0.000", Some(0)),
+            ("1200e-2", Some(12)),
             ("1e300", None),
+            ("1e-300", None),
         ] {
             assert_eq!(number(text).as_i64(), integer, "{text}");
         }
+        let thousand = Number::parse("1.001", "k").unwrap();
+        assert_eq!(thousand.as_i64(), Some(1001));
+        assert!(number("1e300").is_integer() && !number("1e-300").is_integer());
         assert_eq!(number("5").negated().as_i64(), Some(-5));
         assert_eq!(number("5").negated().negated(), number("5"));
     }

@@ -1,11 +1,15 @@
 //! Tokens to an expression, by recursive descent; the depth is bounded, so the stack is.
 
 use super::expression::{Comparison, Expression, Unsupported};
-use super::lexer::{Lexer, SyntaxFault, Token};
+use super::lexer::{Lexer, SyntaxFault, Token, unexpected};
 use super::{DEPTH_MAX, ELEMENTS_MAX};
 
 /// Reads a search whole.
 pub(super) fn parse(text: &str) -> Result<Expression, SyntaxFault> {
+    // No text in the database has one, nor could it be sent there.
+    if let Some(at) = text.find('\0') {
+        return Err(unexpected('\0', at));
+    }
     let mut parser = Parser::new(text)?;
     let expression = parser.either()?;
     if parser.token == Token::End {

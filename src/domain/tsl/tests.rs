@@ -157,6 +157,8 @@ fn faults_of_syntax_point_at_the_character() {
         "name = 'a\\",
         "labels.a- = 'x'",
         "name = 'a\0b'",
+        "labels.a[\0] is null",
+        "name = 'a\\\0'",
         "created_time > 2026-01-01T10:00:00",
     ] {
         let said = fault(text);
@@ -188,13 +190,34 @@ fn everything_has_a_limit() {
     assert!(parse(&listed(1000)).is_ok());
     assert!(fault(&listed(1001)).contains("list of more than 1000 elements"));
     // What goes on, does not go deeper.
-    assert!(parse(&vec!["id='a'"; 300].join(" or ")).is_ok());
+    let tests = |test: &str, count: usize| vec![test; count].join(" or ");
+    assert!(parse(&tests("id='a'", 100)).is_ok());
+    assert_eq!(
+        fault(&tests("id='a'", 101)),
+        "search has more than 100 tests"
+    );
+    assert!(parse(&tests("not spec.a=1", 16)).is_ok());
+    let said = "search looks at more than 16 values of specs";
+    assert_eq!(fault(&tests("spec.a=1", 17)), said);
+    assert_eq!(fault(&tests("spec.a=spec.b", 9)), said);
+    let like = |length: usize| format!("name like '{}'", "%".repeat(length));
+    assert!(parse(&like(256)).is_ok());
+    assert_eq!(fault(&like(257)), "a pattern must have at most 256 bytes");
 }
 
 /// Searches that say nothing of resources, and what is said of them.
 const MEANINGLESS: &[(&str, &str)] = &[
     ("generation = 'a'", "field 'generation' expects an integer"),
     ("generation = -1", "field 'generation' expects an integer"),
+    ("generation = -0", "field 'generation' expects an integer"),
+    (
+        "created_time > '2026- 1- 1'",
+        "field 'created_time' expects an RFC3339 timestamp (e.g. 2026-01-01T00:00:00Z)",
+    ),
+    (
+        "created_time > '+026-01-01'",
+        "field 'created_time' expects an RFC3339 timestamp (e.g. 2026-01-01T00:00:00Z)",
+    ),
     ("generation = 1.5", "field 'generation' expects an integer"),
     ("generation = name", "field 'generation' expects an integer"),
     ("name = generation", "field 'generation' expects an integer"),
@@ -253,7 +276,7 @@ const MEANINGLESS: &[(&str, &str)] = &[
     ),
     (
         "status.conditions.A between 'False' and 'True'",
-        "only equality operator (=) is supported for condition status queries",
+        "BETWEEN is not supported for condition queries; use comparison operators (=, !=, <, <=, >, >=)",
     ),
     (
         "status.conditions.A = 'true'",

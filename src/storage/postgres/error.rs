@@ -28,6 +28,12 @@ pub enum Error {
         /// What it says.
         message: String,
     },
+    /// The statement took longer than it may, and not because it had to wait for others.
+    #[error("cannot {doing}: it takes too long")]
+    TooSlow {
+        /// Verb and object.
+        doing: &'static str,
+    },
     /// A stored value is not one that we could have written.
     #[error("a stored {column} is impossible: {value}")]
     Corrupt {
@@ -62,6 +68,14 @@ impl Error {
             source: Box::new(source),
         }
     }
+}
+
+/// Whether a statement was ended because its time was up.
+pub(super) fn is_out_of_time(error: &sqlx::Error) -> bool {
+    let sqlx::Error::Database(error) = error else {
+        return false;
+    };
+    error.code().is_some_and(|code| code == "57014")
 }
 
 /// Says what was being done when sqlx failed.

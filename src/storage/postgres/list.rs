@@ -5,6 +5,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{FromRow, Postgres, QueryBuilder, Row as _};
 
 use super::audit::EntryRow;
+use super::error::is_out_of_time;
 use super::row::{COLUMNS, ResourceRow};
 use super::{Db, Error, Search};
 use crate::domain::audit::{Action, Entry, Filter};
@@ -27,6 +28,15 @@ pub enum Scope<'a> {
     },
 }
 
+/// A link that resources must have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReferenceFilter {
+    /// Of what type.
+    pub ref_type: String,
+    /// To which resource; none that can be there, if unset.
+    pub target: Option<ResourceId>,
+}
+
 /// What of it is wanted.
 #[derive(Debug, Clone)]
 pub struct ListQuery<'a> {
@@ -36,10 +46,19 @@ pub struct ListQuery<'a> {
     pub includes_deleted: bool,
     /// Only those that match.
     pub search: Option<Search>,
+    /// Only those with such a link.
+    pub reference: Option<ReferenceFilter>,
     /// How sorted.
     pub order: Order,
     /// Which part.
     pub page: Page,
+}
+
+impl ListQuery<'_> {
+    /// Whether it is not simply all of what it is about.
+    fn is_filtered(&self) -> bool {
+        self.search.is_some() || self.reference.is_some()
+    }
 }
 
 impl Db<'_> {
@@ -51,9 +70,19 @@ impl Db<'_> {
         let mut query = statement(wanted);
         // Searches differ in their texts: kept, they would push out the statements that do not.
         // Planned with its values, each also gets the plan that fits them.
-        let query = query.build().persistent(wanted.search.is_none());
+        let query = query.build().persistent(!wanted.is_filtered());
         let result = query.fetch_all(self.wire()).await;
-        let rows = self.done(result, "list resources")?;
+        // A list waits for nobody's locks: what takes its whole time is the search itself.
+        let is_too_slow = wanted.is_filtered() && result.as_ref().is_err_and(is_out_of_time);
+        let rows = self.done(result, "list resources");
+        let rows = match rows {
+            Err(_) if is_too_slow => {
+                return Err(Error::TooSlow {
+                    doing: "search for resources",
+                });
+            }
+            rows => rows?,
+        };
         let (total, rows) = self.read_page::<ResourceRow>(&rows, "id")?;
         Ok(Listing {
             page: wanted.page,
@@ -141,11 +170,11 @@ fn push_audit_filter(query: &mut QueryBuilder<Postgres>, filter: &Filter) {
 /// anew for each request, which takes longer than the rest; and only where it knows the kind is
 /// that plan a good one for rare kinds, too.
 ///
-/// What a search finds is found once, for the total and for the page: with that the server has no
+/// What is filtered is found once, for the total and for the page: with that the server has no
 /// reason to walk the whole list in the hope that a page comes together early.
 fn statement(wanted: &ListQuery<'_>) -> QueryBuilder<Postgres> {
     let mut query = QueryBuilder::new("");
-    if wanted.search.is_some() {
+    if wanted.is_filtered() {
         query.push("WITH found AS MATERIALIZED (SELECT id");
         for (field, _) in wanted.order.keys().filter(|(f, _)| *f != OrderField::Id) {
             query.push(", ").push(column(field));
@@ -160,7 +189,7 @@ fn statement(wanted: &ListQuery<'_>) -> QueryBuilder<Postgres> {
         .push(" FROM (");
     push_total(&mut query, wanted);
     query.push(") total LEFT JOIN (SELECT id FROM ");
-    if wanted.search.is_some() {
+    if wanted.is_filtered() {
         query.push("found");
     } else {
         query.push("resources");
@@ -178,7 +207,7 @@ fn statement(wanted: &ListQuery<'_>) -> QueryBuilder<Postgres> {
 
 /// Totals of whole kinds are kept, not counted: all rows, less the finalizing ones.
 fn push_total(query: &mut QueryBuilder<Postgres>, wanted: &ListQuery<'_>) {
-    if wanted.search.is_some() {
+    if wanted.is_filtered() {
         query.push("SELECT count(*) FROM found");
         return;
     }
@@ -219,6 +248,14 @@ fn push_filter(query: &mut QueryBuilder<Postgres>, wanted: &ListQuery<'_>) {
     if let Some(search) = &wanted.search {
         query.push(" AND ");
         search.push(query);
+    }
+    if let Some(reference) = &wanted.reference {
+        query.push(" AND id IN (SELECT source_id FROM resource_references WHERE ref_type = ");
+        query.push_bind(reference.ref_type.clone());
+        query
+            .push(" AND target_id = ")
+            .push_bind(reference.target.map(ResourceId::as_uuid));
+        query.push(")");
     }
 }
 

@@ -28,7 +28,7 @@ use sqlx::migrate::Migrator;
 use sqlx::postgres::PgConnection;
 
 pub use error::Error;
-pub use list::{ListQuery, Scope};
+pub use list::{ListQuery, ReferenceFilter, Scope};
 pub use pool::Settings;
 pub use reports::NewReport;
 pub use resources::Created;

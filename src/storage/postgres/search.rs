@@ -22,15 +22,6 @@ pub struct Search {
     pub paths: Vec<KindPath>,
 }
 
-/// As what a field is read.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Sort {
-    Text,
-    Integer,
-    Number,
-    Time,
-}
-
 impl Search {
     /// Adds the condition, in parentheses. What is neither true nor false of a row (SQL's null,
     /// where a field is missing) does not match: `NOT` stands at single tests only, and keeps it so.
@@ -57,54 +48,36 @@ impl Search {
         if !test.negated && push_indexed(query, test) {
             return;
         }
-        let field = &test.field;
         query.push("(");
-        if matches!(test.predicate, Predicate::IsNull) {
-            self.push_field(query, field, sort_of(field));
-            query.push(if test.negated {
-                " IS NOT NULL"
-            } else {
-                " IS NULL"
-            });
-        } else {
-            if test.negated {
-                // One of nothing is false even of what is missing.
-                self.push_field(query, field, sort_of(field));
-                query.push(" IS NOT NULL AND NOT (");
-            }
-            self.push_predicate(query, field, &test.predicate);
-            query.push(if test.negated { ")" } else { "" });
+        if test.negated && test.predicate != Predicate::IsNull {
+            // «One of nothing» is false even of what is missing.
+            self.push_field(query, &test.field, test.value_type());
+            query.push(" IS NOT NULL AND ");
         }
-        query.push(")");
+        query.push(if test.negated { "NOT (" } else { "(" });
+        self.push_predicate(query, test);
+        query.push("))");
     }
 
-    fn push_predicate(
-        &self,
-        query: &mut QueryBuilder<Postgres>,
-        field: &Field,
-        predicate: &Predicate,
-    ) {
-        match predicate {
+    fn push_predicate(&self, query: &mut QueryBuilder<Postgres>, test: &Test) {
+        if test.predicate == Predicate::In(Vec::new()) {
+            query.push("false");
+            return;
+        }
+        self.push_field(query, &test.field, test.value_type());
+        match &test.predicate {
             Predicate::IsNull => {
-                self.push_field(query, field, sort_of(field));
                 query.push(" IS NULL");
             }
             Predicate::Compares(comparison, value) => {
-                self.push_field(query, field, sort_of_value(value));
                 query.push(sign(*comparison));
                 push_value(query, value);
             }
             Predicate::ComparesWith(comparison, other) => {
-                self.push_field(query, field, sort_of(field));
                 query.push(sign(*comparison));
-                self.push_field(query, other, sort_of(other));
+                self.push_field(query, other, test.value_type());
             }
             Predicate::In(values) => {
-                let Some(first) = values.first() else {
-                    query.push("false");
-                    return;
-                };
-                self.push_field(query, field, sort_of_value(first));
                 query.push(" IN (");
                 for (place, value) in values.iter().enumerate() {
                     query.push(if place == 0 { "" } else { ", " });
@@ -113,7 +86,6 @@ impl Search {
                 query.push(")");
             }
             Predicate::Between(low, high) => {
-                self.push_field(query, field, sort_of_value(low));
                 query.push(" BETWEEN ");
                 push_value(query, low);
                 query.push(" AND ");
@@ -123,7 +95,6 @@ impl Search {
                 pattern,
                 ignores_case,
             } => {
-                self.push_field(query, field, Sort::Text);
                 query.push(if *ignores_case { " ILIKE " } else { " LIKE " });
                 query.push_bind(pattern.clone());
             }
@@ -131,13 +102,13 @@ impl Search {
     }
 
     /// Adds an expression for a field; null where a resource does not have it.
-    fn push_field(&self, query: &mut QueryBuilder<Postgres>, field: &Field, sort: Sort) {
+    fn push_field(&self, query: &mut QueryBuilder<Postgres>, field: &Field, read_as: Type) {
         match field {
             Field::Property(property) => self.push_property(query, *property),
             Field::Label(key) => {
                 query.push("(labels ->> ").push_bind(key.clone()).push(")");
             }
-            Field::Spec(path) if sort == Sort::Number => push_spec_number(query, path),
+            Field::Spec(path) if read_as == Type::Number => push_spec_number(query, path),
             Field::Spec(path) => {
                 query.push("(spec #>> ").push_bind(path.clone()).push(")");
             }
@@ -267,20 +238,14 @@ fn push_ids(query: &mut QueryBuilder<Postgres>, column: &'static str, texts: &[&
     query.push(column).push(" = ANY(").push_bind(ids).push(")");
 }
 
-/// A number of a spec, or a text that reads as one; anything else is not there.
+/// A number of a spec, or a text that reads as one; anything else is not there. The spec is read
+/// once: reading a large one is what such a test costs.
 fn push_spec_number(query: &mut QueryBuilder<Postgres>, path: &[String]) {
-    /// Longer texts are no numbers that anybody compares with.
-    const LENGTH_MAX: &str = "100";
-    query
-        .push("(CASE WHEN jsonb_typeof(spec #> ")
-        .push_bind(path.to_vec());
-    query
-        .push(") = 'number' OR (length(spec #>> ")
-        .push_bind(path.to_vec());
-    query.push(") <= ").push(LENGTH_MAX);
-    query.push(" AND (spec #>> ").push_bind(path.to_vec());
-    query.push(r") ~ '^-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?$') THEN (spec #>> ");
-    query.push_bind(path.to_vec()).push(")::numeric END)");
+    // Longer texts are no numbers that anybody compares with.
+    query.push("(SELECT CASE WHEN length(v) <= 400 AND v ~ ");
+    query.push(r"'^-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?$'");
+    query.push(" THEN v::numeric END FROM (SELECT spec #>> ");
+    query.push_bind(path.to_vec()).push(" AS v OFFSET 0) s)");
 }
 
 fn push_value(query: &mut QueryBuilder<Postgres>, value: &Value) {
@@ -298,23 +263,6 @@ fn text_of(value: &Value) -> Option<&str> {
     match value {
         Value::Text(text) => Some(text),
         _ => None,
-    }
-}
-
-fn sort_of(field: &Field) -> Sort {
-    match field.value_type() {
-        Type::Text => Sort::Text,
-        Type::Integer => Sort::Integer,
-        Type::Time => Sort::Time,
-    }
-}
-
-fn sort_of_value(value: &Value) -> Sort {
-    match value {
-        Value::Text(_) => Sort::Text,
-        Value::Integer(_) => Sort::Integer,
-        Value::Number(_) => Sort::Number,
-        Value::Time(_) => Sort::Time,
     }
 }
 

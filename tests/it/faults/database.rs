@@ -164,3 +164,20 @@ async fn a_database_that_takes_no_more_connections_is_unavailable_until_it_does(
         .unwrap();
     assert_eq!(api.get("/clusters").await.status, 200);
 }
+
+#[tokio::test]
+async fn a_search_that_takes_too_long_is_told_so_and_not_that_the_database_is_away() {
+    let api = spawn(2, 5, 100).await;
+    let spec = json!({"text": "a".repeat(900_000)});
+    for number in 0..4 {
+        let body = json!({"kind": "Cluster", "name": format!("big-{number}"), "spec": spec});
+        assert_eq!(api.post("/clusters", body).await.status, 201);
+    }
+    let pattern = format!("%25{}b%25", "a".repeat(250));
+    let answer = api
+        .get(&format!("/clusters?search=spec.text%20like%20'{pattern}'"))
+        .await;
+    assert_eq!(answer.problem(), (504, "SVC-002"), "{}", answer.body);
+    assert_eq!(answer.detail(), "the search takes too long: narrow it down");
+    assert_eq!(api.get("/clusters?size=1").await.status, 200);
+}

@@ -97,7 +97,7 @@ async fn numbers_are_compared_exactly() {
         assert_eq!(api.send_bytes("POST", "/clusters", body).await.status, 201);
     }
     let body =
-        json!({"kind": "Cluster", "name": "odd", "spec": {"n": "1e999", "long": "1".repeat(300)}});
+        json!({"kind": "Cluster", "name": "odd", "spec": {"n": "1e999", "long": "1".repeat(500)}});
     assert_eq!(api.post("/clusters", body).await.status, 201);
     for (text, found) in [
         ("spec.n = 9007199254740993", vec!["exact"]),
@@ -166,5 +166,79 @@ async fn pages_and_orders_are_those_of_what_is_found() {
             super::encoded(order)
         );
         assert_eq!(api.get(&path).await.body["total"], 12, "{order}");
+    }
+}
+
+#[tokio::test]
+async fn wildcards_can_be_meant_as_they_are() {
+    let api = TestApi::spawn().await;
+    for (name, value) in [("dotted", "a.b"), ("underscored", "a_b")] {
+        let body = json!({"kind": "Cluster", "name": name, "spec": {"rate": "50%"}, "labels": {"x": value}});
+        assert_eq!(api.post("/clusters", body).await.status, 201);
+        api.clock.advance(1);
+    }
+    for (text, found) in [
+        (r"labels.x like 'a_b'", vec!["underscored", "dotted"]),
+        // The text is read before the pattern is: one escape makes the other.
+        (r"labels.x like 'a\\_b'", vec!["underscored"]),
+        (r"labels.x like 'a\_b'", vec!["underscored", "dotted"]),
+        (r"spec.rate like '50\\%'", vec!["underscored", "dotted"]),
+        (r"spec.rate like '5\\%'", vec![]),
+    ] {
+        assert_eq!(names(&api, "/clusters", text).await, found, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn no_text_that_is_read_fails_in_the_database() {
+    let api = TestApi::spawn().await;
+    api.cluster("only").await;
+    let random = &mut Random::seeded(3);
+    let pieces = [
+        "labels.a[",
+        "]",
+        "\0",
+        "\n",
+        "'",
+        "\\",
+        "name",
+        " = ",
+        " like ",
+        "'%'",
+        "'\\\\'",
+        "spec.a",
+        " > ",
+        "1e300",
+        "9999999999999999999999",
+        " in (",
+        ")",
+        ", ",
+        " is null",
+        "generation",
+        " and ",
+        "ä",
+        "😀",
+        "5Ki",
+        "created_time",
+        "'0000-01-01T00:00:00+23:59'",
+        "'9999-12-31T23:59:59-23:59'",
+        "status.conditions.A",
+        "'True'",
+        " between ",
+    ];
+    for _ in 0..400 {
+        let text: String = (0..=random.below(7))
+            .map(|_| random.pick(&pieces))
+            .collect();
+        let status = search(&api, "/clusters", &text).await.status;
+        assert!([200, 400].contains(&status), "{text}");
+    }
+    for text in [
+        "labels.a[\0] is null",
+        "labels.a[😀] = 'x'",
+        "labels.a[\n] is not null",
+    ] {
+        let status = search(&api, "/clusters", text).await.status;
+        assert!([200, 400].contains(&status), "{text}");
     }
 }

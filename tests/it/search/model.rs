@@ -25,7 +25,7 @@ pub(super) fn matches(resource: &Json, filter: &Filter) -> bool {
 }
 
 fn passes(resource: &Json, test: &Test) -> bool {
-    let sort = sort_of(&test.field, &test.predicate);
+    let sort = test.value_type();
     let Some(found) = find(resource, &test.field, sort) else {
         return matches!(test.predicate, Predicate::IsNull) && !test.negated;
     };
@@ -59,21 +59,6 @@ fn passes(resource: &Json, test: &Test) -> bool {
     holds.is_some_and(|holds| holds != test.negated)
 }
 
-/// Numbers count as such in a spec only where they are compared with numbers.
-fn sort_of(field: &Field, predicate: &Predicate) -> Type {
-    let is_number = |value: &Value| matches!(value, Value::Number(_));
-    let of_numbers = match predicate {
-        Predicate::Compares(_, value) | Predicate::Between(value, _) => is_number(value),
-        Predicate::In(values) => values.first().is_some_and(is_number),
-        _ => false,
-    };
-    if of_numbers {
-        Type::Integer
-    } else {
-        field.value_type()
-    }
-}
-
 fn find(resource: &Json, field: &Field, sort: Type) -> Option<Found> {
     let value = match field {
         Field::Property(property) => property_of(resource, *property),
@@ -97,7 +82,7 @@ fn find(resource: &Json, field: &Field, sort: Type) -> Option<Found> {
     };
     match sort {
         Type::Text => Some(Found::Text(text)),
-        Type::Integer => text.parse().ok().map(Found::Number),
+        Type::Integer | Type::Number => text.parse().ok().map(Found::Number),
         Type::Time => Some(Found::Time(text.parse().unwrap())),
     }
 }
