@@ -229,6 +229,22 @@ async fn a_page_costs_the_same_whatever_it_holds() {
 }
 
 #[tokio::test]
+async fn a_search_is_prepared_and_carried_out_and_leaves_no_statement_behind() {
+    let mut meter = Meter::start().await;
+    meter.cluster().await;
+    for number in 0..3 {
+        // Each is another statement, and prepared again: were it kept, the second time would not be.
+        let search = vec!["generation%3D1"; number + 1].join("%20and%20");
+        let path = format!("/clusters?search={search}");
+        for time in ["first", "second"] {
+            let sent = meter.cost("GET", &path, Value::Null, 200).await;
+            let shown = (sent.round_trips, sent.statements, sent.prepared);
+            assert_eq!(shown, (2, 1, 1), "{path}, {time}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn reports_are_a_read_and_a_guarded_statement() {
     let mut meter = Meter::start().await;
     let cluster = meter.cluster().await;
