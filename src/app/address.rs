@@ -1,7 +1,7 @@
 //! What a request is about: a list, or one resource in it.
 
 use super::{Error, Service};
-use crate::domain::{Entity, ResourceId, shown};
+use crate::domain::{Entity, ResourceId};
 use crate::storage::postgres::Db;
 
 /// A list of resources, as a path names it.
@@ -65,10 +65,7 @@ impl<'a> Address<'a> {
     /// The error that nothing is there.
     pub(super) fn not_found(&self) -> Error {
         let kind = self.collection.entity().map_or("Resource", |e| &e.kind);
-        Error::NotFound {
-            kind: kind.to_owned(),
-            id: shown(self.id),
-        }
+        Error::not_found(kind, self.id)
     }
 
     /// The error that nothing is there, or that not even its owner is.
@@ -113,10 +110,7 @@ impl Service {
         if is_there {
             Ok(())
         } else {
-            Err(Error::NotFound {
-                kind: parent.kind.clone(),
-                id: shown(parent_id),
-            })
+            Err(Error::not_found(&parent.kind, parent_id))
         }
     }
 }

@@ -1,6 +1,6 @@
 use crate::domain::lifecycle::Refusal;
 use crate::domain::page::InvalidOrder;
-use crate::domain::{InvalidReport, Violation, Violations};
+use crate::domain::{InvalidReport, Violation, Violations, shown};
 use crate::storage::postgres;
 
 /// Why a use case was refused or failed. Knows nothing of HTTP.
@@ -68,6 +68,16 @@ pub enum Error {
     /// The database failed us.
     #[error("storage failed")]
     Storage(#[source] postgres::Error),
+}
+
+impl Error {
+    /// There is nothing of that kind under that id, which is repeated as far as a reader needs it.
+    pub(super) fn not_found(kind: &str, id: &str) -> Self {
+        Self::NotFound {
+            kind: kind.to_owned(),
+            id: shown(id),
+        }
+    }
 }
 
 impl From<postgres::Error> for Error {

@@ -67,12 +67,7 @@ impl Service {
                     kind: &entity.kind,
                     owner,
                 },
-                None => {
-                    return Err(Error::NotFound {
-                        kind: parent.kind.clone(),
-                        id: shown(parent_id),
-                    });
-                }
+                None => return Err(Error::not_found(&parent.kind, parent_id)),
             },
         };
         let mut session = self.store.session().await?;

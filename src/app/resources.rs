@@ -40,7 +40,7 @@ impl Service {
             }
             Some((parent, id)) => Some((
                 parent,
-                ResourceId::parse(id).ok_or_else(|| no_parent(parent, id))?,
+                ResourceId::parse(id).ok_or_else(|| Error::not_found(&parent.kind, id))?,
             )),
         };
         let references = reference::check(entity, &new.references);
@@ -75,7 +75,7 @@ impl Service {
         };
         match (created, parent) {
             (Created::Yes, _) => Ok(resource),
-            (Created::NoParent, Some((parent, id))) => Err(no_parent(parent, id)),
+            (Created::NoParent, Some((parent, id))) => Err(Error::not_found(&parent.kind, id)),
             (Created::ParentFinalizing, Some((parent, id))) => Err(finalizing(parent, id)),
             (_, None) => unreachable!("a root has no parent to miss"),
         }
@@ -103,7 +103,7 @@ impl Service {
             .find_standing(Some(&parent.kind), None, id)
             .await?;
         match found {
-            None => Err(no_parent(parent, &id.to_string())),
+            None => Err(Error::not_found(&parent.kind, &id.to_string())),
             Some(standing) if standing.state.is_finalizing() => {
                 Err(lifecycle::marked_for_deletion(&standing.state).into())
             }
@@ -292,13 +292,6 @@ async fn insert(
     })
 }
 
-fn no_parent(parent: &Entity, id: &str) -> Error {
-    Error::NotFound {
-        kind: parent.kind.clone(),
-        id: id.to_owned(),
-    }
-}
-
 fn finalizing(parent: &Entity, id: &str) -> Error {
     match ResourceId::parse(id) {
         Some(id) => Refusal::MarkedForDeletion {
@@ -306,7 +299,7 @@ fn finalizing(parent: &Entity, id: &str) -> Error {
             id,
         }
         .into(),
-        None => no_parent(parent, id),
+        None => Error::not_found(&parent.kind, id),
     }
 }
 

@@ -17,6 +17,13 @@ pub fn rfc3339(at: DateTime<Utc>) -> String {
     }
 }
 
+/// Reads a moment with its zone, cut to whole microseconds.
+#[must_use]
+pub fn parse(text: &str) -> Option<DateTime<Utc>> {
+    let at = DateTime::parse_from_rfc3339(text).ok()?;
+    DateTime::from_timestamp_micros(at.timestamp_micros())
+}
+
 /// For `#[serde(serialize_with)]`.
 pub fn serialize<S: Serializer>(at: &DateTime<Utc>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&rfc3339(*at))
@@ -50,6 +57,7 @@ mod tests {
             let at = DateTime::from_timestamp_micros(micros).unwrap();
             assert_eq!(rfc3339(at), expected);
             assert_eq!(expected.parse::<DateTime<Utc>>().unwrap(), at);
+            assert_eq!(parse(expected), Some(at));
         }
     }
 }

@@ -1,9 +1,8 @@
 //! Query parameters of lists. Unknown ones are ignored; of repeated ones the first counts.
 
-use chrono::{DateTime, Utc};
-
 use super::fields::{Fields, UnknownFields};
 use crate::domain::audit::{Action, Filter};
+use crate::domain::moment;
 use crate::domain::page::{Direction, InvalidOrder, Order, Page};
 use crate::domain::tsl::{self, Filter as Search};
 use crate::domain::{Constraint, ResourceId, Violation, Violations, shown};
@@ -184,8 +183,8 @@ impl Params {
                 Action::parse,
                 &mut faults,
             ),
-            since: self.parsed("since", TIME_EXPECTED, time, &mut faults),
-            until: self.parsed("until", TIME_EXPECTED, time, &mut faults),
+            since: self.parsed("since", TIME_EXPECTED, moment::parse, &mut faults),
+            until: self.parsed("until", TIME_EXPECTED, moment::parse, &mut faults),
         };
         if faults.is_empty() {
             Ok(filter)
@@ -217,12 +216,6 @@ impl Params {
 }
 
 const TIME_EXPECTED: &str = "must be a time with its zone (RFC 3339), such as 2026-01-01T10:00:00Z";
-
-/// A time that the database can hold.
-fn time(text: &str) -> Option<DateTime<Utc>> {
-    let at = DateTime::parse_from_rfc3339(text).ok()?;
-    DateTime::from_timestamp_micros(at.timestamp_micros())
-}
 
 fn in_range(name: &str, number: i64, max: u32, faults: &mut Violations) -> Option<u32> {
     let fault =

@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::json::{BodyFault, Members, Shape, body, decode, document, elements, members};
+use crate::domain::moment;
 use crate::domain::reference::{RequestedReference, RequestedReferences};
 use crate::domain::{
     ConditionStatus, Constraint, Entity, EntityRegistry, Labels, Metadata, ObservedCondition,
@@ -435,11 +436,9 @@ fn time(
     let Some(text) = members.value::<String>(name, Shape::Text, faults) else {
         return Ok(None);
     };
-    let parsed = DateTime::parse_from_rfc3339(&text).ok();
-    let whole = parsed.and_then(|at| DateTime::from_timestamp_micros(at.timestamp_micros()));
     // A zone may carry it over the ends of what can be written.
-    let whole = whole.filter(|at| (0..=9999).contains(&at.year()));
-    whole.map(Some).ok_or_else(|| {
+    let parsed = moment::parse(&text).filter(|at| (0..=9999).contains(&at.year()));
+    parsed.map(Some).ok_or_else(|| {
         BodyFault::Malformed(format!(
             "Invalid request format: parsing time '{}' of field '{}': expected RFC 3339 with a zone, such as 2026-01-01T10:00:00Z",
             shown(&text),

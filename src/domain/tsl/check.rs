@@ -8,7 +8,7 @@ use super::filter::{Filter, Predicate, Test, Value};
 use super::lexer::date_length;
 use super::number::Number;
 use super::{Fault, PATTERN_BYTES_MAX, SPEC_VALUES_MAX, TESTS_MAX};
-use crate::domain::{ConditionStatus, shown};
+use crate::domain::{ConditionStatus, moment, shown};
 
 /// The filter that an expression means, or the one for all that it does not.
 pub(super) fn filter(expression: &Expression, negated: bool) -> Result<Filter, Fault> {
@@ -149,9 +149,9 @@ fn fields(
     check_order(&left, comparison)?;
     check_order(&right, comparison)?;
     if left.value_type() != right.value_type() {
-        for (field, name) in [(&left, left_name), (&right, right_name)] {
+        for field in [&left, &right] {
             if let Field::Property(property) = field
-                && let Some(fault) = unfit(*property, name)
+                && let Some(fault) = unfit(*property)
             {
                 return Err(fault);
             }
@@ -165,13 +165,11 @@ fn fields(
 /// No status is more than another.
 fn check_order(field: &Field, comparison: Comparison) -> Result<(), Fault> {
     match field {
-        Field::Condition(_, ConditionPart::Status) if comparison.orders() => Err(no_order()),
+        Field::Condition(_, ConditionPart::Status) if comparison.orders() => Err(Fault::says(
+            "only equality operator (=) is supported for condition status queries",
+        )),
         _ => Ok(()),
     }
-}
-
-fn no_order() -> Fault {
-    Fault::says("only equality operator (=) is supported for condition status queries")
 }
 
 fn between(field: Field, low: &Expression, high: &Expression) -> Result<(Field, Predicate), Fault> {
@@ -189,7 +187,7 @@ fn between(field: Field, low: &Expression, high: &Expression) -> Result<(Field, 
 fn pattern_for(field: &Field, literal: Literal<'_>) -> Result<String, Fault> {
     match field {
         Field::Property(property) => {
-            if let Some(fault) = unfit(*property, name_of(*property)) {
+            if let Some(fault) = unfit(*property) {
                 return Err(fault);
             }
         }
@@ -295,20 +293,21 @@ fn value(field: &Field, literal: &Literal<'_>) -> Result<Value, Fault> {
 }
 
 fn of_property(property: Property, literal: Literal<'_>) -> Result<Value, Fault> {
+    let Some(unfit) = unfit(property) else {
+        return Ok(Value::Text(literal.text()));
+    };
     let fit = match (Field::Property(property).value_type(), literal) {
-        (Type::Text, literal) => Some(Value::Text(literal.text())),
         // As the reference has it: a sign is no part of a literal.
         (Type::Integer, Literal::Number(number)) => {
             let is_signed = number.as_str().starts_with('-');
             number.as_i64().filter(|_| !is_signed).map(Value::Integer)
         }
-        (Type::Time, Literal::Text(text)) => {
-            moment(text).or_else(|| midnight(text)).map(Value::Time)
-        }
-        (Type::Integer | Type::Number | Type::Time, _) => None,
+        (Type::Time, Literal::Text(text)) => moment::parse(text)
+            .or_else(|| midnight(text))
+            .map(Value::Time),
+        _ => None,
     };
-    let unfit = || unfit(property, name_of(property));
-    fit.ok_or_else(|| unfit().unwrap_or_else(|| Fault::says("a text is expected")))
+    fit.ok_or(unfit)
 }
 
 fn of_condition(part: ConditionPart, literal: Literal<'_>) -> Result<Value, Fault> {
@@ -324,7 +323,7 @@ fn of_condition(part: ConditionPart, literal: Literal<'_>) -> Result<Value, Faul
             )))
         }
         ConditionPart::LastUpdatedTime | ConditionPart::LastTransitionTime => match literal {
-            Literal::Text(text) => moment(text).map(Value::Time),
+            Literal::Text(text) => moment::parse(text).map(Value::Time),
             _ => None,
         }
         .ok_or_else(|| {
@@ -358,7 +357,8 @@ fn observed_generation(literal: Literal<'_>) -> Result<Value, Fault> {
 }
 
 /// What is said of a property that was asked for what it has not.
-fn unfit(property: Property, name: &str) -> Option<Fault> {
+fn unfit(property: Property) -> Option<Fault> {
+    let name = property.name();
     match Field::Property(property).value_type() {
         Type::Text => None,
         Type::Integer | Type::Number => {
@@ -368,19 +368,6 @@ fn unfit(property: Property, name: &str) -> Option<Fault> {
             "field '{name}' expects an RFC3339 timestamp (e.g. 2026-01-01T00:00:00Z)"
         ))),
     }
-}
-
-fn name_of(property: Property) -> &'static str {
-    let mut names = Property::NAMES.iter();
-    names
-        .find(|(_, p)| *p == property)
-        .map_or("", |(name, _)| name)
-}
-
-/// A time with its zone, in whole microseconds, that the database can hold.
-fn moment(text: &str) -> Option<DateTime<Utc>> {
-    let at = DateTime::parse_from_rfc3339(text).ok()?;
-    DateTime::from_timestamp_micros(at.timestamp_micros())
 }
 
 /// Of `2026-01-01`.

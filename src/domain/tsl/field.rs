@@ -98,6 +98,12 @@ impl Property {
         found.map(|(_, property)| *property)
     }
 
+    pub(super) fn name(self) -> &'static str {
+        let mut names = Self::NAMES.iter();
+        let found = names.find(|(_, property)| *property == self);
+        found.map_or("", |(name, _)| name)
+    }
+
     fn value_type(self) -> Type {
         match self {
             Self::Generation => Type::Integer,

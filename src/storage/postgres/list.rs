@@ -75,14 +75,12 @@ impl Db<'_> {
         // A list waits for nobody's locks: what takes its whole time is the search itself.
         let is_too_slow = wanted.is_filtered() && result.as_ref().is_err_and(is_out_of_time);
         let rows = self.done(result, "list resources");
-        let rows = match rows {
-            Err(_) if is_too_slow => {
-                return Err(Error::TooSlow {
-                    doing: "search for resources",
-                });
-            }
-            rows => rows?,
-        };
+        if is_too_slow {
+            return Err(Error::TooSlow {
+                doing: "search for resources",
+            });
+        }
+        let rows = rows?;
         let (total, rows) = self.read_page::<ResourceRow>(&rows, "id")?;
         Ok(Listing {
             page: wanted.page,

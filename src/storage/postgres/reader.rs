@@ -11,7 +11,7 @@
 //! fresh as by a statement of one's own, because the statement begins after the question.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use futures_util::FutureExt as _;
 use sqlx::{AssertSqlSafe, FromRow as _, Row as _};
@@ -25,6 +25,17 @@ use crate::domain::{Resource, ResourceId};
 
 /// Most resources in one statement; bounds what a batch of big ones takes in memory.
 const BATCH_MAX: usize = 32;
+
+/// Nothing in it but constants.
+static SQL: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT {COLUMNS}, wanted.place
+         FROM unnest($1::uuid[], $2::text[], $3::uuid[]) WITH ORDINALITY wanted (id, kind, owner_id, place)
+         JOIN resources r ON r.id = wanted.id
+         WHERE (wanted.kind IS NULL OR r.kind = wanted.kind)
+           AND (wanted.owner_id IS NULL OR r.owner_id = wanted.owner_id)"
+    )
+});
 
 /// A connection of its own for reads of single resources.
 #[derive(Clone)]
@@ -113,15 +124,7 @@ impl Reader {
     async fn answer(&self, batch: Vec<Asked>) -> Result<(), Error> {
         let mut session = Session::of(&self.pool).await?;
         let mut db = session.db();
-        let sql = format!(
-            "SELECT {COLUMNS}, wanted.place
-             FROM unnest($1::uuid[], $2::text[], $3::uuid[]) WITH ORDINALITY wanted (id, kind, owner_id, place)
-             JOIN resources r ON r.id = wanted.id
-             WHERE (wanted.kind IS NULL OR r.kind = wanted.kind)
-               AND (wanted.owner_id IS NULL OR r.owner_id = wanted.owner_id)"
-        );
-        // Nothing in it but constants.
-        let query = sqlx::query(AssertSqlSafe(sql));
+        let query = sqlx::query(AssertSqlSafe(SQL.as_str()));
         let ids: Vec<_> = batch.iter().map(|a| a.id).collect();
         let kinds: Vec<_> = batch.iter().map(|a| a.kind.as_deref()).collect();
         let owners: Vec<_> = batch.iter().map(|a| a.owner).collect();

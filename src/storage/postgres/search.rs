@@ -70,11 +70,11 @@ impl Search {
                 query.push(" IS NULL");
             }
             Predicate::Compares(comparison, value) => {
-                query.push(sign(*comparison));
+                query.push(" ").push(comparison.as_str()).push(" ");
                 push_value(query, value);
             }
             Predicate::ComparesWith(comparison, other) => {
-                query.push(sign(*comparison));
+                query.push(" ").push(comparison.as_str()).push(" ");
                 self.push_field(query, other, test.value_type());
             }
             Predicate::In(values) => {
@@ -263,17 +263,5 @@ fn text_of(value: &Value) -> Option<&str> {
     match value {
         Value::Text(text) => Some(text),
         _ => None,
-    }
-}
-
-/// With blanks around it.
-fn sign(comparison: Comparison) -> &'static str {
-    match comparison {
-        Comparison::Equal => " = ",
-        Comparison::NotEqual => " <> ",
-        Comparison::Less => " < ",
-        Comparison::LessOrEqual => " <= ",
-        Comparison::Greater => " > ",
-        Comparison::GreaterOrEqual => " >= ",
     }
 }
