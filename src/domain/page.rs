@@ -195,7 +195,7 @@ impl Order {
         match keys {
             None => Err(InvalidOrder::Field),
             Some(keys) if keys.is_empty() => Ok(Self::newest_first()),
-            Some(keys) => Ok(Self(keys)),
+            Some(keys) => Ok(Self(once_each(keys))),
         }
     }
 
@@ -206,6 +206,17 @@ impl Order {
         let tie = (!is_total).then_some((OrderField::Id, last));
         self.0.iter().copied().chain(tie)
     }
+}
+
+/// A field that comes again says nothing: what it could order is ordered by it already.
+fn once_each(keys: Vec<(OrderField, Direction)>) -> Vec<(OrderField, Direction)> {
+    let mut kept: Vec<(OrderField, Direction)> = Vec::with_capacity(keys.len());
+    for (field, direction) in keys {
+        if kept.iter().all(|(other, _)| *other != field) {
+            kept.push((field, direction));
+        }
+    }
+    kept
 }
 
 fn split(entry: &str, default: Direction) -> Result<(&str, Direction), InvalidOrder> {
@@ -254,6 +265,10 @@ mod tests {
                 vec![(name, Descending), (OrderField::Id, Descending)],
             ),
             ("id desc", vec![(OrderField::Id, Descending)]),
+            (
+                "name desc,name,id,href desc",
+                vec![(name, Descending), (OrderField::Id, Ascending)],
+            ),
             (
                 "name desc, created_time asc",
                 vec![

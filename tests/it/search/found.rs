@@ -160,6 +160,8 @@ async fn pages_and_orders_are_those_of_what_is_found() {
         "id desc",
         "href",
         "deleted_time",
+        "name,name desc",
+        "id,name,id",
     ] {
         let path = format!(
             "/clusters?search=labels.parity%3D'odd'&order={}",
