@@ -2,6 +2,7 @@
 
 use super::{Collection, Error, Service};
 use crate::domain::page::{Listing, Order, Page};
+use crate::domain::position::Position;
 use crate::domain::tsl::Property;
 use crate::domain::{Resource, ResourceId, shown};
 use crate::storage::postgres::{ListQuery, ReferenceFilter, Scope, Search};
@@ -11,6 +12,8 @@ use crate::storage::postgres::{ListQuery, ReferenceFilter, Scope, Search};
 pub struct ListRequest {
     /// Which part.
     pub page: Page,
+    /// Where it begins, instead of where the page's number says.
+    pub after: Option<Position>,
     /// How sorted.
     pub order: Order,
     /// Whether finalizing resources are listed; unset for what the search implies, or else the
@@ -83,6 +86,7 @@ impl Service {
             reference: request.reference,
             order: request.order,
             page: request.page,
+            after: request.after,
         };
         let listing = session.db().list_resources(&query).await?;
         if listing.total == 0 {

@@ -12,6 +12,7 @@ mod labels;
 pub mod lifecycle;
 pub mod moment;
 pub mod page;
+pub mod position;
 pub mod reference;
 pub mod report;
 mod requested;

@@ -1,5 +1,7 @@
 //! Pages and orders of lists. All bounded; the storage turns them into SQL without looking.
 
+use super::position::Position;
+
 /// Which part of a list is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
@@ -62,6 +64,8 @@ pub struct Listing<T> {
     pub items: Vec<T>,
     /// How many there are on all pages.
     pub total: i64,
+    /// Where the last item stands, if there are more after it and the list can be continued there.
+    pub next: Option<Position>,
 }
 
 /// A column that lists may be ordered by. Closed, so that no user text reaches SQL.
@@ -108,6 +112,12 @@ impl OrderField {
         // A resource's URL differs from others of its kind and owner by its id alone.
         ("href", Self::Id),
     ];
+
+    /// Whether there are resources without it.
+    #[must_use]
+    pub fn is_optional(self) -> bool {
+        matches!(self, Self::DeletedTime | Self::DeletedBy | Self::OwnerId)
+    }
 
     fn parse(name: &str) -> Option<Self> {
         let found = Self::NAMES.iter().find(|(n, _)| *n == name);

@@ -9,7 +9,7 @@ use super::request::{Caller, Place, params};
 use crate::app::{Collection, ListRequest, Search, Service};
 use crate::clock::Clock;
 use crate::domain::Resource;
-use crate::wire::{self, Fields, Kinds, Params, Views};
+use crate::wire::{self, Fields, Kinds, ListKey, Params, Views};
 
 /// `GET` of a list.
 pub(super) async fn list(
@@ -18,7 +18,9 @@ pub(super) async fn list(
 ) -> Result<HttpResponse, Problem> {
     let place = Place::new(&request, &service);
     let collection = place.collection()?;
-    let (narrowed, wanted, fields) = match wanted(collection, &params(&request), &service) {
+    let params = params(&request);
+    let key = ListKey::new(request.path(), &params);
+    let (narrowed, wanted, fields) = match wanted(collection, &params, &key, &service) {
         Ok(wanted) => wanted,
         Err(fault) => {
             // That the owner is missing says more than that a parameter is wrong.
@@ -33,9 +35,9 @@ pub(super) async fn list(
     };
     let views = Views(service.registry());
     Ok(match fields {
-        None => json(HttpResponse::Ok(), &views.resources(kind, &listing)),
+        None => json(HttpResponse::Ok(), &views.resources(kind, &listing, &key)),
         Some(fields) => {
-            let sparse = views.sparse_resources(kind, &listing, &fields);
+            let sparse = views.sparse_resources(kind, &listing, &key, &fields);
             json(HttpResponse::Ok(), &sparse)
         }
     })
@@ -130,9 +132,10 @@ pub(super) async fn force_delete(
 fn wanted<'a>(
     collection: Collection<'a>,
     params: &Params,
+    key: &ListKey,
     service: &'a Service,
 ) -> Result<(Collection<'a>, ListRequest, Option<Fields>), Problem> {
-    let ((page, link), includes_deleted) =
+    let ((mut page, link), includes_deleted) =
         (params.page_with_reference()?, params.includes_deleted()?);
     let narrowed = match (collection, params.get("kind")) {
         (Collection::All, Some(kind)) => Collection::Kind(service.entity(kind)?),
@@ -143,8 +146,13 @@ fn wanted<'a>(
         None => None,
     };
     let order = params.order()?;
+    let continued = params.continuation(key, &order)?;
+    if let Some(continued) = &continued {
+        page.number = continued.page.saturating_add(1);
+    }
     let request = ListRequest {
         page,
+        after: continued.map(|continued| continued.position),
         order,
         includes_deleted,
         reference,

@@ -3,12 +3,14 @@
 //! Bodies are read member by member instead of by derive, so that every fault of a body is found
 //! at once and named by its path; answers have their members in alphabetical order.
 
+mod continuation;
 mod fields;
 mod json;
 mod query;
 mod requests;
 mod views;
 
+pub use continuation::{Continuation, ListKey};
 pub use fields::{Fields, UnknownFields};
 pub use json::{BODY_BYTES_MAX, BodyFault, DEPTH_MAX};
 pub use query::{Params, ParamsFault};

@@ -47,10 +47,15 @@ impl Params {
         Some(value.trim()).filter(|value| !value.is_empty())
     }
 
+    /// Every value of a parameter.
+    pub(super) fn values(&self, name: &str) -> impl Iterator<Item = &str> {
+        let named = self.0.iter().filter(move |(key, _)| key == name);
+        named.map(|(_, value)| value.as_str())
+    }
+
     /// All entries of a comma-separated parameter that may be repeated.
     fn entries(&self, name: &str) -> impl Iterator<Item = &str> {
-        let named = self.0.iter().filter(move |(key, _)| key == name);
-        let entries = named.flat_map(|(_, value)| value.split(','));
+        let entries = self.values(name).flat_map(|value| value.split(','));
         entries.map(str::trim).filter(|entry| !entry.is_empty())
     }
 

@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::continuation::{Continuation, ListKey};
 use super::fields::Fields;
 use crate::domain::audit::Entry;
 use crate::domain::moment;
@@ -97,6 +98,8 @@ struct EntryView<'a> {
 
 #[derive(Serialize)]
 struct ListView<T> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    r#continue: Option<String>,
     items: Vec<T>,
     kind: String,
     page: u32,
@@ -106,11 +109,30 @@ struct ListView<T> {
 
 fn list<'a, T, V>(kind: String, listing: &'a Listing<T>, view: impl Fn(&'a T) -> V) -> ListView<V> {
     ListView {
+        r#continue: None,
         items: listing.items.iter().map(view).collect(),
         kind,
         page: listing.page.number,
         size: listing.items.len(),
         total: listing.total,
+    }
+}
+
+/// Resources of one kind, or of all, with the token for those after them.
+fn resource_list<'a, V>(
+    kind: Option<&str>,
+    listing: &'a Listing<Resource>,
+    key: &ListKey,
+    view: impl Fn(&'a Resource) -> V,
+) -> ListView<V> {
+    let kind = format!("{}List", kind.unwrap_or("Resource"));
+    let next = listing.next.clone().map(|position| Continuation {
+        page: listing.page.number,
+        position,
+    });
+    ListView {
+        r#continue: next.map(|next| next.encode(key)),
+        ..list(kind, listing, view)
     }
 }
 
@@ -127,9 +149,9 @@ impl<'a> Views<'a> {
         self,
         kind: Option<&str>,
         listing: &'a Listing<Resource>,
+        key: &ListKey,
     ) -> impl Serialize + use<'a> {
-        let kind = format!("{}List", kind.unwrap_or("Resource"));
-        list(kind, listing, |resource| self.resource_view(resource))
+        resource_list(kind, listing, key, |resource| self.resource_view(resource))
     }
 
     /// The same page with some members of each resource only.
@@ -138,10 +160,10 @@ impl<'a> Views<'a> {
         self,
         kind: Option<&str>,
         listing: &'a Listing<Resource>,
+        key: &ListKey,
         fields: &'a Fields,
     ) -> impl Serialize + use<'a> {
-        let kind = format!("{}List", kind.unwrap_or("Resource"));
-        list(kind, listing, |resource| {
+        resource_list(kind, listing, key, |resource| {
             fields.of(&self.resource_view(resource))
         })
     }

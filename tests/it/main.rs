@@ -12,6 +12,7 @@ mod support;
 mod audit;
 mod bad_input;
 mod clients;
+mod continuation;
 mod deletion;
 mod encodings;
 mod families;

@@ -6,10 +6,12 @@ use sqlx::{FromRow, Postgres, QueryBuilder, Row as _};
 
 use super::audit::EntryRow;
 use super::error::is_out_of_time;
+use super::keyset::push_after;
 use super::row::{COLUMNS, ResourceRow};
 use super::{Db, Error, Search};
 use crate::domain::audit::{Action, Entry, Filter};
 use crate::domain::page::{Direction, Listing, Order, OrderField, Page};
+use crate::domain::position::Position;
 use crate::domain::{Resource, ResourceId};
 
 /// Which resources a list is about.
@@ -52,6 +54,8 @@ pub struct ListQuery<'a> {
     pub order: Order,
     /// Which part.
     pub page: Page,
+    /// Where it begins, instead of where the page's number says.
+    pub after: Option<Position>,
 }
 
 impl ListQuery<'_> {
@@ -81,11 +85,18 @@ impl Db<'_> {
             });
         }
         let rows = rows?;
-        let (total, rows) = self.read_page::<ResourceRow>(&rows, "id")?;
+        let (total, mut rows) = self.read_page::<ResourceRow>(&rows, "id")?;
+        let size = wanted.page.size as usize;
+        let is_last = rows.len() <= size;
+        rows.truncate(size);
+        let items: Vec<_> = rows.into_iter().map(Resource::from).collect();
+        let last = items.last().filter(|_| !is_last);
+        let next = last.map(|last| Position::of(&wanted.order, last));
         Ok(Listing {
             page: wanted.page,
-            items: rows.into_iter().map(Resource::from).collect(),
+            items,
             total,
+            next,
         })
     }
 
@@ -112,7 +123,12 @@ impl Db<'_> {
             .into_iter()
             .map(Entry::try_from)
             .collect::<Result<_, _>>()?;
-        Ok(Listing { page, items, total })
+        Ok(Listing {
+            page,
+            items,
+            total,
+            next: None,
+        })
     }
 
     /// The total, which every row repeats, and the items. An empty page has one row: the total,
@@ -168,6 +184,8 @@ fn push_audit_filter(query: &mut QueryBuilder<Postgres>, filter: &Filter) {
 /// anew for each request, which takes longer than the rest; and only where it knows the kind is
 /// that plan a good one for rare kinds, too.
 ///
+/// One row more than the page holds tells whether it is the last one.
+///
 /// What is filtered is found once, for the total and for the page: with that the server has no
 /// reason to walk the whole list in the hope that a page comes together early.
 fn statement(wanted: &ListQuery<'_>) -> QueryBuilder<Postgres> {
@@ -193,9 +211,17 @@ fn statement(wanted: &ListQuery<'_>) -> QueryBuilder<Postgres> {
         query.push("resources");
         push_filter(&mut query, wanted);
     }
+    if let Some(position) = &wanted.after {
+        query.push(if wanted.is_filtered() {
+            " WHERE "
+        } else {
+            " AND "
+        });
+        push_after(&mut query, position);
+    }
     push_order(&mut query, &wanted.order, "");
-    query.push(" LIMIT ").push(wanted.page.size);
-    if wanted.page.offset() > 0 {
+    query.push(" LIMIT ").push(wanted.page.size + 1);
+    if wanted.after.is_none() && wanted.page.offset() > 0 {
         query.push(" OFFSET ").push_bind(wanted.page.offset());
     }
     query.push(") page ON true LEFT JOIN resources r ON r.id = page.id");
@@ -273,7 +299,7 @@ fn push_order(query: &mut QueryBuilder<Postgres>, order: &Order, table: &'static
     }
 }
 
-fn column(field: OrderField) -> &'static str {
+pub(super) fn column(field: OrderField) -> &'static str {
     match field {
         OrderField::Id => "id",
         OrderField::Name => "name",

@@ -14,6 +14,7 @@
 mod audit;
 mod error;
 mod family;
+mod keyset;
 mod list;
 mod pool;
 mod reader;

@@ -115,6 +115,7 @@ impl Db<'_> {
             page,
             items: items.collect(),
             total,
+            next: None,
         }))
     }
 }

@@ -41,8 +41,7 @@ async fn scans(connection: &mut PgConnection) -> (i64, Vec<(String, i64)>) {
     (whole.unwrap(), indexes.unwrap())
 }
 
-#[tokio::test]
-async fn what_pollers_ask_is_answered_by_an_index() {
+async fn with_many_clusters() -> (TestApi, PgConnection) {
     let api = TestApi::spawn().await;
     let body = json!({"kind": "Cluster", "name": "template", "spec": {}});
     assert_eq!(api.post("/clusters", body).await.status, 201);
@@ -51,6 +50,52 @@ async fn what_pollers_ask_is_answered_by_an_index() {
     seed.execute(&mut connection).await.unwrap();
     let analyze = sqlx::raw_sql("VACUUM ANALYZE resources");
     analyze.execute(&mut connection).await.unwrap();
+    (api, connection)
+}
+
+#[tokio::test]
+async fn a_list_is_continued_without_passing_what_came_before() {
+    const COUNTERS: &str = "SELECT max(seq_scan), sum(i.idx_scan)::bigint, sum(idx_tup_read)::bigint
+        FROM pg_stat_user_tables t JOIN pg_stat_user_indexes i USING (relid)
+        WHERE indexrelname LIKE 'resources_newest%'";
+    let (api, mut connection) = with_many_clusters().await;
+    let middle = api.get("/clusters?page=100&size=100").await;
+    let token = middle.body["continue"].as_str().unwrap().to_owned();
+    let mut counters = async || -> (i64, i64, i64) {
+        let counters = sqlx::query_as(COUNTERS).fetch_one(&mut connection).await;
+        counters.unwrap()
+    };
+    // What was read before is told with a delay.
+    let mut before = counters().await;
+    until(
+        "the counters of the numbered page stand still",
+        async || {
+            tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+        api.get("/audit?size=1").await;
+            let earlier = std::mem::replace(&mut before, counters().await);
+            before == earlier
+        },
+    )
+    .await;
+    let mut after = before;
+    let mut pages = 0;
+    until("the counters tell of the continued page", async || {
+        let list = format!("/clusters?size=100&continue={token}");
+        let continued = api.get(&list).await;
+        assert_eq!(continued.items().len(), 100, "{}", continued.body);
+        pages += 1;
+        after = counters().await;
+        after.1 > before.1
+    })
+    .await;
+    assert_eq!(after.0, before.0, "a continued page reads the whole table");
+    let read = after.2 - before.2;
+    assert!(read <= 101 * pages, "{read} entries for {pages} pages");
+}
+
+#[tokio::test]
+async fn what_pollers_ask_is_answered_by_an_index() {
+    let (api, mut connection) = with_many_clusters().await;
     let rare = usize::try_from(CLUSTERS / 1000).unwrap();
     let (whole_before, before) = scans(&mut connection).await;
     for (text, count) in [

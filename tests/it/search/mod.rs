@@ -7,6 +7,8 @@ mod model;
 mod scope;
 mod world;
 
+pub(crate) use world::populated;
+
 use crate::support::{Answer, TestApi};
 
 /// One page of a list, with all that a search finds.
@@ -25,7 +27,8 @@ async fn names(api: &TestApi, list: &str, text: &str) -> Vec<String> {
     names.into_iter().map(ToOwned::to_owned).collect()
 }
 
-fn encoded(text: &str) -> String {
+/// A text as part of a URL.
+pub(crate) fn encoded(text: &str) -> String {
     let bytes = text.bytes();
     bytes
         .map(|byte| match byte {

@@ -6,7 +6,7 @@ use crate::support::{Random, TestApi};
 
 /// Clusters with node pools, some reported on, some finalizing, each a second younger than the one
 /// before.
-pub(super) async fn populated() -> TestApi {
+pub(crate) async fn populated() -> TestApi {
     let api = TestApi::spawn().await;
     let random = &mut Random::seeded(7);
     for number in 0..24 {

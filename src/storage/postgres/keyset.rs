@@ -1,0 +1,104 @@
+//! What comes after a position, as SQL. Columns come from a closed enum, values through binds.
+
+use sqlx::{Postgres, QueryBuilder};
+
+use super::list::column;
+use crate::domain::ResourceId;
+use crate::domain::page::Direction;
+use crate::domain::position::{Key, KeyValue, Position};
+
+/// Adds the condition that a row comes after a position, in parentheses.
+pub(super) fn push_after(query: &mut QueryBuilder<Postgres>, position: &Position) {
+    let keys = position.keys();
+    let direction = keys.first().map(|key| key.direction);
+    let is_uniform = |key: &Key| Some(key.direction) == direction && !key.field.is_optional();
+    if keys.iter().all(is_uniform) {
+        push_row_comparison(query, keys);
+    } else {
+        push_alternatives(query, keys);
+    }
+}
+
+/// `(a, b) > ($1, $2)`: the one form that the server finds the begin of in an index.
+fn push_row_comparison(query: &mut QueryBuilder<Postgres>, keys: &[Key]) {
+    query.push("((");
+    for (place, key) in keys.iter().enumerate() {
+        query.push(if place == 0 { "" } else { ", " });
+        query.push(column(key.field));
+    }
+    query.push(")");
+    query.push(keys.first().map_or(" > ", |key| operator(key.direction)));
+    query.push("(");
+    for (place, value) in keys.iter().filter_map(|key| key.value.as_ref()).enumerate() {
+        query.push(if place == 0 { "" } else { ", " });
+        push_value(query, value);
+    }
+    query.push("))");
+}
+
+/// Later by the first key, or equal by it and later by the rest.
+fn push_alternatives(query: &mut QueryBuilder<Postgres>, keys: &[Key]) {
+    let Some((key, rest)) = keys.split_first() else {
+        query.push("false");
+        return;
+    };
+    query.push("(");
+    push_later(query, key);
+    query.push(" OR (");
+    push_equal(query, key);
+    query.push(" AND ");
+    push_alternatives(query, rest);
+    query.push("))");
+}
+
+/// Rows without a value come last in ascending order, and first in descending order, as the server
+/// sorts them.
+fn push_later(query: &mut QueryBuilder<Postgres>, key: &Key) {
+    let column = column(key.field);
+    let is_ascending = key.direction == Direction::Ascending;
+    match &key.value {
+        None if is_ascending => {
+            query.push("false");
+        }
+        None => {
+            query.push(column).push(" IS NOT NULL");
+        }
+        Some(value) => {
+            query.push("(").push(column).push(operator(key.direction));
+            push_value(query, value);
+            if is_ascending && key.field.is_optional() {
+                query.push(" OR ").push(column).push(" IS NULL");
+            }
+            query.push(")");
+        }
+    }
+}
+
+fn push_equal(query: &mut QueryBuilder<Postgres>, key: &Key) {
+    query.push(column(key.field));
+    match &key.value {
+        None => {
+            query.push(" IS NULL");
+        }
+        Some(value) => {
+            query.push(" = ");
+            push_value(query, value);
+        }
+    }
+}
+
+fn operator(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Ascending => " > ",
+        Direction::Descending => " < ",
+    }
+}
+
+fn push_value(query: &mut QueryBuilder<Postgres>, value: &KeyValue) {
+    match value {
+        KeyValue::Text(text) => query.push_bind(text.clone()),
+        KeyValue::Number(number) => query.push_bind(*number),
+        KeyValue::Time(at) => query.push_bind(*at),
+        KeyValue::Id(id) => query.push_bind(ResourceId::as_uuid(*id)),
+    };
+}
