@@ -25,7 +25,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "http",    may: &["app", "clock", "domain", "wire"], never: &["sqlx", "deadpool", "Utc::now"] },
     Layer { name: "config",  may: &["domain"],                     never: SERVER },
     Layer { name: "dev",     may: &[],                             never: SERVER },
-    Layer { name: "startup", may: &["app", "clock", "config", "dev", "http", "storage"], never: &["Utc::now"] },
+    Layer { name: "startup", may: &["app", "clock", "config", "dev", "domain", "http", "storage"], never: &["Utc::now"] },
 ];
 
 #[test]

@@ -40,7 +40,9 @@ pub(super) struct Place<'a> {
 }
 
 impl<'a> Collection<'a> {
-    pub(super) fn entity(&self) -> Option<&'a Entity> {
+    /// The kind of what is in it; `None` if there are several.
+    #[must_use]
+    pub fn entity(&self) -> Option<&'a Entity> {
         match self {
             Self::All => None,
             Self::Kind(entity) | Self::Owned { entity, .. } => Some(entity),

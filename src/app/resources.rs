@@ -9,6 +9,7 @@ use crate::domain::lifecycle::{self, Draft, Patch, Refusal};
 use crate::domain::reference::{self, Target};
 use crate::domain::{
     Entity, References, RequestedPatch, RequestedResource, Resource, ResourceId, Tenancy,
+    Violations,
 };
 use crate::storage::postgres::{self, Created, Db, Tx};
 
@@ -244,6 +245,9 @@ impl Service {
         };
         let kind = &resource.state.kind;
         let required = self.registry.required_adapters(kind);
+        if place.kind.is_none() {
+            self.check_spec(kind, change)?;
+        }
         let patch = self.checked(kind, change)?;
         let reports = if required.is_empty() {
             Vec::new()
@@ -261,6 +265,19 @@ impl Service {
             db.replace_references(id, references).await?;
         }
         Ok(Some(patched))
+    }
+
+    /// Checks the spec of a change to a resource whose kind the caller did not know.
+    fn check_spec(&self, kind: &str, change: &RequestedPatch) -> Result<(), Error> {
+        let mut faults = Violations::default();
+        if let Some((entity, spec)) = self.registry.get(kind).zip(change.spec.as_ref()) {
+            entity.check_spec(spec, &mut faults);
+        }
+        if faults.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::Invalid(faults))
+        }
     }
 
     fn checked(&self, kind: &str, change: &RequestedPatch) -> Result<Patch, Error> {

@@ -108,6 +108,10 @@ pub struct SettingsArgs {
     #[arg(long, value_name = "BOOL", help_heading = "Server", num_args = 0..=1)]
     #[arg(default_missing_value = "true")]
     pub server_jwt_enabled: Option<bool>,
+    /// OpenAPI document with the schemas of specs [env: HYPERFLEET_SERVER_OPENAPI_SCHEMA_PATH]
+    /// [default: none: any spec will do]
+    #[arg(long, value_name = "FILE", help_heading = "Server")]
+    pub server_openapi_schema_path: Option<PathBuf>,
     /// What is logged [env: HYPERFLEET_LOGGING_LEVEL] [default: info]
     #[arg(short = 'l', long, value_name = "LEVEL", help_heading = "Log")]
     pub log_level: Option<Level>,
@@ -144,6 +148,10 @@ impl SettingsArgs {
             (
                 "server.jwt.enabled",
                 self.server_jwt_enabled.map(Value::from),
+            ),
+            (
+                "server.openapi_schema_path",
+                self.server_openapi_schema_path.as_ref().map(path),
             ),
             ("logging.level", level),
             ("logging.format", format),

@@ -21,10 +21,11 @@ const CONNECTIONS_MAX: usize = 10_000;
 const RETENTION_MIN: Duration = Duration::from_hours(1);
 /// The settings that the environment can give; `entities` is for the file alone. Texts stay texts
 /// even where they look like numbers, as passwords may.
-const VARIABLES: [(&str, Kind); 17] = [
+const VARIABLES: [(&str, Kind); 18] = [
     ("server.host", Kind::Text),
     ("server.port", Kind::Plain),
     ("server.jwt.enabled", Kind::Plain),
+    ("server.openapi_schema_path", Kind::Text),
     ("database.url", Kind::Text),
     ("database.host", Kind::Text),
     ("database.port", Kind::Plain),

@@ -5,14 +5,16 @@
 
 mod args;
 mod load;
+mod schema;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::EntityRegistry;
-use crate::domain::entity_config::{self, EntityConfig, InvalidEntities};
+use crate::domain;
+use crate::domain::entity_config::{self, EntityConfig};
+use crate::domain::schema::Attached;
 
 pub use args::{Args, Command, DevArgs, SettingsArgs};
 
@@ -44,6 +46,8 @@ pub struct Server {
     pub port: u16,
     /// Who may call.
     pub jwt: Jwt,
+    /// OpenAPI document with the schemas of specs; empty for none, so that any spec will do.
+    pub openapi_schema_path: PathBuf,
 }
 
 /// Who may call.
@@ -174,6 +178,7 @@ impl Default for Server {
             host: "localhost".to_owned(),
             port: 8000,
             jwt: Jwt::default(),
+            openapi_schema_path: PathBuf::new(),
         }
     }
 }
@@ -229,11 +234,30 @@ impl Default for Logging {
 }
 
 impl Settings {
-    /// The kinds, checked.
-    pub fn registry(&self) -> Result<EntityRegistry, InvalidEntities> {
-        match &self.entities {
-            Some(entities) => entity_config::registry(entities),
-            None => entity_config::registry(&entity_config::built_in()),
-        }
+    /// The kinds, checked, with the schemas of their specs.
+    ///
+    /// # Errors
+    ///
+    /// Kinds that do not fit together; a schema document that cannot be used.
+    pub fn kinds(&self) -> anyhow::Result<Attached> {
+        let built_in;
+        let configs = if let Some(entities) = &self.entities {
+            entities
+        } else {
+            built_in = entity_config::built_in();
+            &built_in
+        };
+        let registry = entity_config::registry(configs)?;
+        let path = &self.server.openapi_schema_path;
+        let document = if path.as_os_str().is_empty() {
+            None
+        } else {
+            Some(schema::document(path)?)
+        };
+        Ok(domain::schema::attach(
+            registry,
+            configs,
+            document.as_ref(),
+        )?)
     }
 }

@@ -2,6 +2,11 @@
 
 use std::collections::HashMap;
 
+use serde_json::{Map, Value};
+
+use super::Violations;
+use super::schema::SpecSchema;
+
 /// What deleting a parent does to its children of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DeletePolicy {
@@ -45,9 +50,18 @@ pub struct Entity {
     pub name_bytes_max: usize,
     /// Its links.
     pub references: Vec<ReferenceRule>,
+    /// What its specs must fit; unset if anything will do.
+    pub spec_schema: Option<SpecSchema>,
 }
 
 impl Entity {
+    /// Adds everything in which a spec does not fit the schema of the kind.
+    pub fn check_spec(&self, spec: &Map<String, Value>, faults: &mut Violations) {
+        if let Some(schema) = &self.spec_schema {
+            schema.check(spec, faults);
+        }
+    }
+
     /// Whether adapters work on it.
     #[must_use]
     pub fn is_reconcilable(&self) -> bool {
@@ -69,6 +83,13 @@ impl EntityRegistry {
         let kinds = entities.iter().enumerate();
         let by_kind = kinds.map(|(at, e)| (e.kind.clone(), at)).collect();
         Self { entities, by_kind }
+    }
+
+    /// Says what the specs of a kind must fit.
+    pub(super) fn set_spec_schema(&mut self, kind: &str, schema: SpecSchema) {
+        if let Some(&at) = self.by_kind.get(kind) {
+            self.entities[at].spec_schema = Some(schema);
+        }
     }
 
     /// The kind of that name.

@@ -357,6 +357,8 @@ fn entity(config: &EntityConfig) -> Entity {
         name_bytes_min: count(config.name_min_len),
         name_bytes_max: count(effective_max(config)),
         references: references.collect(),
+        // The document with the schemas is another source: see `super::schema::attach`.
+        spec_schema: None,
     }
 }
 

@@ -17,6 +17,7 @@ pub mod reference;
 pub mod report;
 mod requested;
 mod resource;
+pub mod schema;
 #[cfg(test)]
 mod tests;
 pub mod tsl;

@@ -29,10 +29,7 @@ pub(super) async fn list(
         }
     };
     let listing = service.list(narrowed, wanted).await?;
-    let kind = match collection {
-        Collection::All => None,
-        Collection::Kind(entity) | Collection::Owned { entity, .. } => Some(entity.kind.as_str()),
-    };
+    let kind = collection.entity().map(|entity| entity.kind.as_str());
     let views = Views(service.registry());
     Ok(match fields {
         None => json(HttpResponse::Ok(), &views.resources(kind, &listing, &key)),
@@ -52,10 +49,8 @@ pub(super) async fn create(
     body: Bytes,
 ) -> Result<HttpResponse, Problem> {
     let collection = Place::new(&request, &service).collection()?;
-    let kinds = match collection {
-        Collection::All => Kinds::Any(service.registry()),
-        Collection::Kind(entity) | Collection::Owned { entity, .. } => Kinds::One(entity),
-    };
+    let registry = service.registry();
+    let kinds = collection.entity().map_or(Kinds::Any(registry), Kinds::One);
     let parent = match collection {
         Collection::Owned {
             parent, parent_id, ..
@@ -93,7 +88,7 @@ pub(super) async fn patch(
     body: Bytes,
 ) -> Result<HttpResponse, Problem> {
     let address = Place::new(&request, &service).address()?;
-    let change = wire::patch(&body)?;
+    let change = wire::patch(&body, address.collection.entity())?;
     let origin = caller.origin(&request, &clock);
     let patched = service.patch(address, &change, &origin).await?;
     Ok(shown(HttpResponse::Ok(), &service, &patched))

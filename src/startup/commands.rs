@@ -12,6 +12,8 @@ use super::{Server, database, dev, telemetry};
 use crate::app::Service;
 use crate::clock::Clock;
 use crate::config::{Args, Command, Settings, SettingsArgs};
+use crate::domain::EntityRegistry;
+use crate::domain::schema::Attached;
 use crate::http::{Api, Build};
 use crate::storage::postgres::Store;
 
@@ -50,6 +52,7 @@ async fn serve(args: &SettingsArgs) -> anyhow::Result<()> {
              HYPERFLEET_SERVER_JWT_ENABLED=false, or server.jwt.enabled: false in the file"
         );
     }
+    let registry = kinds(&settings)?;
     let store = database::store(&settings.database)?;
     let schema = database::reach(&store, &settings.database).await?;
     if schema.missing > 0 {
@@ -58,7 +61,7 @@ async fn serve(args: &SettingsArgs) -> anyhow::Result<()> {
             schema.missing
         );
     }
-    let listening = listen(&settings, store)?;
+    let listening = listen(&settings, registry, store)?;
     tracing::info!(address = %listening.server.address, "serving");
     listening.run().await
 }
@@ -94,9 +97,21 @@ pub(super) struct Listening {
     retention: Option<Duration>,
 }
 
+/// The kinds that the settings name.
+pub(super) fn kinds(settings: &Settings) -> anyhow::Result<Arc<EntityRegistry>> {
+    let Attached { registry, notes } = settings.kinds()?;
+    for note in notes {
+        tracing::warn!("{note}");
+    }
+    Ok(Arc::new(registry))
+}
+
 /// Binds the API to the address that the settings name.
-pub(super) fn listen(settings: &Settings, store: Store) -> anyhow::Result<Listening> {
-    let registry = Arc::new(settings.registry()?);
+pub(super) fn listen(
+    settings: &Settings,
+    registry: Arc<EntityRegistry>,
+    store: Store,
+) -> anyhow::Result<Listening> {
     // What the start needed: from now on each thread has connections of its own.
     store.rest();
     let service = Service::new(store, registry, settings.lists.include_deleted);

@@ -29,6 +29,7 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
         );
     }
     telemetry::start(&settings.logging);
+    let registry = commands::kinds(&settings)?;
 
     let mut private = if Settings::names_a_database(&args.settings)? {
         None
@@ -46,7 +47,7 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
         .await
         .context("cannot bring the schema up to date")?;
 
-    let listening = commands::listen(&settings, store)?;
+    let listening = commands::listen(&settings, registry, store)?;
     let banner = banner(listening.server.address, private.as_ref().map(|p| &*p.1));
     // Whoever reads our output may have left: that stops nothing.
     let _ = std::io::stdout().write_all(banner.as_bytes());

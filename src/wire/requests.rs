@@ -44,6 +44,7 @@ pub fn resource<'a>(
     if spec.is_none() && !has_fault(faults, "spec") {
         faults.push(required("spec", "spec is required"));
     }
+    check_spec(entity, spec.as_ref(), faults);
     let labels = labels(&mut body, faults);
     let references = references(&mut body, faults);
     match (entity, name, spec) {
@@ -125,6 +126,13 @@ fn spec(body: &mut Members<'_>, faults: &mut Violations) -> Option<Map<String, V
     document(raw?, "spec", faults)
 }
 
+/// Checks a spec against its kind, if both are there: what is no object has its fault already.
+fn check_spec(entity: Option<&Entity>, spec: Option<&Map<String, Value>>, faults: &mut Violations) {
+    if let Some((entity, spec)) = entity.zip(spec) {
+        entity.check_spec(spec, faults);
+    }
+}
+
 fn labels(body: &mut Members<'_>, faults: &mut Violations) -> Option<Labels> {
     let members = body.object("labels", faults)?;
     let mut pairs = BTreeMap::new();
@@ -182,11 +190,16 @@ fn target(raw: &RawValue, path: &str, faults: &mut Violations) -> Option<Request
 }
 
 /// Reads the body of a patch. Unknown members are faults: a misspelt one would change nothing.
-pub fn patch(bytes: &[u8]) -> Result<RequestedPatch, BodyFault> {
+///
+/// The spec is checked against `entity`; where the path does not say which kind it is about, that is
+/// left to whoever finds the resource.
+pub fn patch(bytes: &[u8], entity: Option<&Entity>) -> Result<RequestedPatch, BodyFault> {
     let mut body = body(bytes)?;
     let mut faults = Violations::default();
+    let spec = spec(&mut body, &mut faults);
+    check_spec(entity, spec.as_ref(), &mut faults);
     let patch = RequestedPatch {
-        spec: spec(&mut body, &mut faults),
+        spec,
         labels: labels(&mut body, &mut faults),
         references: references(&mut body, &mut faults),
     };

@@ -103,8 +103,8 @@ async fn a_numbered_page_can_be_continued_and_lists_below_an_owner_and_sparse_on
     assert_eq!(token(&third), None);
     let sparse = page(&api, &format!("{list}?fields=name"), 8, None).await;
     // What is shown of a row and how many of them may change on the way.
-    let last = page(&api, &list, 8, token(&sparse)).await;
-    assert_eq!(last.column("name"), ["pool-0"]);
+    let rest = page(&api, &list, 8, token(&sparse)).await;
+    assert_eq!(rest.column("name"), ["pool-0"]);
     // A list that ends with its page has nothing after it.
     assert_eq!(token(&page(&api, &list, 9, None).await), None);
     assert!(token(&page(&api, &list, 8, None).await).is_some());

@@ -30,4 +30,5 @@ mod references;
 mod routes;
 mod search;
 mod smoke;
+mod spec_schemas;
 mod statements;

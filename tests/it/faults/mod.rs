@@ -9,6 +9,7 @@ mod killed;
 mod load;
 mod program;
 mod restart;
+mod schemas;
 mod startup;
 
 use sqlx::postgres::PgConnection;

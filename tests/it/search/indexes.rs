@@ -55,7 +55,8 @@ async fn with_many_clusters() -> (TestApi, PgConnection) {
 
 #[tokio::test]
 async fn a_list_is_continued_without_passing_what_came_before() {
-    const COUNTERS: &str = "SELECT max(seq_scan), sum(i.idx_scan)::bigint, sum(idx_tup_read)::bigint
+    const COUNTERS: &str =
+        "SELECT max(seq_scan), sum(i.idx_scan)::bigint, sum(idx_tup_read)::bigint
         FROM pg_stat_user_tables t JOIN pg_stat_user_indexes i USING (relid)
         WHERE indexrelname LIKE 'resources_newest%'";
     let (api, mut connection) = with_many_clusters().await;
@@ -71,7 +72,7 @@ async fn a_list_is_continued_without_passing_what_came_before() {
         "the counters of the numbered page stand still",
         async || {
             tokio::time::sleep(std::time::Duration::from_secs(2)).await;
-        api.get("/audit?size=1").await;
+            api.get("/audit?size=1").await;
             let earlier = std::mem::replace(&mut before, counters().await);
             before == earlier
         },

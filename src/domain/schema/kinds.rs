@@ -1,0 +1,56 @@
+//! Which kind's specs must fit which schema.
+
+use super::SchemaDocument;
+use crate::domain::EntityRegistry;
+use crate::domain::entity_config::{EntityConfig, InvalidEntities};
+
+/// Kinds with the schemas of their specs, and what the operator should know of those without.
+#[derive(Debug)]
+pub struct Attached {
+    /// The kinds.
+    pub registry: EntityRegistry,
+    /// One sentence for each kind whose specs are not checked although it names a schema.
+    pub notes: Vec<String>,
+}
+
+/// Gives the kinds of `registry`, made from `configs`, the schemas that they name. Without a document
+/// no spec is checked.
+///
+/// # Errors
+///
+/// Every kind whose schema cannot be used, or is required and not in the document.
+pub fn attach(
+    mut registry: EntityRegistry,
+    configs: &[EntityConfig],
+    document: Option<&SchemaDocument>,
+) -> Result<Attached, InvalidEntities> {
+    let (mut faults, mut notes) = (Vec::new(), Vec::new());
+    for config in configs.iter().filter(|c| !c.spec_schema_name.is_empty()) {
+        let (kind, name) = (&config.kind, &config.spec_schema_name);
+        let Some(document) = document else {
+            if config.require_spec_schema {
+                notes.push(format!(
+                    "entity kind \"{kind}\" requires the schema \"{name}\", but no schema document is configured: its specs are not checked. Set server.openapi_schema_path"
+                ));
+            }
+            continue;
+        };
+        match document.compile(name) {
+            Ok(Some(schema)) => registry.set_spec_schema(kind, schema),
+            Ok(None) if config.require_spec_schema => faults.push(format!(
+                "entity kind \"{kind}\" requires the schema \"{name}\", which the schema document does not have: add components.schemas.{name} to it"
+            )),
+            Ok(None) => notes.push(format!(
+                "entity kind \"{kind}\" names the schema \"{name}\", which the schema document does not have: its specs are not checked"
+            )),
+            Err(error) => faults.push(format!(
+                "entity kind \"{kind}\" has a schema that cannot be used: {error}"
+            )),
+        }
+    }
+    if faults.is_empty() {
+        Ok(Attached { registry, notes })
+    } else {
+        Err(InvalidEntities(faults))
+    }
+}

@@ -1,0 +1,192 @@
+//! Specs against the schema of their kind (hyperfleet-http §9).
+//!
+//! ```text
+//! file ─▶ SchemaDocument ─ compile("ClusterSpec") ─▶ SpecSchema ─ check(spec) ─▶ violations
+//!          OpenAPI 3.0 is turned into JSON Schema once, at start
+//! ```
+
+mod kinds;
+mod openapi30;
+mod violations;
+
+use std::fmt;
+use std::sync::Arc;
+
+use jsonschema::{Draft, PatternOptions, Validator};
+use serde_json::{Map, Value, json};
+
+use super::Violations;
+pub use kinds::{Attached, attach};
+
+/// The `components.schemas` of an OpenAPI document, as JSON Schema.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SchemaDocument {
+    schemas: Map<String, Value>,
+}
+
+/// Why a document cannot be used. Each text says what is to be changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidSchema {
+    /// It is something else.
+    #[error("it is no OpenAPI document: its `openapi` must say \"3.0.…\" or \"3.1.…\", not {0}")]
+    Version(String),
+    /// Its components are not where they belong.
+    #[error("`{0}` must be an object")]
+    Shape(&'static str),
+    /// A component is no schema.
+    #[error("component \"{name}\" cannot be used: {why}{}", place(at))]
+    Component {
+        /// Which one.
+        name: String,
+        /// The reason.
+        why: String,
+        /// Where in the document.
+        at: String,
+    },
+}
+
+/// One kind's schema, ready for use. Cheap to clone.
+#[derive(Clone)]
+pub struct SpecSchema(Arc<Compiled>);
+
+struct Compiled {
+    name: String,
+    source: Value,
+    validator: Validator,
+}
+
+impl SchemaDocument {
+    /// Takes an OpenAPI 3.0 or 3.1 document.
+    ///
+    /// # Errors
+    ///
+    /// It is not one. Its components are looked at when they are compiled.
+    pub fn parse(mut document: Value) -> Result<Self, InvalidSchema> {
+        let version = document.get("openapi").cloned().unwrap_or_default();
+        let is_version = |prefix: &str| version.as_str().is_some_and(|v| v.starts_with(prefix));
+        let is_30 = is_version("3.0.");
+        if !is_30 && !is_version("3.1.") {
+            return Err(InvalidSchema::Version(version.to_string()));
+        }
+        let mut components = match document.get_mut("components").map(Value::take) {
+            None | Some(Value::Null) => Map::new(),
+            Some(Value::Object(components)) => components,
+            Some(_) => return Err(InvalidSchema::Shape("components")),
+        };
+        let mut schemas = match components.remove("schemas") {
+            None | Some(Value::Null) => Map::new(),
+            Some(Value::Object(schemas)) => schemas,
+            Some(_) => return Err(InvalidSchema::Shape("components.schemas")),
+        };
+        for schema in schemas.values_mut() {
+            if is_30 {
+                openapi30::convert(schema);
+            }
+        }
+        Ok(Self { schemas })
+    }
+
+    /// The schema of that name; `None` if the document has none.
+    ///
+    /// # Errors
+    ///
+    /// It is no schema, or refers to what is not in the document.
+    pub fn compile(&self, name: &str) -> Result<Option<SpecSchema>, InvalidSchema> {
+        if !self.schemas.contains_key(name) {
+            return Ok(None);
+        }
+        let pointer = name.replace('~', "~0").replace('/', "~1");
+        let source = json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "$ref": format!("#/components/schemas/{pointer}"),
+            "components": {"schemas": self.schemas},
+        });
+        let validator = jsonschema::options()
+            .with_draft(Draft::Draft202012)
+            .should_validate_formats(true)
+            .with_format("byte", violations::is_base64)
+            // In time proportional to the text, whatever the pattern.
+            .with_pattern_options(PatternOptions::regex())
+            .offline()
+            .build(&source)
+            .map_err(|error| InvalidSchema::Component {
+                name: name.to_owned(),
+                why: error.to_string(),
+                at: error.instance_path().to_string(),
+            })?;
+        Ok(Some(SpecSchema(Arc::new(Compiled {
+            name: name.to_owned(),
+            source,
+            validator,
+        }))))
+    }
+}
+
+impl SpecSchema {
+    /// In how large a spec every fault is looked for. All are gathered before the first is told: of
+    /// half a million wrong values in one megabyte, 175 MB of them.
+    pub const VALUES_MAX: usize = 10_000;
+
+    /// The name of the component.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// All schemas of the document that this one is from, as JSON Schema (2020-12): what it refers
+    /// to is among them.
+    #[must_use]
+    pub fn components(&self) -> &Value {
+        &self.0.source["components"]["schemas"]
+    }
+
+    /// Adds everything in which a spec does not fit, as far as an answer names it; of a spec with
+    /// more than [`SpecSchema::VALUES_MAX`] values, the first thing. Messages say what the schema
+    /// wants, never what the spec holds: it may be secret.
+    pub fn check(&self, spec: &Map<String, Value>, faults: &mut Violations) {
+        let spec = Value::Object(spec.clone());
+        let Err(first) = self.0.validator.validate(&spec) else {
+            return;
+        };
+        if values(&spec) > Self::VALUES_MAX {
+            faults.extend(violations::violations(&first, &spec));
+            return;
+        }
+        let found = self.0.validator.iter_errors(&spec);
+        let found = found.flat_map(|error| violations::violations(&error, &spec));
+        faults.extend(found.take(Violations::COUNT_MAX));
+    }
+}
+
+impl fmt::Debug for SpecSchema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SpecSchema").field(&self.0.name).finish()
+    }
+}
+
+impl PartialEq for SpecSchema {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.name == other.0.name && self.0.source == other.0.source
+    }
+}
+
+impl Eq for SpecSchema {}
+
+/// How many values there are in a value, itself included.
+fn values(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(values).sum::<usize>(),
+        Value::Object(members) => 1 + members.values().map(values).sum::<usize>(),
+        _ => 1,
+    }
+}
+
+fn place(at: &str) -> String {
+    match at {
+        "" => String::new(),
+        at => format!(" (at {at})"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

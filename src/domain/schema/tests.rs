@@ -1,0 +1,282 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::domain::Constraint;
+
+fn document(schemas: &Value) -> SchemaDocument {
+    let document =
+        json!({"openapi": "3.0.3", "info": {}, "paths": {}, "components": {"schemas": schemas}});
+    SchemaDocument::parse(document).unwrap()
+}
+
+/// The faults of a spec as `(field, constraint, message)`.
+fn faults(schema: &Value, spec: &Value) -> Vec<(String, Constraint, String)> {
+    let schema = document(&json!({"S": schema}))
+        .compile("S")
+        .unwrap()
+        .unwrap();
+    let mut faults = Violations::default();
+    schema.check(spec.as_object().unwrap(), &mut faults);
+    let faults = faults.into_vec().into_iter();
+    faults.map(|f| (f.field, f.constraint, f.message)).collect()
+}
+
+/// The words of hyperfleet-http §9.3, one schema for the member `a` each.
+#[test]
+fn each_keyword_has_its_words() {
+    use Constraint::*;
+    #[rustfmt::skip]
+    let cases = [
+        (json!({"type": "string"}), json!(1), Format, "value must be a string"),
+        (json!({"type": "number"}), json!("x"), Format, "value must be a number"),
+        (json!({"type": "boolean"}), json!(1), Format, "value must be a boolean"),
+        (json!({"type": "integer"}), json!("x"), Format, "value must be an integer"),
+        (json!({"type": "integer"}), json!(1.5), Format, "value must be an integer"),
+        (json!({"type": "object"}), json!([]), Format, "value must be an object"),
+        (json!({"type": "array"}), json!({}), Format, "value must be an array"),
+        (json!({"type": "string"}), json!(null), Format, "Value is not nullable"),
+        (json!({"type": "string", "nullable": true}), json!(1), Format, "value must be a string"),
+        (json!({"enum": ["a", 2]}), json!("b"), Enum, "value is not one of the allowed values [\"a\",2]"),
+        (json!({"const": {"a": 1}}), json!("b"), Enum, "value must be {\"a\":1}"),
+        (json!({"minimum": 2}), json!(1), Min, "number must be at least 2"),
+        (json!({"maximum": 2.5}), json!(3), Max, "number must be at most 2.5"),
+        (json!({"minimum": 2, "exclusiveMinimum": true}), json!(2), Min, "number must be more than 2"),
+        (json!({"maximum": 2, "exclusiveMaximum": true}), json!(2), Max, "number must be less than 2"),
+        (json!({"type": "integer", "format": "int32"}), json!(2_147_483_648_i64), Max, "number must be at most 2147483647"),
+        (json!({"multipleOf": 2}), json!(3), Format, "number must be a multiple of 2"),
+        (json!({"minLength": 2}), json!("é"), MinLength, "minimum string length is 2"),
+        (json!({"maxLength": 1}), json!("éé"), MaxLength, "maximum string length is 1"),
+        (json!({"pattern": "^x+$"}), json!("y"), Pattern, "string doesn't match the regular expression \"^x+$\""),
+        (json!({"format": "date-time"}), json!("y"), Format, "string doesn't match the format \"date-time\""),
+        (json!({"format": "byte"}), json!("?"), Format, "string doesn't match the format \"byte\""),
+        (json!({"format": "ipv4"}), json!("1.2.3"), Format, "string doesn't match the format \"ipv4\""),
+        (json!({"minItems": 1}), json!([]), MinLength, "minimum number of items is 1"),
+        (json!({"maxItems": 1}), json!([1, 2]), MaxLength, "maximum number of items is 1"),
+        (json!({"uniqueItems": true}), json!([1, 1]), Unique, "duplicate items found"),
+        (json!({"minProperties": 1}), json!({}), MinLength, "there must be at least 1 properties"),
+        (json!({"maxProperties": 0}), json!({"x": 1}), MaxLength, "there must be at most 0 properties"),
+        (json!({"oneOf": [{"minimum": 1}, {"minimum": 2}]}), json!(0), Format, "value doesn't match any schema from \"oneOf\""),
+        (json!({"oneOf": [{"minimum": 1}, {"minimum": 2}]}), json!(3), Format, "value matches more than one schema from \"oneOf\""),
+        (json!({"anyOf": [{"minimum": 1}, {"minimum": 2}]}), json!(0), Format, "doesn't match any schema from \"anyOf\""),
+        (json!({"not": {"minimum": 1}}), json!(3), Format, "value matches the schema from \"not\""),
+        (json!({"additionalProperties": false}), json!({"x": 1}), Enum, "property \"x\" is unsupported"),
+    ];
+    for (schema, value, constraint, message) in cases {
+        let found = faults(&json!({"properties": {"a": schema}}), &json!({"a": value}));
+        let expected = ("spec.a".to_owned(), constraint, message.to_owned());
+        assert_eq!(found, [expected], "{schema}");
+    }
+}
+
+#[test]
+fn every_fault_is_named_at_its_place() {
+    let schema = json!({
+        "type": "object",
+        "required": ["region", "nodes"],
+        "additionalProperties": false,
+        "properties": {
+            "region": {"type": "string"},
+            "nodes": {"type": "array", "items": {"$ref": "#/components/schemas/Node"}},
+            "a/b~c": {"type": "string"},
+        },
+    });
+    let node = json!({"type": "object", "required": ["name"], "properties": {"port": {"type": "integer"}}});
+    let document = document(&json!({"S": schema, "Node": node}));
+    let schema = document.compile("S").unwrap().unwrap();
+    let spec = json!({"nodes": [{"name": "x"}, {"port": "y"}], "a/b~c": 1, "typo": 1, "tipo": 2});
+    let mut faults = Violations::default();
+    schema.check(spec.as_object().unwrap(), &mut faults);
+    let mut found: Vec<_> = faults
+        .as_slice()
+        .iter()
+        .map(|f| format!("{}: {}", f.field, f.message))
+        .collect();
+    found.sort();
+    assert_eq!(
+        found,
+        [
+            "spec.a/b~c: value must be a string",
+            "spec.nodes.1.name: property \"name\" is missing",
+            "spec.nodes.1.port: value must be an integer",
+            "spec.region: property \"region\" is missing",
+            "spec: property \"tipo\" is unsupported",
+            "spec: property \"typo\" is unsupported",
+        ]
+    );
+    let fitting = json!({"region": "x", "nodes": [{"name": "n", "port": 1}]});
+    let mut faults = Violations::default();
+    schema.check(fitting.as_object().unwrap(), &mut faults);
+    assert!(faults.is_empty());
+}
+
+#[test]
+fn no_value_of_a_spec_is_repeated() {
+    let found = faults(
+        &json!({"properties": {"a": {"type": "integer"}, "b": {"enum": ["x"]}, "c": {"pattern": "^x$"}}}),
+        &json!({"a": "s3cret", "b": "s3cret", "c": "s3cret"}),
+    );
+    assert_eq!(found.len(), 3);
+    assert!(
+        found
+            .iter()
+            .all(|(_, _, message)| !message.contains("s3cret")),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn as_many_faults_are_named_as_an_answer_holds() {
+    let many: Map<String, Value> = (0..200).map(|n| (format!("p{n}"), json!(n))).collect();
+    let many = Value::Object(many);
+    let each = faults(&json!({"additionalProperties": {"type": "string"}}), &many);
+    assert_eq!(each.len(), Violations::COUNT_MAX);
+    let none = faults(&json!({"additionalProperties": false}), &many);
+    assert_eq!(none.len(), Violations::COUNT_MAX);
+}
+
+#[test]
+fn what_is_nullable_may_be_null_and_3_1_needs_no_conversion() {
+    for schema in [
+        json!({"type": "string", "nullable": true, "enum": ["x"]}),
+        json!({"$ref": "#/components/schemas/T", "nullable": true}),
+        json!({"allOf": [{"$ref": "#/components/schemas/T"}], "nullable": true}),
+    ] {
+        let document = document(
+            &json!({"S": {"properties": {"a": schema}}, "T": {"type": "object", "required": ["x"]}}),
+        );
+        let compiled = document.compile("S").unwrap().unwrap();
+        let mut faults = Violations::default();
+        compiled.check(json!({"a": null}).as_object().unwrap(), &mut faults);
+        assert!(faults.is_empty(), "{schema}");
+        compiled.check(json!({"a": {}}).as_object().unwrap(), &mut faults);
+        assert!(!faults.is_empty(), "{schema}");
+    }
+    let document = json!({"openapi": "3.1.0", "components": {"schemas": {"S": {
+        "properties": {"a": {"type": ["string", "null"]}, "n": {"exclusiveMinimum": 0}},
+    }}}});
+    let schema = SchemaDocument::parse(document)
+        .unwrap()
+        .compile("S")
+        .unwrap()
+        .unwrap();
+    let mut faults = Violations::default();
+    schema.check(json!({"a": null, "n": 0}).as_object().unwrap(), &mut faults);
+    assert_eq!(faults.as_slice().len(), 1);
+}
+
+#[test]
+fn a_document_that_cannot_be_used_says_why() {
+    for (document, message) in [
+        (
+            json!(null),
+            "it is no OpenAPI document: its `openapi` must say \"3.0.…\" or \"3.1.…\", not null",
+        ),
+        (json!({"swagger": "2.0"}), "not null"),
+        (json!({"openapi": "2.0"}), "not \"2.0\""),
+        (json!({"openapi": 3.0}), "not 3.0"),
+        (
+            json!({"openapi": "3.0.3", "components": []}),
+            "`components` must be an object",
+        ),
+        (
+            json!({"openapi": "3.0.3", "components": {"schemas": 1}}),
+            "`components.schemas` must be an object",
+        ),
+    ] {
+        let error = SchemaDocument::parse(document.clone())
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(message), "{document}: {error}");
+    }
+    for stub in [
+        json!({"openapi": "3.0.3", "paths": {}}),
+        json!({"openapi": "3.1.1", "components": {"schemas": null}}),
+    ] {
+        assert_eq!(SchemaDocument::parse(stub).unwrap().compile("S"), Ok(None));
+    }
+    for (schema, message) in [
+        (json!(3), "component \"S\" cannot be used"),
+        (json!({"type": "strin"}), "(at /components/schemas/S/type)"),
+        (
+            json!({"properties": {"a": {"pattern": "("}}}),
+            "(at /components/schemas/S/properties/a/pattern)",
+        ),
+        (
+            json!({"pattern": "(?=a)b"}),
+            "(at /components/schemas/S/pattern)",
+        ),
+        (
+            json!({"$ref": "#/components/schemas/T"}),
+            "'/components/schemas/T' does not exist",
+        ),
+        (
+            json!({"$ref": "https://example.com/t.json"}),
+            "https://example.com/t.json",
+        ),
+        (json!({"$ref": "other.yaml#/T"}), "other.yaml"),
+    ] {
+        let error = document(&json!({"S": schema}))
+            .compile("S")
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(message), "{schema}: {error}");
+    }
+}
+
+#[test]
+fn schemas_that_refer_to_themselves_come_to_an_end() {
+    let schemas = json!({
+        "A": {"$ref": "#/components/schemas/A"},
+        "B": {"allOf": [{"$ref": "#/components/schemas/C"}]},
+        "C": {"anyOf": [{"$ref": "#/components/schemas/B"}, {"$ref": "#/components/schemas/C"}]},
+        "D": {"properties": {"d": {"$ref": "#/components/schemas/D"}}, "additionalProperties": false},
+    });
+    let document = document(&schemas);
+    let mut deep = json!({"x": 1});
+    for _ in 0..60 {
+        deep = json!({"d": deep});
+    }
+    for (name, count) in [("A", None), ("B", None), ("C", None), ("D", Some(1))] {
+        let mut faults = Violations::default();
+        let schema = document.compile(name).unwrap().unwrap();
+        schema.check(deep.as_object().unwrap(), &mut faults);
+        if let Some(count) = count {
+            assert_eq!(faults.as_slice().len(), count, "{name}");
+        }
+    }
+}
+
+#[test]
+fn of_a_very_large_spec_the_first_fault_is_told() {
+    let schema = json!({"properties": {"a": {"items": {"type": "string"}}}});
+    let count = |items: usize| faults(&schema, &json!({"a": vec![0; items]})).len();
+    // The spec itself and its one member are values, too.
+    assert_eq!(count(SpecSchema::VALUES_MAX - 2), Violations::COUNT_MAX);
+    assert_eq!(count(SpecSchema::VALUES_MAX - 1), 1);
+}
+
+/// The list in docs/configuration.md.
+#[test]
+fn formats_are_checked() {
+    for (format, good, bad) in [
+        ("date", "2026-01-31", "2026-02-31"),
+        ("date-time", "2026-01-01T10:00:00Z", "2026-01-01 10:00"),
+        ("time", "10:00:00Z", "25:00:00Z"),
+        ("duration", "P1DT2H", "1 day"),
+        ("email", "a@example.com", "a"),
+        ("hostname", "a.example.com", "-a"),
+        ("ipv4", "10.0.0.1", "10.0.0"),
+        ("ipv6", "::1", ":1"),
+        ("uri", "https://example.com/", "example"),
+        ("uuid", "0190a6f0-1c2b-7def-8123-456789abcdef", "0190a6f0"),
+        ("regex", "^a$", "("),
+        ("json-pointer", "/a", "a"),
+        ("byte", "YQ==", "YQ="),
+    ] {
+        let schema = json!({"properties": {"a": {"type": "string", "format": format}}});
+        assert_eq!(faults(&schema, &json!({"a": good})), [], "{format}");
+        assert_eq!(faults(&schema, &json!({"a": bad})).len(), 1, "{format}");
+    }
+    let other = json!({"properties": {"a": {"type": "string", "format": "password"}}});
+    assert_eq!(faults(&other, &json!({"a": ""})), []);
+}
