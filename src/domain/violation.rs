@@ -34,6 +34,19 @@ pub enum Constraint {
 }
 
 impl Constraint {
+    /// Every kind of rule.
+    pub const ALL: [Self; 9] = [
+        Self::Required,
+        Self::Min,
+        Self::Max,
+        Self::MinLength,
+        Self::MaxLength,
+        Self::Pattern,
+        Self::Enum,
+        Self::Format,
+        Self::Unique,
+    ];
+
     /// The name that clients see.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::domain::shown;
 
 /// Members that can be asked for as a whole.
-const WHOLE: [&str; 15] = [
+pub(super) const WHOLE: [&str; 15] = [
     "created_by",
     "created_time",
     "deleted_by",
@@ -56,6 +56,21 @@ pub struct Fields {
 }
 
 impl Fields {
+    /// Every name that can be asked for.
+    pub(super) fn names() -> impl Iterator<Item = String> {
+        let parts = |of: &'static str, names: &'static [&str]| {
+            let all = names.iter().chain(&["*"]);
+            all.map(move |name| format!("{of}.{name}"))
+        };
+        let whole = WHOLE
+            .iter()
+            .chain(&["owner_references", "status.conditions", "status.*"]);
+        let whole = whole.map(ToString::to_string);
+        whole
+            .chain(parts("owner_references", &OF_OWNER))
+            .chain(parts("status.conditions", &OF_CONDITION))
+    }
+
     /// Reads the names. `None` of no names at all: everything is wanted.
     ///
     /// # Errors
@@ -231,6 +246,15 @@ mod tests {
             .of(&json!({"id": "1"}));
         assert_eq!(root, json!({"id": "1", "owner_references": null}));
         assert_eq!(fields(""), Ok(None));
+    }
+
+    #[test]
+    fn every_name_that_is_told_can_be_asked_for() {
+        let names: Vec<_> = Fields::names().collect();
+        assert!(names.len() > 30, "{names:?}");
+        for name in names {
+            assert!(fields(&name).unwrap().is_some(), "{name}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod fields;
 mod json;
 mod query;
 mod requests;
+pub mod schemas;
 mod views;
 
 pub use continuation::{Continuation, ListKey};

@@ -15,7 +15,7 @@ use crate::domain::{
 };
 
 /// Longest reason of a force-delete, in characters.
-const REASON_CHARACTERS_MAX: usize = 1024;
+pub(super) const REASON_CHARACTERS_MAX: usize = 1024;
 
 /// Which kinds a body may be of.
 #[derive(Debug, Clone, Copy)]

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use super::continuation::{Continuation, ListKey};
 use super::fields::Fields;
+use super::schemas::{AdapterCondition, AdapterMetadata, AuditAction, ResourceCondition};
 use crate::domain::audit::Entry;
 use crate::domain::moment;
 use crate::domain::page::{KindPath, Listing, OwnerPath};
@@ -23,87 +25,163 @@ pub const BASE: &str = "/api/hyperfleet/v1";
 #[derive(Debug, Clone, Copy)]
 pub struct Views<'a>(pub &'a EntityRegistry);
 
-#[derive(Serialize)]
-struct ResourceView<'a> {
+/// A resource of any kind. Members marked `required = false` are always there, too: the older
+/// document calls them optional, and clients' types are generated from it.
+#[derive(Serialize, ToSchema)]
+#[schema(description = "What is wanted of one thing, and what is known of it.")]
+pub(super) struct ResourceView<'a> {
+    /// Who created it.
+    #[schema(example = "system@hyperfleet.local")]
     created_by: &'a str,
+    /// When it was created.
     #[serde(serialize_with = "moment::serialize")]
     created_time: DateTime<Utc>,
+    /// Who asked for its deletion; absent while nobody has.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     deleted_by: Option<&'a str>,
+    /// When its deletion was first asked for; absent while nobody has.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(serialize_with = "moment::serialize_some")]
+    #[schema(nullable = false)]
     deleted_time: Option<DateTime<Utc>>,
+    /// Counts changes of what is wanted.
+    #[schema(minimum = 1)]
     generation: i32,
+    /// Where it is found, without the host.
+    #[schema(required = false)]
     href: String,
+    /// Identity: a UUID, version 7, in lower case.
+    #[schema(required = false)]
     id: String,
+    /// Which kind it is of.
     kind: &'a str,
+    /// For grouping and search.
+    #[schema(required = false, value_type = BTreeMap<String, String>)]
     labels: &'a Labels,
+    /// Unique among the active resources of its kind, for child kinds among those of one parent.
     name: &'a str,
+    /// The resource that owns it; child kinds alone have one.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     owner_references: Option<LinkView<'a>>,
+    /// Links to resources that it does not own, by type of link; absent when there are none.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     references: BTreeMap<&'a str, Vec<LinkView<'a>>>,
+    /// What is wanted.
+    #[schema(value_type = Object)]
     spec: &'a Map<String, Value>,
     status: StatusView<'a>,
+    /// Which tenant it belongs to, by dimension.
+    #[schema(required = false, value_type = BTreeMap<String, String>)]
     tenancy: &'a Tenancy,
+    /// Who last changed what is wanted.
     updated_by: &'a str,
+    /// When that was.
     #[serde(serialize_with = "moment::serialize")]
     updated_time: DateTime<Utc>,
 }
 
-#[derive(Serialize)]
-struct StatusView<'a> {
+#[derive(Serialize, ToSchema)]
+#[schema(as = ResourceStatus, description = "What is known of a resource, computed from what adapters report.")]
+pub(super) struct StatusView<'a> {
+    /// `Reconciled`, `LastKnownReconciled`, and one for each required adapter that has reported.
+    #[schema(value_type = Vec<ResourceCondition>)]
     conditions: &'a [Condition],
 }
 
-#[derive(Serialize)]
-struct LinkView<'a> {
+#[derive(Serialize, ToSchema)]
+#[schema(as = ObjectReference, description = "A link to a resource.")]
+pub(super) struct LinkView<'a> {
+    /// Where it is found.
+    #[schema(required = false)]
     href: String,
+    /// Its identity.
     id: String,
+    /// Its kind.
     kind: &'a str,
 }
 
-#[derive(Serialize)]
-struct ReportView<'a> {
+#[derive(Serialize, ToSchema)]
+#[schema(as = AdapterStatus, description = "The latest report of one adapter on one resource.")]
+pub(super) struct ReportView<'a> {
+    /// Who reports.
+    #[schema(example = "validation")]
     adapter: &'a str,
+    /// What it saw, in its own order.
+    #[schema(value_type = Vec<AdapterCondition>)]
     conditions: &'a [ReportedCondition],
+    /// `observed_time` of its first report.
     #[serde(serialize_with = "moment::serialize")]
     created_time: DateTime<Utc>,
+    /// What it wants other adapters to see.
+    #[schema(required = false, value_type = Object)]
     data: &'a Map<String, Value>,
+    /// `observed_time` of this report.
     #[serde(serialize_with = "moment::serialize")]
     last_report_time: DateTime<Utc>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = Option<AdapterMetadata>)]
     metadata: Option<&'a Metadata>,
+    /// The generation that it speaks of.
     observed_generation: i32,
 }
 
-#[derive(Serialize)]
-struct EntryView<'a> {
+#[derive(Serialize, ToSchema)]
+#[schema(as = AuditEntry, description = "One change of one resource.")]
+pub(super) struct EntryView<'a> {
+    /// What was done.
+    #[schema(value_type = AuditAction)]
     action: &'static str,
+    /// By whom.
     actor: &'a str,
+    /// The generation after it; absent when the resource is gone.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     generation_after: Option<i32>,
+    /// The generation before it; absent when the resource is new.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     generation_before: Option<i32>,
+    /// Kind of the resource.
     kind: &'a str,
+    /// Its name.
     name: &'a str,
+    /// Why; of a force-delete.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     reason: Option<&'a str>,
+    /// Id of the request that did it.
     request_id: &'a str,
+    /// Which resource.
     resource_id: String,
+    /// Rises with every entry.
     sequence: i64,
+    /// When.
     #[serde(serialize_with = "moment::serialize")]
     time: DateTime<Utc>,
 }
 
-#[derive(Serialize)]
-struct ListView<T> {
+/// The envelope of every list. `kind` is not in the older document's list of what must be there.
+#[derive(Serialize, ToSchema)]
+#[schema(description = "One page of a list.")]
+pub(super) struct ListView<T> {
+    /// Where the next page begins: for the parameter `continue`. Absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     r#continue: Option<String>,
+    /// What is on the page.
     items: Vec<T>,
+    /// What it is a list of: the kind, followed by `List`.
+    #[schema(required = false)]
     kind: String,
+    /// Which page it is.
+    #[schema(value_type = i32, minimum = 1)]
     page: u32,
+    /// How many items are on it.
+    #[schema(value_type = i32, minimum = 0)]
     size: usize,
+    /// How many there are on all pages.
+    #[schema(value_type = i32, minimum = 0)]
     total: i64,
 }
 

@@ -1,0 +1,207 @@
+//! Answers as schemas: those of `views`, made fit for each kind.
+
+use chrono::{DateTime, Utc};
+use serde_json::json;
+use utoipa::openapi::schema::{ArrayBuilder, Object, Schema, SchemaType, Type};
+use utoipa::openapi::{Ref, RefOr};
+use utoipa::{PartialSchema, ToSchema};
+
+use super::names::KindNames;
+use crate::domain::{Entity, audit};
+use crate::wire::fields::WHOLE;
+use crate::wire::views::{ListView, ResourceView, StatusView};
+
+/// One fact about a resource, aggregated from reports.
+#[derive(ToSchema)]
+#[expect(
+    dead_code,
+    reason = "what it describes is domain::Condition, which knows no schemas"
+)]
+pub(in crate::wire) struct ResourceCondition {
+    /// When this type of condition first appeared.
+    created_time: DateTime<Utc>,
+    /// When `status` last changed.
+    last_transition_time: DateTime<Utc>,
+    /// How old the oldest evidence for it is.
+    last_updated_time: DateTime<Utc>,
+    /// For people.
+    #[schema(nullable = false)]
+    message: Option<String>,
+    /// The generation that the status speaks of.
+    observed_generation: i32,
+    /// For programs.
+    #[schema(nullable = false, example = "ReconciledAll")]
+    reason: Option<String>,
+    status: ResourceConditionStatus,
+    /// What it is about, unique within the resource.
+    #[schema(example = "Reconciled")]
+    r#type: String,
+}
+
+/// Whether a condition of a resource holds.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "names of values")]
+pub(in crate::wire) enum ResourceConditionStatus {
+    True,
+    False,
+}
+
+/// One condition of a report, as it is kept.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "what it describes is domain::ReportedCondition")]
+pub(in crate::wire) struct AdapterCondition {
+    /// Since when the adapter has been saying this status.
+    last_transition_time: DateTime<Utc>,
+    /// For people.
+    #[schema(nullable = false)]
+    message: Option<String>,
+    /// For programs.
+    #[schema(nullable = false)]
+    reason: Option<String>,
+    status: AdapterConditionStatus,
+    /// `Available`, `Applied`, `Health`, `Finalized`, or another.
+    #[schema(example = "Available")]
+    r#type: String,
+}
+
+/// Whether a condition holds; `Unknown` where the adapter cannot say yet.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "names of values")]
+pub(in crate::wire) enum AdapterConditionStatus {
+    True,
+    False,
+    Unknown,
+}
+
+/// About the job that an adapter ran.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "what it describes is domain::Metadata")]
+pub(in crate::wire) struct AdapterMetadata {
+    /// Which attempt it was.
+    #[schema(nullable = false)]
+    attempt: Option<i32>,
+    /// When it ended.
+    #[schema(nullable = false)]
+    completed_time: Option<DateTime<Utc>>,
+    /// How long it took, in the adapter's own notation.
+    #[schema(nullable = false)]
+    duration: Option<String>,
+    /// Its name.
+    #[schema(nullable = false)]
+    job_name: Option<String>,
+    /// Where it ran.
+    #[schema(nullable = false)]
+    job_namespace: Option<String>,
+    /// When it started.
+    #[schema(nullable = false)]
+    started_time: Option<DateTime<Utc>>,
+}
+
+/// What is done to a resource; `hard_delete` is its removal once all work is done.
+pub(in crate::wire) struct AuditAction;
+
+impl ToSchema for AuditAction {}
+
+impl PartialSchema for AuditAction {
+    fn schema() -> RefOr<Schema> {
+        let mut schema = Object::with_type(Type::String);
+        schema.description = Some(
+            "What is done to a resource; `hard_delete` is its removal once all work is done."
+                .to_owned(),
+        );
+        let names = audit::Action::ALL.map(|action| json!(action.as_str()));
+        schema.enum_values = Some(names.to_vec());
+        Schema::Object(schema).into()
+    }
+}
+
+/// A resource: of one kind, or of any where none is given.
+pub(super) fn resource(entity: Option<&Entity>, names: &KindNames) -> Object {
+    let mut schema = object(ResourceView::schema());
+    let mut put = |member: &str, schema_of: &str| {
+        let reference = Ref::from_schema_name(schema_of);
+        schema
+            .properties
+            .insert(member.to_owned(), reference.into());
+    };
+    put("status", &names.schema("Status"));
+    match entity {
+        Some(entity) => {
+            put("spec", &names.schema("Spec"));
+            schema.description = Some(described(entity));
+            if entity.parent.is_some() {
+                schema.required.push("owner_references".to_owned());
+            } else {
+                schema.properties.remove("owner_references");
+            }
+        }
+        // As in the older document, which knows its id to be there for this one alone.
+        None => schema.required.push("id".to_owned()),
+    }
+    schema
+}
+
+/// A resource with what was asked for of it.
+pub(super) fn sparse_resource() -> Object {
+    let mut schema = Object::new();
+    schema.description = Some(
+        "A resource with what `fields` asked for and its id. What it could have and has not is \
+         `null`; times are whole seconds."
+            .to_owned(),
+    );
+    for member in WHOLE.iter().chain(&["owner_references", "status"]) {
+        schema.properties.insert((*member).to_owned(), anything());
+    }
+    schema.required.push("id".to_owned());
+    schema
+}
+
+/// What is known of a resource.
+pub(super) fn status() -> Object {
+    object(StatusView::schema())
+}
+
+/// A page of what is called `item`; its `kind` is `name`.
+pub(super) fn list(name: &str, item: &str) -> Object {
+    let mut schema = object(ListView::<LinkShape>::schema());
+    let items = ArrayBuilder::new().items(Ref::from_schema_name(item));
+    schema
+        .properties
+        .insert("items".to_owned(), items.build().into());
+    if let Some(RefOr::T(Schema::Object(kind))) = schema.properties.get_mut("kind") {
+        kind.example = Some(json!(name));
+    }
+    schema.description = Some(format!("A page of `{item}`."));
+    schema
+}
+
+/// The schema of an object, which that of a struct always is.
+pub(super) fn object(schema: RefOr<Schema>) -> Object {
+    match schema {
+        RefOr::T(Schema::Object(object)) => object,
+        _ => Object::new(),
+    }
+}
+
+/// Any value.
+pub(super) fn anything() -> RefOr<Schema> {
+    let mut schema = Object::new();
+    schema.schema_type = SchemaType::AnyValue;
+    Schema::Object(schema).into()
+}
+
+fn described(entity: &Entity) -> String {
+    let owned = match &entity.parent {
+        Some(parent) => format!(", owned by a `{parent}`"),
+        None => String::new(),
+    };
+    let adapters = match entity.required_adapters.as_slice() {
+        [] => "No adapter has to work on it: it is deleted at once.".to_owned(),
+        adapters => format!("Its adapters: `{}`.", adapters.join("`, `")),
+    };
+    format!("A resource of kind `{}`{owned}. {adapters}", entity.kind)
+}
+
+/// Stands for the items of a list, which are put in afterwards.
+#[derive(ToSchema)]
+struct LinkShape;

@@ -1,0 +1,257 @@
+//! Examples, made by the code that makes the real thing.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use crate::domain::audit::{Action, Change, Entry, Origin};
+use crate::domain::lifecycle::{self, Draft, Family};
+use crate::domain::page::{Listing, Page};
+use crate::domain::{
+    Entity, EntityRegistry, Labels, Reference, Resource, ResourceId, ResourceName, Standing,
+    StoredReport, Verdict, judge,
+};
+use crate::wire::Views;
+
+/// The moment at which all examples are made.
+#[must_use]
+pub fn moment() -> DateTime<Utc> {
+    DateTime::from_timestamp(1_767_261_600, 0).unwrap_or_default()
+}
+
+/// The id of the request that made them.
+pub const REQUEST_ID: &str = "019b7868-8e00-7000-8000-0000000000aa";
+const ACTOR: &str = "system@hyperfleet.local";
+
+/// Examples of one kind.
+#[derive(Debug, Clone, Copy)]
+pub struct Examples<'a> {
+    registry: &'a EntityRegistry,
+    entity: &'a Entity,
+    spec: Option<&'a Value>,
+}
+
+impl<'a> Examples<'a> {
+    /// For a kind, with the schema of its specs if there is one; its own example is used.
+    #[must_use]
+    pub fn new(registry: &'a EntityRegistry, entity: &'a Entity, spec: Option<&'a Value>) -> Self {
+        Self {
+            registry,
+            entity,
+            spec,
+        }
+    }
+
+    /// The body of a create.
+    #[must_use]
+    pub fn create(self) -> Value {
+        let mut body = json!({
+            "kind": self.entity.kind,
+            "name": self.name(),
+            "spec": self.spec(),
+            "labels": {"environment": "production"},
+        });
+        let links = self.links().into_iter().map(|(ref_type, target)| {
+            (
+                ref_type,
+                json!([{"kind": target.kind, "id": target.id.to_string()}]),
+            )
+        });
+        let links: Map<_, _> = links.collect();
+        if !links.is_empty() {
+            body["references"] = links.into();
+        }
+        body
+    }
+
+    /// The body of a patch.
+    #[must_use]
+    pub fn patch(self) -> Value {
+        json!({"spec": self.spec(), "labels": {"environment": "staging"}})
+    }
+
+    /// What a create answers.
+    #[must_use]
+    pub fn created(self) -> Value {
+        self.shown(&self.resource())
+    }
+
+    /// What a delete answers.
+    #[must_use]
+    pub fn deleted(self) -> Value {
+        let mut resource = self.resource();
+        let family = Family {
+            ancestors: Vec::new(),
+            root: Standing {
+                state: resource.state.clone(),
+                reports: Vec::new(),
+                children: 0,
+            },
+            descendants: Vec::new(),
+        };
+        if let Ok((state, _)) = lifecycle::delete(&family, &[], self.registry, &origin()) {
+            resource.state = state;
+        }
+        self.shown(&resource)
+    }
+
+    /// A page of them, as that of the given kind, or of all.
+    #[must_use]
+    pub fn listed(self, kind: Option<&str>) -> Value {
+        json(&Views(self.registry).resources(kind, &listing(self.resource())))
+    }
+
+    fn shown(self, resource: &Resource) -> Value {
+        json(&Views(self.registry).resource(resource))
+    }
+
+    fn resource(self) -> Resource {
+        let labels = [("environment".to_owned(), "production".to_owned())];
+        let owner = self.entity.parent.as_ref().map(|_| id(1));
+        let references = self.links().into_iter();
+        let draft = Draft {
+            id: id(2),
+            name: ResourceName::stored(self.name()),
+            owner,
+            spec: self.spec().as_object().cloned().unwrap_or_default(),
+            labels: Labels::parse(labels.into()).unwrap_or_default(),
+            references: references.map(|(t, target)| (t, vec![target])).collect(),
+            tenancy: std::collections::BTreeMap::new(),
+        };
+        lifecycle::create(self.entity, draft, &origin())
+    }
+
+    /// One link of each type that there must be.
+    fn links(self) -> Vec<(String, Reference)> {
+        let required = self.entity.references.iter().filter(|rule| rule.min > 0);
+        let links = required.map(|rule| {
+            let target = Reference {
+                kind: rule.target_kind.clone(),
+                id: id(3),
+            };
+            (rule.ref_type.clone(), target)
+        });
+        links.collect()
+    }
+
+    fn spec(self) -> Value {
+        match self.spec {
+            None => json!({"region": "eu-west-1"}),
+            Some(schema) => {
+                let first = schema["examples"].as_array().and_then(|e| e.first());
+                let example = schema.get("example").or(first);
+                example.cloned().unwrap_or_else(|| json!({}))
+            }
+        }
+    }
+
+    /// A name that its kind allows.
+    fn name(self) -> String {
+        let kind = self.entity.kind.to_lowercase();
+        let mut name = kind.replace(|c: char| !c.is_ascii_alphanumeric(), "");
+        name += "-1";
+        name.truncate(self.entity.name_bytes_max);
+        let mut name = name.trim_end_matches('-').to_owned();
+        while name.len() < self.entity.name_bytes_min {
+            name.push('0');
+        }
+        name
+    }
+}
+
+/// The body of a report.
+#[must_use]
+pub fn report() -> Value {
+    json!({
+        "adapter": "validation",
+        "observed_generation": 1,
+        "observed_time": crate::domain::moment::rfc3339(moment()),
+        "conditions": [
+            {"type": "Available", "status": "True", "reason": "Done", "message": "all checks passed"},
+            {"type": "Applied", "status": "True"},
+            {"type": "Health", "status": "True"},
+        ],
+        "data": {"checks": 12},
+        "metadata": {"attempt": 1, "job_name": "validation-1"},
+    })
+}
+
+/// What a report answers.
+#[must_use]
+pub fn reported() -> Value {
+    stored().map_or(Value::Null, |stored| json(&Views::report(&stored)))
+}
+
+/// A page of reports.
+#[must_use]
+pub fn reports() -> Value {
+    stored().map_or(Value::Null, |stored| {
+        json(&Views::reports(&listing(stored)))
+    })
+}
+
+/// The body of a force-delete.
+#[must_use]
+pub fn force_delete() -> Value {
+    json!({"reason": "The adapter is gone and cannot finalize."})
+}
+
+/// A page of the audit trail.
+#[must_use]
+pub fn audit(kind: &str, name: &str) -> Value {
+    let change = Change {
+        action: Action::Create,
+        kind: kind.to_owned(),
+        id: id(2),
+        name: name.to_owned(),
+        generation_before: None,
+        generation_after: Some(1),
+        reason: None,
+    };
+    let entry = Entry {
+        sequence: 1,
+        origin: origin(),
+        change,
+    };
+    json(&Views::audit(&listing(entry)))
+}
+
+/// The example of a report, read and judged as every other.
+fn stored() -> Option<StoredReport> {
+    let report = crate::wire::report(report().to_string().as_bytes(), moment()).ok()?;
+    match judge(&report, 1, None).ok()? {
+        Verdict::Store { report: state, .. } => Some(StoredReport {
+            state,
+            data: report.data,
+            metadata: report.metadata,
+        }),
+        Verdict::Discard(_) | Verdict::Repeat => None,
+    }
+}
+
+fn listing<T>(item: T) -> Listing<T> {
+    Listing {
+        page: Page::default(),
+        items: vec![item],
+        total: 1,
+    }
+}
+
+fn origin() -> Origin {
+    Origin {
+        actor: ACTOR.to_owned(),
+        request_id: REQUEST_ID.to_owned(),
+        at: moment(),
+    }
+}
+
+/// An id such as real ones are: a `UUIDv7` of the moment.
+fn id(number: u128) -> ResourceId {
+    Uuid::from_u128(0x019b_7868_8e00_7000_8000_0000_0000_0000 | number).into()
+}
+
+fn json(view: &impl Serialize) -> Value {
+    // Views are maps of plain values: turning them into one cannot fail.
+    serde_json::to_value(view).unwrap_or_default()
+}

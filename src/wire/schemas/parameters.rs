@@ -1,0 +1,190 @@
+//! Query parameters, as `wire::query` reads them. What lists share stands here once.
+
+use serde_json::{Value, json};
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn, ParameterStyle};
+use utoipa::openapi::schema::{
+    ArrayBuilder, KnownFormat, Object, ObjectBuilder, Schema, SchemaFormat, SchemaType, Type,
+};
+
+use super::AUDIT_ACTION;
+use crate::domain::page::Page;
+use crate::wire::fields::Fields;
+use utoipa::openapi::{Ref, Required};
+
+/// Those of a page: every list has them.
+#[must_use]
+pub fn page() -> Vec<Parameter> {
+    let count = |max: u32, default: u32| {
+        let object = ObjectBuilder::new().schema_type(SchemaType::Type(Type::Integer));
+        let object = object.format(Some(SchemaFormat::KnownFormat(KnownFormat::Int32)));
+        let object = object.minimum(Some(1)).default(Some(json!(default)));
+        // `pageSize` has no maximum: what is above is cut.
+        if max == u32::MAX {
+            object
+        } else {
+            object.maximum(Some(max))
+        }
+        .build()
+    };
+    vec![
+        query(
+            "page",
+            "Which page, from 1.",
+            count(Page::NUMBER_MAX, 1),
+            json!(1),
+        ),
+        query(
+            "size",
+            "Most items on the page.",
+            count(Page::SIZE_MAX, Page::SIZE_DEFAULT),
+            json!(20),
+        ),
+        query(
+            "pageSize",
+            "The older spelling of `size`: wins over it, and counts as 100 where it is more.",
+            count(u32::MAX, Page::SIZE_DEFAULT),
+            json!(20),
+        ),
+    ]
+}
+
+/// Those of the lists of resources.
+#[must_use]
+pub fn resources() -> Vec<Parameter> {
+    let mut parameters = page();
+    parameters.extend([
+        query(
+            "search",
+            "A condition that resources must meet, such as `labels.shard = '3' and generation > 1` (docs/search.md).",
+            text(),
+            json!("name like 'prod-%'"),
+        ),
+        query(
+            "order",
+            "`field`, `field asc` or `field desc`, several after commas; `asc` or `desc` alone is the \
+             direction of `orderBy`, or of `created_time`. Newest first unless given.",
+            text(),
+            json!("name desc"),
+        ),
+        query(
+            "orderBy",
+            "The older way to name the fields; `order` is then `asc` or `desc`.",
+            text(),
+            json!("name"),
+        ),
+        query(
+            "includeDeleted",
+            "Whether resources that are being deleted are listed, too. Unless given, they are where \
+             `search` names `deleted_time`, or where the service is set so.",
+            Object::with_type(Type::Boolean),
+            json!(true),
+        ),
+        query(
+            "ref_type",
+            "With `ref_target_id`: only resources with a link of this type to that resource.",
+            text(),
+            Value::Null,
+        ),
+        query("ref_target_id", "With `ref_type`: the target of the link.", text(), Value::Null),
+        fields(),
+    ]);
+    parameters
+}
+
+/// Which of all kinds is wanted, on the list of every resource.
+#[must_use]
+pub fn kind(kinds: &[&str]) -> Parameter {
+    let mut kind = text();
+    if !kinds.is_empty() {
+        kind.enum_values = Some(kinds.iter().map(|kind| json!(kind)).collect());
+    }
+    let example = kinds.first().map_or(Value::Null, |kind| json!(kind));
+    query("kind", "Only resources of this kind.", kind, example)
+}
+
+/// Which members are wanted.
+#[must_use]
+pub fn fields() -> Parameter {
+    let mut name = text();
+    name.enum_values = Some(Fields::names().map(Value::from).collect());
+    let names = ArrayBuilder::new().items(name).build();
+    ParameterBuilder::new()
+        .name("fields")
+        .parameter_in(ParameterIn::Query)
+        .required(Required::False)
+        .description(Some(
+            "Only these members and `id`: each resource of the answer is then a `SparseResource`.",
+        ))
+        .schema(Some(names))
+        .style(Some(ParameterStyle::Form))
+        .explode(Some(false))
+        .example(Some(json!(["name", "status.conditions.type"])))
+        .build()
+}
+
+/// Those of the audit trail.
+#[must_use]
+pub fn audit() -> Vec<Parameter> {
+    let mut parameters = page();
+    let formatted = |format: KnownFormat| {
+        let mut text = text();
+        text.format = Some(SchemaFormat::KnownFormat(format));
+        text
+    };
+    let action = ParameterBuilder::new()
+        .name("action")
+        .parameter_in(ParameterIn::Query)
+        .required(Required::False)
+        .description(Some("Only changes of this sort."))
+        .schema(Some(Ref::from_schema_name(AUDIT_ACTION)))
+        .example(Some(json!("force_delete")));
+    parameters.extend([
+        query(
+            "resource_id",
+            "Only changes of this resource.",
+            formatted(KnownFormat::Uuid),
+            Value::Null,
+        ),
+        query(
+            "kind",
+            "Only changes of resources of this kind.",
+            text(),
+            json!("Cluster"),
+        ),
+        query(
+            "actor",
+            "Only changes by this caller.",
+            text(),
+            json!("system@hyperfleet.local"),
+        ),
+        action.build(),
+        query(
+            "since",
+            "Only changes at this time or later.",
+            formatted(KnownFormat::DateTime),
+            json!("2026-01-01T00:00:00Z"),
+        ),
+        query(
+            "until",
+            "Only changes before this time.",
+            formatted(KnownFormat::DateTime),
+            Value::Null,
+        ),
+    ]);
+    parameters
+}
+
+fn text() -> Object {
+    Object::with_type(Type::String)
+}
+
+fn query(name: &str, description: &str, schema: Object, example: Value) -> Parameter {
+    ParameterBuilder::new()
+        .name(name)
+        .parameter_in(ParameterIn::Query)
+        .required(Required::False)
+        .description(Some(description))
+        .schema(Some(Schema::Object(schema)))
+        .example(Some(example).filter(|example| !example.is_null()))
+        .build()
+}
