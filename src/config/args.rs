@@ -48,6 +48,11 @@ pub enum Command {
     /// Starts a PostgreSQL of its own in a folder, on a Unix socket only, unless the settings name
     /// a database. Data is kept between runs. Ctrl-C stops everything.
     Dev(DevArgs),
+    /// Print the OpenAPI document of the configured kinds
+    ///
+    /// The one that is served at /api/hyperfleet/v1/openapi: for generators of clients. Needs no
+    /// database.
+    Openapi(OpenapiArgs),
     /// Print the version, the commit and the build time
     Version,
 }
@@ -61,6 +66,26 @@ pub struct DevArgs {
     /// The settings.
     #[command(flatten)]
     pub settings: SettingsArgs,
+}
+
+/// Options of `openapi`.
+#[derive(Debug, clap::Args)]
+pub struct OpenapiArgs {
+    /// How it is written
+    #[arg(long, value_name = "FORMAT", default_value = "yaml")]
+    pub format: OpenapiFormat,
+    /// The settings, of which the kinds count alone.
+    #[command(flatten)]
+    pub settings: SettingsArgs,
+}
+
+/// How the OpenAPI document is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum OpenapiFormat {
+    /// For people.
+    Yaml,
+    /// As it is served.
+    Json,
 }
 
 /// Settings that flags can give. Unset ones leave the environment, the file or the default.

@@ -16,7 +16,7 @@ use crate::domain;
 use crate::domain::entity_config::{self, EntityConfig};
 use crate::domain::schema::Attached;
 
-pub use args::{Args, Command, DevArgs, SettingsArgs};
+pub use args::{Args, Command, DevArgs, OpenapiArgs, OpenapiFormat, SettingsArgs};
 
 /// Everything that can be set.
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]

@@ -8,6 +8,7 @@ mod audit;
 mod encoding;
 mod frame;
 mod meta;
+mod openapi;
 mod problem;
 mod reports;
 mod request;
@@ -25,7 +26,9 @@ use crate::app::Service;
 use crate::clock::Clock;
 use crate::wire::BODY_BYTES_MAX;
 
+pub use crate::wire::schemas::SpecSchemas;
 pub use meta::Build;
+pub use openapi::{Document, openapi, yaml};
 
 /// What the API serves from.
 #[derive(Clone)]
@@ -38,9 +41,10 @@ pub struct Api {
     pub build: Build,
 }
 
-/// The API as one application: every worker makes its own.
+/// The API as one application: every worker makes its own. The document is made once, for all.
 pub fn app(
     api: Api,
+    document: Document,
 ) -> App<
     impl ServiceFactory<
         ServiceRequest,
@@ -60,6 +64,7 @@ pub fn app(
         .app_data(web::Data::new(service))
         .app_data(web::Data::new(clock))
         .app_data(web::Data::new(build))
+        .app_data(web::Data::new(document))
         .app_data(web::PayloadConfig::new(BODY_BYTES_MAX))
         .configure(|config| routes::configure(config, &registry))
         .default_service(web::to(routes::unknown_path))

@@ -10,6 +10,7 @@ use actix_web::{HttpResponse, ResponseError};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::app;
 use crate::domain::{Violation, Violations, moment, shown};
@@ -70,26 +71,52 @@ struct Parts {
     place: Option<Place>,
 }
 
-#[derive(Serialize)]
-struct Body<'a> {
+/// A problem (RFC 9457). Members marked `required = false` are always there, too, but for `errors`:
+/// the older document calls them optional, and clients' types are generated from it.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Error, description = "What went wrong (RFC 9457, application/problem+json).")]
+pub(super) struct Body<'a> {
+    /// Stable: what programs match on.
+    #[schema(required = false, example = "HYPERFLEET-VAL-000")]
     code: String,
+    /// This occurrence, for people.
+    #[schema(required = false)]
     detail: &'a str,
+    /// One entry for each fault of a body or of parameters, 50 at most.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<ViolationView<'a>>,
+    /// The path of the request.
+    #[schema(required = false)]
     instance: &'a str,
+    /// The status of the answer.
+    #[schema(value_type = i32)]
     status: u16,
+    /// When it happened.
+    #[schema(required = false, value_type = DateTime<Utc>)]
     timestamp: String,
+    /// The sort of problem, for people.
     title: &'static str,
+    /// The id of the request, as in `X-Request-Id` and in the log.
+    #[schema(required = false)]
     trace_id: &'a str,
+    /// The sort of problem, as a URI.
+    #[schema(example = "https://api.hyperfleet.io/errors/validation-error")]
     r#type: String,
 }
 
-#[derive(Serialize)]
-struct ViolationView<'a> {
+#[derive(Serialize, ToSchema)]
+#[schema(as = ValidationError, description = "One fault of an input.")]
+pub(super) struct ViolationView<'a> {
+    /// The kind of rule that is broken.
+    #[schema(required = false, value_type = super::openapi::ValidationErrorConstraint)]
     constraint: &'static str,
+    /// Dotted path of the member, or name of the parameter.
     field: &'a str,
+    /// What is wrong, for people.
     message: &'a str,
+    /// The offending value, where showing it helps.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     value: Option<&'a Value>,
 }
 
@@ -120,6 +147,20 @@ impl Problem {
         problem
     }
 
+    /// A body beyond the limit.
+    pub(super) fn too_large() -> Self {
+        let detail = format!("Request body must be at most {BODY_BYTES_MAX} bytes");
+        Self::new(sorts::TOO_LARGE, detail)
+    }
+
+    /// The database cannot serve right now.
+    pub(super) fn unavailable(cause: String) -> Self {
+        let mut problem = Self::new(sorts::UNAVAILABLE, "Database connection unavailable");
+        problem.0.header = Some((header::RETRY_AFTER, RETRY_AFTER_SECONDS.to_string()));
+        problem.0.cause = Some(cause);
+        problem
+    }
+
     /// A fault of ours.
     pub(super) fn internal(cause: impl Into<String>) -> Self {
         let mut problem = Self::new(sorts::INTERNAL, "Unspecified error");
@@ -145,10 +186,7 @@ impl Problem {
         }
         let status = error.as_response_error().status_code();
         if status == StatusCode::PAYLOAD_TOO_LARGE {
-            Self::new(
-                sorts::TOO_LARGE,
-                format!("Request body must be at most {BODY_BYTES_MAX} bytes"),
-            )
+            Self::too_large()
         } else if status.is_client_error() {
             Self::new(
                 sorts::MALFORMED,
@@ -173,6 +211,30 @@ impl Problem {
             tracing::warn!(request_id = id, cause, "the database is unavailable");
         } else {
             tracing::error!(request_id = id, cause, "a request failed");
+        }
+    }
+
+    /// What clients see of it.
+    pub(super) fn body(&self) -> Body<'_> {
+        let (status, code, kind, title) = self.0.sort;
+        let place = self.0.place.as_ref();
+        let at = place.map_or(DateTime::UNIX_EPOCH, |p| p.at);
+        let violations = self.0.errors.iter().map(|v| ViolationView {
+            constraint: v.constraint.as_str(),
+            field: &v.field,
+            message: &v.message,
+            value: v.value.as_ref(),
+        });
+        Body {
+            code: format!("HYPERFLEET-{code}"),
+            detail: &self.0.detail,
+            errors: violations.collect(),
+            instance: place.map_or("", |p| &p.path),
+            status: status.as_u16(),
+            timestamp: moment::rfc3339(at),
+            title,
+            trace_id: place.map_or("", |p| &p.request_id),
+            r#type: format!("{TYPES}{kind}"),
         }
     }
 
@@ -240,12 +302,7 @@ impl From<app::Error> for Problem {
             E::Invalid(violations) => {
                 Self::invalid(sort, "Request body validation failed", violations)
             }
-            E::Unavailable(_) => {
-                let mut problem = Self::new(sort, "Database connection unavailable");
-                problem.0.header = Some((header::RETRY_AFTER, RETRY_AFTER_SECONDS.to_string()));
-                problem.0.cause = Some(chain(&error));
-                problem
-            }
+            E::Unavailable(_) => Self::unavailable(chain(&error)),
             E::Storage(_) => Self::internal(chain(&error)),
             other => Self::new(sort, other.to_string()),
         }
@@ -278,26 +335,8 @@ impl ResponseError for Problem {
     }
 
     fn error_response(&self) -> HttpResponse {
-        let (status, code, kind, title) = self.0.sort;
+        let status = self.0.sort.0;
         let place = self.0.place.as_ref();
-        let at = place.map_or(DateTime::UNIX_EPOCH, |p| p.at);
-        let violations = self.0.errors.iter().map(|v| ViolationView {
-            constraint: v.constraint.as_str(),
-            field: &v.field,
-            message: &v.message,
-            value: v.value.as_ref(),
-        });
-        let body = Body {
-            code: format!("HYPERFLEET-{code}"),
-            detail: &self.0.detail,
-            errors: violations.collect(),
-            instance: place.map_or("", |p| &p.path),
-            status: status.as_u16(),
-            timestamp: moment::rfc3339(at),
-            title,
-            trace_id: place.map_or("", |p| &p.request_id),
-            r#type: format!("{TYPES}{kind}"),
-        };
         let mut response = HttpResponse::build(status);
         response.insert_header((header::VARY, HeaderValue::from_static("Authorization")));
         response.insert_header((header::CONTENT_TYPE, "application/problem+json"));
@@ -311,6 +350,6 @@ impl ResponseError for Problem {
         if let Some(place) = place {
             response.insert_header(("x-request-id", place.request_id.as_str()));
         }
-        response.body(serde_json::to_vec(&body).unwrap_or_default())
+        response.body(serde_json::to_vec(&self.body()).unwrap_or_default())
     }
 }

@@ -1,4 +1,5 @@
-//! Which path leads to which handler. Every kind has the same routes, made from the registry.
+//! Which path leads to which handler. Every kind has the same routes, made from the registry. The
+//! same table makes the OpenAPI document: nothing is mounted that is not described.
 
 use actix_web::guard::GuardContext;
 use actix_web::http::Method;
@@ -6,21 +7,107 @@ use actix_web::{HttpRequest, HttpResponse, Resource, Route as ActixRoute, web};
 
 use super::problem::Problem;
 use super::request::Route;
-use super::{audit, meta, reports, resources};
+use super::{audit, meta, openapi, reports, resources};
 use crate::domain::EntityRegistry;
 use crate::wire::BASE;
 
-/// Mounts every route.
-pub(super) fn configure(config: &mut web::ServiceConfig, registry: &EntityRegistry) {
-    config.service(endpoint(
-        "/api/hyperfleet",
-        &[("GET", || web::to(meta::metadata))],
-    ));
-    config.service(endpoint(
-        &format!("{BASE}/audit"),
-        &[("GET", || web::to(audit::list))],
-    ));
-    mount(config, &format!("{BASE}/resources"), &Route::All);
+/// What can be done at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operation {
+    /// What the service says of itself.
+    Metadata,
+    /// The OpenAPI document.
+    Document,
+    /// Its page for people.
+    Page,
+    /// The audit trail.
+    Audit,
+    /// A page of resources.
+    List,
+    /// A new resource.
+    Create,
+    /// One resource.
+    Get,
+    /// A change of one.
+    Patch,
+    /// The deletion of one.
+    Delete,
+    /// The removal of one that is being deleted.
+    ForceDelete,
+    /// A page of reports.
+    Reports,
+    /// A report.
+    Report,
+}
+
+impl Operation {
+    /// How it is asked for. `HEAD` goes wherever `GET` does.
+    pub(super) fn method(self) -> &'static str {
+        match self {
+            Self::Metadata
+            | Self::Document
+            | Self::Page
+            | Self::Audit
+            | Self::List
+            | Self::Get
+            | Self::Reports => "GET",
+            Self::Create | Self::ForceDelete => "POST",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+            Self::Report => "PUT",
+        }
+    }
+
+    /// What answers it.
+    fn route(self) -> ActixRoute {
+        match self {
+            Self::Metadata => web::to(meta::metadata),
+            Self::Document => web::to(openapi::document),
+            Self::Page => web::to(openapi::page),
+            Self::Audit => web::to(audit::list),
+            Self::List => web::to(resources::list),
+            Self::Create => web::to(resources::create),
+            Self::Get => web::to(resources::get),
+            Self::Patch => web::to(resources::patch),
+            Self::Delete => web::to(resources::delete),
+            Self::ForceDelete => web::to(resources::force_delete),
+            Self::Reports => web::to(reports::list),
+            Self::Report => web::to(reports::put),
+        }
+    }
+}
+
+/// One path.
+#[derive(Debug)]
+pub(super) struct Endpoint {
+    /// With `{parent_id}` and `{id}` for segments that vary.
+    pub(super) path: String,
+    /// The list that it is about.
+    pub(super) about: Option<Route>,
+    /// What can be done there, by method in alphabetical order.
+    pub(super) operations: &'static [Operation],
+}
+
+impl Endpoint {
+    fn of_service(path: String, operations: &'static [Operation]) -> Self {
+        Self {
+            path,
+            about: None,
+            operations,
+        }
+    }
+}
+
+/// Every path of the API.
+pub(super) fn endpoints(registry: &EntityRegistry) -> Vec<Endpoint> {
+    use Operation as O;
+    let mut endpoints = vec![
+        Endpoint::of_service("/api/hyperfleet".to_owned(), &[O::Metadata]),
+        Endpoint::of_service(format!("{BASE}/openapi"), &[O::Document]),
+        Endpoint::of_service(format!("{BASE}/openapi.html"), &[O::Page]),
+        Endpoint::of_service(format!("{BASE}/audit"), &[O::Audit]),
+    ];
+    endpoints.extend(of_list(&format!("{BASE}/resources"), &Route::All));
     for entity in registry.entities() {
         if let Some(parent) = entity.parent.as_deref().and_then(|p| registry.get(p)) {
             let path = format!("{BASE}/{}/{{parent_id}}/{}", parent.plural, entity.plural);
@@ -28,68 +115,60 @@ pub(super) fn configure(config: &mut web::ServiceConfig, registry: &EntityRegist
                 kind: entity.kind.clone(),
                 parent: parent.kind.clone(),
             };
-            mount(config, &path, &route);
+            endpoints.extend(of_list(&path, &route));
         }
-        mount(
-            config,
-            &format!("{BASE}/{}", entity.plural),
-            &Route::Kind(entity.kind.clone()),
-        );
+        let path = format!("{BASE}/{}", entity.plural);
+        endpoints.extend(of_list(&path, &Route::Kind(entity.kind.clone())));
     }
+    endpoints
 }
 
-/// The routes of one list.
-fn mount(config: &mut web::ServiceConfig, path: &str, route: &Route) {
-    let endpoints: [(&str, Methods); 4] = [
-        (
-            "/{id}/force-delete",
-            &[("POST", || web::to(resources::force_delete))],
-        ),
-        (
-            "/{id}/statuses",
-            &[
-                ("GET", || web::to(reports::list)),
-                ("PUT", || web::to(reports::put)),
-            ],
-        ),
-        (
-            "/{id}",
-            &[
-                ("DELETE", || web::to(resources::delete)),
-                ("GET", || web::to(resources::get)),
-                ("PATCH", || web::to(resources::patch)),
-            ],
-        ),
-        (
-            "",
-            &[
-                ("GET", || web::to(resources::list)),
-                ("POST", || web::to(resources::create)),
-            ],
-        ),
+/// The paths of one list.
+fn of_list(path: &str, route: &Route) -> [Endpoint; 4] {
+    use Operation as O;
+    let endpoints: [(&str, &'static [Operation]); 4] = [
+        ("/{id}/force-delete", &[O::ForceDelete]),
+        ("/{id}/statuses", &[O::Reports, O::Report]),
+        ("/{id}", &[O::Delete, O::Get, O::Patch]),
+        ("", &[O::List, O::Create]),
     ];
-    for (suffix, methods) in endpoints {
-        config.service(endpoint(&format!("{path}{suffix}"), methods).app_data(route.clone()));
-    }
+    endpoints.map(|(suffix, operations)| Endpoint {
+        path: format!("{path}{suffix}"),
+        about: Some(route.clone()),
+        operations,
+    })
 }
 
-/// Methods, in alphabetical order, with what makes their routes.
-type Methods = &'static [(&'static str, fn() -> ActixRoute)];
+/// Mounts every route, and the files of the OpenAPI page, which are no part of the API.
+pub(super) fn configure(config: &mut web::ServiceConfig, registry: &EntityRegistry) {
+    for endpoint in endpoints(registry) {
+        let operations = endpoint.operations.iter();
+        let routes = operations.map(|o| (o.method(), o.route()));
+        let mut resource = resource(&endpoint.path, routes.collect());
+        if let Some(about) = endpoint.about {
+            resource = resource.app_data(about);
+        }
+        config.service(resource);
+    }
+    let files = vec![("GET", web::to(openapi::file))];
+    config.service(resource(&format!("{BASE}/openapi/{{file}}"), files));
+}
 
-/// One path. `HEAD` goes wherever `GET` does; every other method is told what there is.
-fn endpoint(path: &str, methods: Methods) -> Resource {
+/// One path with its methods, in alphabetical order. `HEAD` goes wherever `GET` does; every other
+/// method is told what there is.
+fn resource(path: &str, routes: Vec<(&'static str, ActixRoute)>) -> Resource {
     let mut allow = Vec::new();
     let mut resource = web::resource(path);
-    for (method, route) in methods {
-        allow.push(*method);
-        if *method == "GET" {
+    for (method, route) in routes {
+        allow.push(method);
+        if method == "GET" {
             allow.push("HEAD");
         }
         let is_method = move |context: &GuardContext<'_>| {
             let asked = &context.head().method;
-            asked.as_str() == *method || (*method == "GET" && asked == Method::HEAD)
+            asked.as_str() == method || (method == "GET" && asked == Method::HEAD)
         };
-        resource = resource.route(route().guard(actix_web::guard::fn_guard(is_method)));
+        resource = resource.route(route.guard(actix_web::guard::fn_guard(is_method)));
     }
     let allow = allow.join(", ");
     resource.default_service(web::to(move || {

@@ -1,6 +1,6 @@
 //! What each command does.
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write as _};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::{Server, database, dev, telemetry};
 use crate::app::Service;
 use crate::clock::Clock;
-use crate::config::{Args, Command, Settings, SettingsArgs};
+use crate::config::{Args, Command, OpenapiArgs, OpenapiFormat, Settings, SettingsArgs};
 use crate::domain::EntityRegistry;
 use crate::domain::schema::Attached;
-use crate::http::{Api, Build};
+use crate::http::{self, Api, Build, SpecSchemas};
 use crate::storage::postgres::Store;
 
 /// How often expired audit entries are removed.
@@ -33,6 +33,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         Command::Serve(args) => serve(&args).await,
         Command::Migrate(args) => migrate(&args).await,
         Command::Dev(args) => dev::run(args).await,
+        Command::Openapi(args) => openapi(&args),
         Command::Version => {
             println!("version:    {}", BUILD.version);
             println!("commit:     {}", BUILD.commit);
@@ -86,6 +87,20 @@ async fn migrate(args: &SettingsArgs) -> anyhow::Result<()> {
             after.unknown
         );
     }
+    Ok(())
+}
+
+/// Prints the document of the configured kinds.
+fn openapi(args: &OpenapiArgs) -> anyhow::Result<()> {
+    let settings = Settings::load(&args.settings, &Settings::default())?;
+    let registry = settings.registry()?;
+    let document = http::openapi(&registry, &SpecSchemas::new(), BUILD.version);
+    let text = match args.format {
+        OpenapiFormat::Yaml => http::yaml(&document)?,
+        OpenapiFormat::Json => serde_json::to_string_pretty(&document)? + "\n",
+    };
+    // Whoever reads our output may have left: that is no fault of ours.
+    let _ = std::io::stdout().write_all(text.as_bytes());
     Ok(())
 }
 

@@ -1,0 +1,229 @@
+//! OpenAPI 3.1, which utoipa writes, as OpenAPI 3.0, which clients' generators read.
+//!
+//! | 3.1 | 3.0 |
+//! | --- | --- |
+//! | `type: [string, "null"]` | `type: string`, `nullable: true` |
+//! | `oneOf: [{type: "null"}, X]` | X, `nullable: true` |
+//! | `const: 1` | `enum: [1]` |
+//! | `examples: [1, 2]` of a schema | `example: 1` |
+//! | `exclusiveMinimum: 1` | `minimum: 1`, `exclusiveMinimum: true`, and so for the maximum |
+//! | `$ref` with siblings | `allOf: [{$ref}]` with siblings |
+//! | `prefixItems`, `propertyNames`, `$defs` and the like | left out: 3.0 cannot say it |
+//! | `license.identifier`, `info.summary`, `webhooks`, `jsonSchemaDialect` | left out |
+//!
+//! What is 3.0 already stays as it is.
+
+use serde_json::{Map, Value, json};
+
+/// The version that is written.
+const VERSION: &str = "3.0.3";
+/// Words of schemas that 3.0 does not know and that say nothing it could.
+const UNKNOWN_WORDS: [&str; 21] = [
+    "$anchor",
+    "$comment",
+    "$defs",
+    "$dynamicAnchor",
+    "$dynamicRef",
+    "$id",
+    "$schema",
+    "contains",
+    "contentEncoding",
+    "contentMediaType",
+    "contentSchema",
+    "dependentRequired",
+    "dependentSchemas",
+    "else",
+    "if",
+    "maxContains",
+    "minContains",
+    "patternProperties",
+    "propertyNames",
+    "then",
+    "unevaluatedProperties",
+];
+
+/// Makes a 3.0 document of a 3.1 one.
+pub(super) fn to_3_0(mut document: Value) -> Value {
+    document["openapi"] = json!(VERSION);
+    if let Some(root) = document.as_object_mut() {
+        root.remove("webhooks");
+        root.remove("jsonSchemaDialect");
+    }
+    if let Some(info) = document["info"].as_object_mut() {
+        info.remove("summary");
+        if let Some(license) = info.get_mut("license").and_then(Value::as_object_mut) {
+            license.remove("identifier");
+        }
+    }
+    if let Some(schemas) = document["components"]["schemas"].as_object_mut() {
+        schemas.values_mut().for_each(schema);
+    }
+    for part in ["paths", "components"] {
+        schemas_below(&mut document[part]);
+    }
+    document
+}
+
+/// Converts what stands under `schema` anywhere below; examples are data and left alone.
+fn schemas_below(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                match name.as_str() {
+                    "schema" => schema(member),
+                    // Those of the components are converted by name.
+                    "example" | "examples" | "schemas" => {}
+                    _ => schemas_below(member),
+                }
+            }
+        }
+        Value::Array(elements) => elements.iter_mut().for_each(schemas_below),
+        _ => {}
+    }
+}
+
+/// Converts one schema and all within.
+fn schema(value: &mut Value) {
+    let Some(schema) = value.as_object_mut() else {
+        // `true` and `false` are schemas in 3.1 alone.
+        match value {
+            Value::Bool(true) => *value = json!({}),
+            Value::Bool(false) => *value = json!({"not": {}}),
+            _ => {}
+        }
+        return;
+    };
+    inner(schema);
+    for word in UNKNOWN_WORDS {
+        schema.remove(word);
+    }
+    types(schema);
+    null_alternative(schema);
+    if let Some(only) = schema.remove("const") {
+        schema.insert("enum".to_owned(), json!([only]));
+    }
+    if let Some(Value::Array(examples)) = schema.remove("examples")
+        && let Some(first) = examples.into_iter().next()
+    {
+        schema.entry("example").or_insert(first);
+    }
+    bound(schema, "exclusiveMinimum", "minimum");
+    bound(schema, "exclusiveMaximum", "maximum");
+    if schema.len() > 1
+        && let Some(reference) = schema.remove("$ref")
+    {
+        schema.insert("allOf".to_owned(), json!([{"$ref": reference}]));
+    }
+}
+
+/// The schemas that a schema is made of.
+fn inner(schema: &mut Map<String, Value>) {
+    if schema.remove("prefixItems").is_some() {
+        // An array of anything: 3.0 cannot tell elements apart.
+        schema.insert("items".to_owned(), json!({}));
+    }
+    for (word, member) in schema.iter_mut() {
+        match (word.as_str(), member) {
+            ("properties", Value::Object(properties)) => {
+                properties.values_mut().for_each(self::schema);
+            }
+            ("allOf" | "anyOf" | "oneOf", Value::Array(parts)) => {
+                parts.iter_mut().for_each(self::schema);
+            }
+            ("additionalProperties", member) if member.is_object() => self::schema(member),
+            ("items" | "not", member) => self::schema(member),
+            _ => {}
+        }
+    }
+}
+
+/// A list of types: with `null`, the type is nullable; with several, any of them will do.
+fn types(schema: &mut Map<String, Value>) {
+    let Some(Value::Array(types)) = schema.get("type") else {
+        if schema.get("type") == Some(&json!("null")) {
+            schema.remove("type");
+            schema.insert("nullable".to_owned(), json!(true));
+            schema.insert("enum".to_owned(), json!([null]));
+        } else if schema.get("type") == Some(&json!("array")) {
+            schema.entry("items").or_insert(json!({}));
+        }
+        return;
+    };
+    let (nulls, types): (Vec<_>, Vec<_>) = types.clone().into_iter().partition(|t| t == "null");
+    schema.remove("type");
+    if !nulls.is_empty() {
+        schema.insert("nullable".to_owned(), json!(true));
+        if let Some(Value::Array(values)) = schema.get_mut("enum")
+            && !values.contains(&Value::Null)
+        {
+            values.push(Value::Null);
+        }
+    }
+    match types.as_slice() {
+        [] => {}
+        [one] => {
+            if one == "array" {
+                schema.entry("items").or_insert(json!({}));
+            }
+            schema.insert("type".to_owned(), one.clone());
+        }
+        several => {
+            let any = several.iter().map(|one| match one.as_str() {
+                Some("array") => json!({"type": "array", "items": {}}),
+                _ => json!({"type": one}),
+            });
+            let any: Vec<_> = any.collect();
+            // Beside alternatives of its own the list must hold as well.
+            let any = json!({"anyOf": any});
+            match schema.get_mut("allOf").and_then(Value::as_array_mut) {
+                Some(all) => all.push(any),
+                None => {
+                    schema.insert("allOf".to_owned(), json!([any]));
+                }
+            }
+        }
+    }
+}
+
+/// Null or something else is something else that may be null.
+fn null_alternative(schema: &mut Map<String, Value>) {
+    for word in ["oneOf", "anyOf"] {
+        let Some(Value::Array(parts)) = schema.get_mut(word) else {
+            continue;
+        };
+        let count = parts.len();
+        // What was `type: null` has been converted by now.
+        parts.retain(|part| part["enum"] != json!([null]));
+        if parts.len() == count {
+            continue;
+        }
+        if let [only] = parts.as_mut_slice() {
+            let only = only.take();
+            schema.remove(word);
+            schema.insert("allOf".to_owned(), json!([only]));
+        }
+        schema.insert("nullable".to_owned(), json!(true));
+    }
+}
+
+/// An exclusive bound is a number in 3.1, and a property of the other bound in 3.0.
+fn bound(schema: &mut Map<String, Value>, exclusive: &str, inclusive: &str) {
+    let Some(limit) = schema.get(exclusive).filter(|limit| limit.is_number()) else {
+        return;
+    };
+    let limit = limit.clone();
+    let tighter = |other: &Value| {
+        let (other, limit) = (other.as_f64(), limit.as_f64());
+        if inclusive == "minimum" {
+            other > limit
+        } else {
+            other < limit
+        }
+    };
+    if schema.get(inclusive).is_some_and(tighter) {
+        schema.remove(exclusive);
+    } else {
+        schema.insert(inclusive.to_owned(), limit);
+        schema.insert(exclusive.to_owned(), json!(true));
+    }
+}

@@ -1,0 +1,118 @@
+//! The OpenAPI document: made at start from the routes and the registry, as 3.0, and its page.
+//!
+//! ```text
+//! routes::endpoints ─▶ operations ─┐
+//! wire::schemas ───────────────────┼─▶ utoipa (3.1) ─▶ convert (3.0) ─▶ bytes
+//! problem ─▶ problems ─────────────┘
+//! ```
+
+mod convert;
+mod operations;
+mod page;
+mod problems;
+mod subject;
+
+use actix_web::web::Bytes;
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::tag::TagBuilder;
+use utoipa::openapi::{
+    ComponentsBuilder, InfoBuilder, LicenseBuilder, OpenApiBuilder, PathsBuilder, Server,
+};
+
+use self::operations::Describer;
+use super::routes;
+use crate::domain::EntityRegistry;
+use crate::wire::schemas::{self, Names, SpecSchemas};
+
+pub(super) use page::{document, file, page};
+pub(super) use problems::ValidationErrorConstraint;
+
+const DESCRIPTION: &str = "\
+Control plane for fleets of clusters. Clients declare resources; adapters report what they achieved; \
+the service aggregates the reports into conditions and runs the delete lifecycle.
+
+One trailing slash of a path is ignored. `HEAD` works wherever `GET` does. Bodies have 1 MiB at most, \
+unpacked, and nest 64 levels at most. Unknown query parameters are ignored; blank ones count as absent.";
+
+/// The document in the bytes that are served.
+#[derive(Debug, Clone)]
+pub struct Document(Bytes);
+
+impl Document {
+    /// Writes a document, made by [`openapi`].
+    #[must_use]
+    pub fn new(document: &Value) -> Self {
+        Self(Bytes::from(document.to_string()))
+    }
+}
+
+/// A document, made by [`openapi`], for people and version control.
+///
+/// Moments stand in quotes: readers of YAML 1.1 would take them for something else than text.
+///
+/// # Errors
+///
+/// None for what [`openapi`] makes.
+pub fn yaml(document: &Value) -> Result<String, yaml_serde::Error> {
+    let plain = yaml_serde::to_string(document)?;
+    let lines = plain.lines().map(|line| {
+        let (key, value) = line.rsplit_once(": ").unwrap_or((line, ""));
+        match value.parse::<DateTime<Utc>>() {
+            Ok(_) => format!("{key}: '{value}'\n"),
+            Err(_) => format!("{line}\n"),
+        }
+    });
+    Ok(lines.collect())
+}
+
+/// Makes the document (OpenAPI 3.0) of a service with these kinds: every path, parameter, body,
+/// header and problem. `version` is the service's.
+#[must_use]
+pub fn openapi(registry: &EntityRegistry, specs: &SpecSchemas, version: &str) -> Value {
+    let names = Names::new(registry);
+    let endpoints = routes::endpoints(registry);
+    let describer = Describer::new(registry, &names, specs);
+    let mut paths = PathsBuilder::new();
+    for endpoint in &endpoints {
+        let (path, item) = describer.path(endpoint);
+        paths = paths.path(path, item);
+    }
+    let mut components = ComponentsBuilder::from(schemas::components(registry, &names));
+    components = problems::components(components, registry);
+    components = operations::shared_parameters(components);
+    let bearer = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Bearer)
+        .bearer_format("JWT")
+        .description(Some("Where the service is set to check tokens."));
+    components = components.security_scheme("BearerAuth", SecurityScheme::Http(bearer.build()));
+    let license = LicenseBuilder::new()
+        .name("Apache 2.0")
+        .url(Some("https://www.apache.org/licenses/LICENSE-2.0"));
+    let info = InfoBuilder::new()
+        .title("HyperFleet API")
+        .version(version)
+        .description(Some(DESCRIPTION))
+        .license(Some(license.build()));
+    let tags = describer.tags().into_iter();
+    let openapi = OpenApiBuilder::new()
+        .info(info)
+        .servers(Some([Server::new("/")]))
+        .tags(Some(tags.map(|(name, text)| {
+            TagBuilder::new().name(name).description(Some(text)).build()
+        })))
+        .paths(paths)
+        .components(Some(components.build()))
+        .security(Some([
+            SecurityRequirement::default(),
+            SecurityRequirement::new("BearerAuth", Vec::<String>::new()),
+        ]))
+        .build();
+    // Plain data: turning it into a value cannot fail.
+    let mut document = serde_json::to_value(openapi).unwrap_or_default();
+    for (name, schema) in schemas::specs(registry, &names, specs) {
+        document["components"]["schemas"][name] = json!(schema);
+    }
+    convert::to_3_0(document)
+}

@@ -1,0 +1,71 @@
+//! `…/openapi`, and `…/openapi.html` with the files that it needs: all from this program, so that
+//! it works without the internet.
+
+use std::io::Read as _;
+use std::sync::{Arc, LazyLock};
+
+use actix_web::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE};
+use actix_web::web::Data;
+use actix_web::{HttpRequest, HttpResponse};
+use utoipa_swagger_ui::{Config, SwaggerFile};
+
+use super::Document;
+use crate::http::problem::Problem;
+
+/// How the page is set up: our own document, and no badge from elsewhere that says whether it is
+/// valid.
+static CONFIG: LazyLock<Arc<Config<'static>>> = LazyLock::new(|| {
+    let config = Config::from("/api/hyperfleet/v1/openapi");
+    Arc::new(config.use_base_layout().validator_url("none"))
+});
+
+/// `GET` of the document.
+pub(in crate::http) async fn document(document: Data<Document>) -> HttpResponse {
+    HttpResponse::Ok()
+        .content_type("application/json")
+        .body(document.0.clone())
+}
+
+/// `GET` of the page.
+pub(in crate::http) async fn page() -> HttpResponse {
+    HttpResponse::Ok()
+        .content_type("text/html")
+        .body(include_str!("page.html"))
+}
+
+/// `GET` of a file that the page names.
+pub(in crate::http) async fn file(request: HttpRequest) -> Result<HttpResponse, Problem> {
+    let name = request.match_info().get("file").unwrap_or_default();
+    // The library's own page would be served for no name, and is not this one.
+    let is_asset = [".css", ".js", ".png"]
+        .iter()
+        .any(|end| name.ends_with(end));
+    let found = if is_asset {
+        utoipa_swagger_ui::serve(name, CONFIG.clone())
+    } else {
+        Ok(None)
+    };
+    match found {
+        Ok(Some(file)) => served(&request, file),
+        Ok(None) => Err(Problem::unknown_path(request.path())),
+        Err(error) => Err(Problem::internal(error.to_string())),
+    }
+}
+
+/// The file as it is kept, packed, to those who understand it; unpacked to others.
+fn served(request: &HttpRequest, file: SwaggerFile<'_>) -> Result<HttpResponse, Problem> {
+    let mut answer = HttpResponse::Ok();
+    answer.insert_header((CONTENT_TYPE, file.content_type));
+    if !file.gzpipped {
+        return Ok(answer.body(file.bytes.into_owned()));
+    }
+    // All that a middleware before has left there is gzip, or nothing.
+    if request.headers().contains_key(ACCEPT_ENCODING) {
+        answer.insert_header((CONTENT_ENCODING, "gzip"));
+        return Ok(answer.body(file.bytes.into_owned()));
+    }
+    let mut bytes = Vec::new();
+    let read = flate2::read::GzDecoder::new(&*file.bytes).read_to_end(&mut bytes);
+    read.map_err(|error| Problem::internal(error.to_string()))?;
+    Ok(answer.body(bytes))
+}

@@ -1,0 +1,237 @@
+//! Problems as answers of the document. Their examples are made as real ones are.
+
+use serde_json::{Value, json};
+use utoipa::openapi::example::ExampleBuilder;
+use utoipa::openapi::header::HeaderBuilder;
+use utoipa::openapi::schema::{Object, Schema, Type};
+use utoipa::openapi::{
+    ComponentsBuilder, ContentBuilder, Header, Ref, RefOr, Response, ResponseBuilder,
+};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::app;
+use crate::domain::{Constraint, EntityRegistry};
+use crate::http::problem::{Body, Place, Problem, ViolationView};
+use crate::wire::schemas::examples;
+use crate::wire::{self, BASE, Kinds, Params};
+
+/// Header of every answer.
+const X_REQUEST_ID: &str = "X-Request-Id";
+
+/// The name of a kind of rule.
+pub(in crate::http) struct ValidationErrorConstraint;
+
+impl ToSchema for ValidationErrorConstraint {}
+
+impl PartialSchema for ValidationErrorConstraint {
+    fn schema() -> RefOr<Schema> {
+        let mut schema = Object::with_type(Type::String);
+        let names = Constraint::ALL.map(|constraint| json!(constraint.as_str()));
+        schema.enum_values = Some(names.to_vec());
+        Schema::Object(schema).into()
+    }
+}
+
+/// A status that is not a success: number, name of its answer in the document, what it means.
+type Sort = (u16, &'static str, &'static str);
+
+/// Every status that is not a success.
+#[rustfmt::skip]
+const SORTS: [Sort; 9] = [
+    (400, "BadRequest", "A parameter or the body breaks a rule, or cannot be read."),
+    (404, "NotFound", "There is no such resource."),
+    (405, "MethodNotAllowed", "The path has other methods: `Allow` names them."),
+    (409, "Conflict", "The name is taken, or the state of the resource does not allow it."),
+    (413, "PayloadTooLarge", "The body is too large."),
+    (422, "UnprocessableEntity", "A child kind can be created below its parent only."),
+    (500, "InternalServerError", "A fault of the service; its log has the cause, under the same id."),
+    (503, "ServiceUnavailable", "The database cannot serve right now. The request was not acknowledged."),
+    (504, "GatewayTimeout", "The search takes more time than a request may."),
+];
+
+/// What an operation answers with such a status.
+pub(super) fn response(status: u16) -> Option<Ref> {
+    let (_, name, _) = SORTS.iter().find(|(number, _, _)| *number == status)?;
+    Some(Ref::from_response_name(*name))
+}
+
+/// The answers, their schemas and the headers of all answers.
+pub(super) fn components(
+    builder: ComponentsBuilder,
+    registry: &EntityRegistry,
+) -> ComponentsBuilder {
+    let builder = builder
+        .schema("Error", <Body<'_> as PartialSchema>::schema())
+        .schema(
+            "ValidationError",
+            <ViolationView<'_> as PartialSchema>::schema(),
+        )
+        .schema(
+            "ValidationErrorConstraint",
+            ValidationErrorConstraint::schema(),
+        );
+    let headers = headers().into_iter();
+    let builder = headers.fold(builder, |b, (name, header)| b.header(name, header));
+    SORTS.iter().fold(builder, |builder, (status, name, text)| {
+        builder.response(*name, described(*status, text, registry))
+    })
+}
+
+/// The id and what the answer depends on, as in every answer that has a body.
+pub(super) fn with_headers(mut answer: ResponseBuilder) -> ResponseBuilder {
+    for name in [X_REQUEST_ID, "Vary"] {
+        answer = answer.header_ref(name, header(name));
+    }
+    answer
+}
+
+/// The id alone.
+pub(super) fn with_request_id(answer: ResponseBuilder) -> ResponseBuilder {
+    answer.header_ref(X_REQUEST_ID, header(X_REQUEST_ID))
+}
+
+fn header(name: &str) -> Ref {
+    Ref::new(format!("#/components/headers/{name}"))
+}
+
+fn headers() -> [(&'static str, Header); 4] {
+    let header = |kind: Type, text: &str, example: Value| {
+        let header = HeaderBuilder::new().schema(Some(Object::with_type(kind)));
+        header
+            .description(Some(text))
+            .example(Some(example))
+            .build()
+    };
+    [
+        (
+            "Allow",
+            header(
+                Type::String,
+                "The methods of the path.",
+                json!("DELETE, GET, HEAD, PATCH"),
+            ),
+        ),
+        (
+            "Retry-After",
+            header(Type::Integer, "When to come back, in seconds.", json!(5)),
+        ),
+        (
+            "Vary",
+            header(
+                Type::String,
+                "What else the answer depends on.",
+                json!("Authorization"),
+            ),
+        ),
+        (
+            X_REQUEST_ID,
+            header(
+                Type::String,
+                "The id of the request: the one that was sent, if it is a sane one. It is in the log and in the audit trail, too.",
+                json!(examples::REQUEST_ID),
+            ),
+        ),
+    ]
+}
+
+fn described(status: u16, text: &str, registry: &EntityRegistry) -> Response {
+    let shown = examples_of(status, registry)
+        .into_iter()
+        .map(|(name, problem)| {
+            let example = ExampleBuilder::new().summary(name).value(Some(problem));
+            (name.replace(' ', "-"), example.build())
+        });
+    let content = ContentBuilder::new()
+        .schema(Some(Ref::from_schema_name("Error")))
+        .examples_from_iter(shown)
+        .build();
+    let mut answer = ResponseBuilder::new()
+        .description(text)
+        .content("application/problem+json", content);
+    answer = with_headers(answer);
+    answer = match status {
+        405 => answer.header_ref("Allow", header("Allow")),
+        503 => answer.header_ref("Retry-After", header("Retry-After")),
+        _ => answer,
+    };
+    answer.build()
+}
+
+/// Problems of a status, each with what it is an example of.
+fn examples_of(status: u16, registry: &EntityRegistry) -> Vec<(&'static str, Value)> {
+    let kind = registry
+        .entities()
+        .first()
+        .map_or("Resource", |e| &e.kind)
+        .to_owned();
+    let id = "019b7868-8e00-7000-8000-000000000002".to_owned();
+    let problems: Vec<(&str, Option<Problem>)> = match status {
+        400 => bad_requests(registry),
+        404 => vec![(
+            "no such resource",
+            Some(app::Error::NotFound { kind, id }.into()),
+        )],
+        405 => vec![(
+            "other methods",
+            Some(Problem::method_not_allowed("GET, HEAD, POST")),
+        )],
+        409 => vec![("name taken", Some(app::Error::NameTaken { kind }.into()))],
+        413 => vec![("too large", Some(Problem::too_large()))],
+        422 => vec![("child kind", child_kind(registry))],
+        503 => vec![("database away", Some(Problem::unavailable(String::new())))],
+        504 => vec![("slow search", Some(app::Error::TooSlow.into()))],
+        _ => vec![("fault", Some(Problem::internal("")))],
+    };
+    let problems = problems.into_iter();
+    problems
+        .filter_map(|(name, problem)| Some((name, shown(problem?))))
+        .collect()
+}
+
+fn bad_requests(registry: &EntityRegistry) -> Vec<(&'static str, Option<Problem>)> {
+    let param = |name: &str, value: &str| Params::new(vec![(name.to_owned(), value.to_owned())]);
+    let body = wire::resource(b"{\"name\": \"A\"}", Kinds::Any(registry));
+    vec![
+        ("several faults of a body", body.err().map(Problem::from)),
+        (
+            "unreadable body",
+            wire::patch(b"{").err().map(Problem::from),
+        ),
+        (
+            "patch without a change",
+            wire::patch(b"{}").err().map(Problem::from),
+        ),
+        (
+            "parameter",
+            param("size", "0").page().err().map(Problem::from),
+        ),
+        (
+            "search",
+            param("search", "name =").search().err().map(Problem::from),
+        ),
+        (
+            "order",
+            param("order", "nmae").order().err().map(Problem::from),
+        ),
+    ]
+}
+
+fn child_kind(registry: &EntityRegistry) -> Option<Problem> {
+    let child = registry.entities().iter().find(|e| e.parent.is_some())?;
+    let parent = registry.get(child.parent.as_deref()?)?;
+    let error = app::Error::ChildKind {
+        kind: child.kind.clone(),
+        plural: child.plural.clone(),
+        parent_plural: parent.plural.clone(),
+    };
+    Some(error.into())
+}
+
+fn shown(problem: Problem) -> Value {
+    let problem = problem.at(Place {
+        path: format!("{BASE}/resources"),
+        request_id: examples::REQUEST_ID.to_owned(),
+        at: examples::moment(),
+    });
+    serde_json::to_value(problem.body()).unwrap_or_default()
+}
