@@ -23,7 +23,7 @@ demo: ## Play a cluster's whole life against `make run`, checking each answer (B
 
 # ---- Test -----------------------------------------------------------------------------------
 
-.PHONY: test check check-long fmt lint doc sqlx sqlx-check mutants
+.PHONY: test check check-long fmt lint doc sqlx sqlx-check openapi mutants
 test: setup ## Build and run every test; they start their own PostgreSQL
 	cargo test
 
@@ -51,6 +51,11 @@ sqlx: .dev/sqlx ## Renew .sqlx after editing SQL or a migration
 
 sqlx-check: .dev/sqlx ## Check that .sqlx fits the code and the migrations
 	diff -r .dev/sqlx .sqlx
+
+openapi: setup ## Renew openapi/openapi.yaml after changing what the API takes or answers
+	@mkdir -p .dev
+	cargo run --quiet --bin hyperfleet-api -- openapi --config /dev/null > .dev/openapi.yaml
+	mv .dev/openapi.yaml openapi/openapi.yaml
 
 mutants: ## Change the domain in every small way and see that a test fails (cargo-mutants)
 	@command -v cargo-mutants >/dev/null || cargo install --locked cargo-mutants

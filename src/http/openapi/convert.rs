@@ -49,17 +49,20 @@ pub(super) fn to_3_0(mut document: Value) -> Value {
         root.remove("webhooks");
         root.remove("jsonSchemaDialect");
     }
-    if let Some(info) = document["info"].as_object_mut() {
+    if let Some(info) = document.get_mut("info").and_then(Value::as_object_mut) {
         info.remove("summary");
         if let Some(license) = info.get_mut("license").and_then(Value::as_object_mut) {
             license.remove("identifier");
         }
     }
-    if let Some(schemas) = document["components"]["schemas"].as_object_mut() {
+    let schemas = document.pointer_mut("/components/schemas");
+    if let Some(schemas) = schemas.and_then(Value::as_object_mut) {
         schemas.values_mut().for_each(schema);
     }
     for part in ["paths", "components"] {
-        schemas_below(&mut document[part]);
+        if let Some(part) = document.get_mut(part) {
+            schemas_below(part);
+        }
     }
     document
 }
@@ -225,5 +228,115 @@ fn bound(schema: &mut Map<String, Value>, exclusive: &str, inclusive: &str) {
     } else {
         schema.insert(inclusive.to_owned(), limit);
         schema.insert(exclusive.to_owned(), json!(true));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn converted(schema: &Value) -> Value {
+        let document = json!({"components": {"schemas": {"it": schema}}});
+        to_3_0(document)["components"]["schemas"]["it"].take()
+    }
+
+    #[test]
+    fn what_3_0_does_not_know_is_said_in_its_words() {
+        for (before, after) in [
+            (
+                json!({"type": ["string", "null"]}),
+                json!({"type": "string", "nullable": true}),
+            ),
+            (
+                json!({"type": ["string", "null"], "enum": ["a"]}),
+                json!({"type": "string", "nullable": true, "enum": ["a", null]}),
+            ),
+            (
+                json!({"type": ["string", "array"]}),
+                json!({"allOf": [{"anyOf": [{"type": "string"}, {"type": "array", "items": {}}]}]}),
+            ),
+            (
+                json!({"type": ["array"]}),
+                json!({"type": "array", "items": {}}),
+            ),
+            (
+                json!({"type": "null"}),
+                json!({"nullable": true, "enum": [null]}),
+            ),
+            (
+                json!({"oneOf": [{"type": "null"}, {"$ref": "#/a"}], "description": "d"}),
+                json!({"allOf": [{"$ref": "#/a"}], "nullable": true, "description": "d"}),
+            ),
+            (
+                json!({"anyOf": [{"type": "null"}, {"type": "string"}, {"type": "integer"}]}),
+                json!({"anyOf": [{"type": "string"}, {"type": "integer"}], "nullable": true}),
+            ),
+            (json!({"const": 1}), json!({"enum": [1]})),
+            (json!({"examples": [1, 2]}), json!({"example": 1})),
+            (
+                json!({"examples": [1], "example": 2}),
+                json!({"example": 2}),
+            ),
+            (json!({"examples": []}), json!({})),
+            (
+                json!({"exclusiveMinimum": 1, "exclusiveMaximum": 5}),
+                json!({"minimum": 1, "exclusiveMinimum": true, "maximum": 5, "exclusiveMaximum": true}),
+            ),
+            (
+                json!({"exclusiveMinimum": 1, "minimum": 2}),
+                json!({"minimum": 2}),
+            ),
+            (
+                json!({"exclusiveMaximum": 1, "maximum": 2}),
+                json!({"maximum": 1, "exclusiveMaximum": true}),
+            ),
+            (json!({"$ref": "#/a"}), json!({"$ref": "#/a"})),
+            (
+                json!({"$ref": "#/a", "description": "d"}),
+                json!({"allOf": [{"$ref": "#/a"}], "description": "d"}),
+            ),
+            (
+                json!({"type": "array", "prefixItems": [{"const": 1}]}),
+                json!({"type": "array", "items": {}}),
+            ),
+            (
+                json!({"propertyNames": {}, "$defs": {}, "$comment": "c"}),
+                json!({}),
+            ),
+            (json!(true), json!({})),
+            (json!(false), json!({"not": {}})),
+        ] {
+            assert_eq!(converted(&before), after, "{before}");
+            // Whatever is wrapped is converted as well.
+            for wrap in [
+                |inner: &Value| json!({"type": "object", "properties": {"const": inner}}),
+                |inner: &Value| json!({"type": "array", "items": inner}),
+                |inner: &Value| json!({"allOf": [inner]}),
+                |inner: &Value| json!({"not": inner}),
+            ] {
+                assert_eq!(converted(&wrap(&before)), wrap(&after), "{before}");
+            }
+            assert_eq!(converted(&after), after, "what is 3.0 stays as it is");
+        }
+    }
+
+    #[test]
+    fn examples_are_data() {
+        let example = json!({"const": 1, "schema": {"const": 1}, "type": ["a", "null"]});
+        let before = json!({
+            "info": {"license": {"name": "n", "identifier": "i"}, "summary": "s"},
+            "webhooks": {},
+            "jsonSchemaDialect": "d",
+            "openapi": "3.1.0",
+            "components": {},
+            "paths": {"/": {"get": {"example": example, "schema": {"const": 1, "example": example}}}},
+        });
+        let after = json!({
+            "info": {"license": {"name": "n"}},
+            "openapi": "3.0.3",
+            "components": {},
+            "paths": {"/": {"get": {"example": example, "schema": {"enum": [1], "example": example}}}},
+        });
+        assert_eq!(to_3_0(before), after);
     }
 }

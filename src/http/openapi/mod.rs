@@ -11,6 +11,10 @@ mod operations;
 mod page;
 mod problems;
 mod subject;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
 
 use actix_web::web::Bytes;
 use chrono::{DateTime, Utc};
@@ -114,5 +118,26 @@ pub fn openapi(registry: &EntityRegistry, specs: &SpecSchemas, version: &str) ->
     for (name, schema) in schemas::specs(registry, &names, specs) {
         document["components"]["schemas"][name] = json!(schema);
     }
+    name_apart(&mut document);
     convert::to_3_0(document)
+}
+
+/// Counts operations that would be called alike, as `cluster-by-id`, the plural of one kind, and
+/// the `Cluster` of another would have it.
+fn name_apart(document: &mut Value) {
+    let mut taken = BTreeSet::new();
+    let items = document["paths"].as_object_mut().into_iter();
+    let items = items.flat_map(|paths| paths.values_mut().filter_map(Value::as_object_mut));
+    for operation in items.flat_map(|item| item.values_mut()) {
+        let Some(name) = operation["operationId"].as_str() else {
+            continue;
+        };
+        let mut apart = name.to_owned();
+        let mut count = 1;
+        while !taken.insert(apart.to_lowercase()) {
+            count += 1;
+            apart = format!("{name}{count}");
+        }
+        operation["operationId"] = json!(apart);
+    }
 }

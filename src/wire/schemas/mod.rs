@@ -6,6 +6,8 @@ pub mod examples;
 mod names;
 pub mod parameters;
 mod requests;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
@@ -28,11 +30,10 @@ const AUDIT_ACTION: &str = "AuditAction";
 pub fn components(registry: &EntityRegistry, names: &Names) -> Components {
     let mut builder = fixed();
     for entity in registry.entities() {
-        builder = of_kind(builder, Some(entity), &[&entity.kind], names);
+        builder = of_kind(builder, Some(entity), &[entity], names);
     }
     let roots = registry.entities().iter().filter(|e| e.parent.is_none());
-    let roots: Vec<_> = roots.map(|e| e.kind.as_str()).collect();
-    of_kind(builder, None, &roots, names).build()
+    of_kind(builder, None, &roots.collect::<Vec<_>>(), names).build()
 }
 
 /// JSON Schemas of specs by kind, each whole in itself. A kind without one takes any object.
@@ -57,7 +58,7 @@ pub fn specs(
 fn of_kind(
     builder: ComponentsBuilder,
     entity: Option<&Entity>,
-    kinds: &[&str],
+    kinds: &[&Entity],
     names: &Names,
 ) -> ComponentsBuilder {
     let kind = entity.map(|e| e.kind.as_str());

@@ -128,15 +128,16 @@ pub(super) struct AdapterMetadataRequest {
 }
 
 /// The body of a create: of one kind, or of any of `kinds` where none is given.
-pub(super) fn create(entity: Option<&Entity>, kinds: &[&str], names: &KindNames) -> Object {
+pub(super) fn create(entity: Option<&Entity>, kinds: &[&Entity], names: &KindNames) -> Object {
     let mut schema = object(CreateRequest::schema());
-    let (min, max) = entity.map_or((1, ResourceName::BYTES_MAX), |e| {
-        (e.name_bytes_min.max(1), e.name_bytes_max)
-    });
     if let Some(kind) = member(&mut schema, "kind").filter(|_| !kinds.is_empty()) {
-        kind.enum_values = Some(kinds.iter().map(|kind| json!(kind)).collect());
+        kind.enum_values = Some(kinds.iter().map(|e| json!(e.kind)).collect());
     }
-    limit(&mut schema, "name", min, max);
+    // A name that one of them allows.
+    let min = kinds.iter().map(|e| e.name_bytes_min).min().unwrap_or(0);
+    let max = kinds.iter().map(|e| e.name_bytes_max).max();
+    let max = max.unwrap_or(ResourceName::BYTES_MAX);
+    limit(&mut schema, "name", min.max(1), max);
     if let Some(name) = member(&mut schema, "name") {
         name.pattern = Some(NAME_PATTERN.to_owned());
     }

@@ -1,0 +1,358 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::domain::entity_config::{EntityConfig, ReferenceConfig, built_in, registry};
+use crate::http::routes::endpoints;
+
+fn kind(kind: &str, plural: &str, parent: &str) -> EntityConfig {
+    EntityConfig {
+        kind: kind.to_owned(),
+        plural: plural.to_owned(),
+        parent_kind: parent.to_owned(),
+        ..EntityConfig::default()
+    }
+}
+
+/// Three levels, required links, names that meet others in every way.
+fn unusual() -> Vec<EntityConfig> {
+    let mut linked = kind("Resource", "ours", "Top");
+    linked.references = vec![ReferenceConfig {
+        ref_type: "uses".to_owned(),
+        target_kind: "Top".to_owned(),
+        min: 1,
+        max: 2,
+    }];
+    linked.name_min_len = 20;
+    linked.name_max_len = 20;
+    vec![
+        kind("Top", "tops", ""),
+        kind("top", "others", "Top"),
+        linked,
+        kind("Bottom", "bottoms", "Resource"),
+        kind("bottom-most", "bottom-mosts", "Bottom"),
+        kind("Adapter", "adapters", ""),
+        kind("Error", "errors", ""),
+        kind("Apple", "top-by-id", ""),
+    ]
+}
+
+fn registries() -> Vec<EntityRegistry> {
+    let examples = include_str!("../../../examples/entities.yaml");
+    let examples: BTreeMap<String, Vec<EntityConfig>> = yaml_serde::from_str(examples).unwrap();
+    let all = [built_in(), examples["entities"].clone(), unusual(), vec![]];
+    all.iter()
+        .map(|configs| registry(configs).unwrap())
+        .collect()
+}
+
+fn document(registry: &EntityRegistry) -> Value {
+    openapi(registry, &SpecSchemas::new(), env!("CARGO_PKG_VERSION"))
+}
+
+/// The official schema of OpenAPI 3.0 documents.
+fn assert_valid(document: &Value) {
+    let schema = include_str!("../../../tests/fixtures/openapi-3.0.schema.json");
+    let schema = serde_json::from_str(schema).unwrap();
+    let validator = jsonschema::draft4::new(&schema).unwrap();
+    let faults: Vec<_> = validator
+        .iter_errors(document)
+        .map(|fault| format!("{}: {fault:.300}", fault.instance_path()))
+        .collect();
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
+/// Every operation: path, method, what is said.
+fn operations(document: &Value) -> Vec<(&str, &str, &Value)> {
+    let paths = document["paths"].as_object().unwrap();
+    let operations = paths.iter().flat_map(|(path, item)| {
+        let item = item.as_object().unwrap().iter();
+        item.map(move |(method, operation)| (&**path, &**method, operation))
+    });
+    operations.collect()
+}
+
+/// Every value under a name, anywhere.
+fn all<'a>(value: &'a Value, name: &str, found: &mut Vec<&'a Value>) {
+    match value {
+        Value::Object(members) => {
+            found.extend(members.get(name));
+            members.values().for_each(|member| all(member, name, found));
+        }
+        Value::Array(elements) => elements
+            .iter()
+            .for_each(|element| all(element, name, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn the_committed_document_is_that_of_the_built_in_kinds() {
+    let made = yaml(&document(&registry(&built_in()).unwrap())).unwrap();
+    let committed = include_str!("../../../openapi/openapi.yaml");
+    assert!(
+        made == committed,
+        "openapi/openapi.yaml is out of date: run `make openapi`"
+    );
+}
+
+#[test]
+fn yaml_says_what_json_says() {
+    for registry in registries() {
+        let document = document(&registry);
+        let read: Value = yaml_serde::from_str(&yaml(&document).unwrap()).unwrap();
+        assert_eq!(read, document);
+    }
+}
+
+#[test]
+fn every_document_is_valid() {
+    for registry in registries() {
+        assert_valid(&document(&registry));
+    }
+    // The validator sees faults.
+    let mut faulty = document(&registry(&built_in()).unwrap());
+    faulty["components"]["schemas"]["Cluster"]["type"] = json!(["object", "null"]);
+    let schema = include_str!("../../../tests/fixtures/openapi-3.0.schema.json");
+    let schema = serde_json::from_str(schema).unwrap();
+    assert!(!jsonschema::draft4::new(&schema).unwrap().is_valid(&faulty));
+}
+
+#[test]
+fn what_is_mounted_is_described_and_nothing_else() {
+    for registry in registries() {
+        let document = document(&registry);
+        let shape = |path: &str| {
+            let segments = path
+                .split('/')
+                .map(|s| if s.starts_with('{') { "{}" } else { s });
+            segments.collect::<Vec<_>>().join("/")
+        };
+        let endpoints = endpoints(&registry);
+        let mounted: BTreeSet<_> = endpoints
+            .iter()
+            .flat_map(|e| {
+                let methods = e.operations.iter().map(|o| o.method().to_lowercase());
+                methods.map(|method| (shape(&e.path), method))
+            })
+            .collect();
+        let described = operations(&document);
+        let described: BTreeSet<_> = described
+            .iter()
+            .map(|(path, method, _)| (shape(path), (*method).to_owned()))
+            .collect();
+        assert_eq!(mounted, described);
+    }
+}
+
+#[test]
+fn every_reference_leads_somewhere() {
+    for registry in registries() {
+        let document = document(&registry);
+        let mut references = Vec::new();
+        all(&document, "$ref", &mut references);
+        assert!(references.len() > 50);
+        for reference in references {
+            let pointer = reference.as_str().unwrap().strip_prefix('#').unwrap();
+            assert!(document.pointer(pointer).is_some(), "{pointer}");
+        }
+    }
+}
+
+#[test]
+fn operations_have_names_of_their_own_and_say_what_they_take() {
+    for registry in registries() {
+        let document = document(&registry);
+        let mut names = BTreeSet::new();
+        for (path, method, operation) in operations(&document) {
+            let at = format!("{method} {path}");
+            let name = operation["operationId"].as_str().unwrap().to_lowercase();
+            assert!(names.insert(name), "{at}: {}", operation["operationId"]);
+            assert!(
+                operation["summary"].is_string() && operation["tags"][0].is_string(),
+                "{at}"
+            );
+            let parameters = operation["parameters"].as_array().unwrap().iter();
+            let in_path = parameters.filter(|p| p["in"] == "path");
+            let in_path: BTreeSet<_> = in_path.map(|p| p["name"].as_str().unwrap()).collect();
+            let segments = path
+                .split('/')
+                .filter_map(|s| s.strip_prefix('{')?.strip_suffix('}'));
+            let segments: Vec<_> = segments.collect();
+            assert_eq!(in_path.len(), segments.len(), "{at}");
+            assert!(
+                segments.iter().all(|s| in_path.contains(s)),
+                "{at}: {in_path:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn names_of_operations_are_those_that_clients_know() {
+    let document = document(&registry(&built_in()).unwrap());
+    let base = "/api/hyperfleet/v1";
+    for (path, method, name) in [
+        ("/clusters", "get", "getClusters"),
+        ("/clusters", "post", "postCluster"),
+        ("/clusters/{cluster_id}", "get", "getClusterById"),
+        ("/clusters/{cluster_id}", "patch", "patchClusterById"),
+        ("/clusters/{cluster_id}", "delete", "deleteClusterById"),
+        (
+            "/clusters/{cluster_id}/force-delete",
+            "post",
+            "forceDeleteCluster",
+        ),
+        (
+            "/clusters/{cluster_id}/statuses",
+            "get",
+            "getClusterStatuses",
+        ),
+        (
+            "/clusters/{cluster_id}/statuses",
+            "put",
+            "putClusterStatuses",
+        ),
+        ("/nodepools", "get", "getNodePools"),
+        (
+            "/clusters/{cluster_id}/nodepools",
+            "get",
+            "getNodePoolsByClusterId",
+        ),
+        ("/clusters/{cluster_id}/nodepools", "post", "createNodePool"),
+        (
+            "/clusters/{cluster_id}/nodepools/{nodepool_id}",
+            "get",
+            "getNodePoolById",
+        ),
+        (
+            "/clusters/{cluster_id}/nodepools/{nodepool_id}/statuses",
+            "get",
+            "getNodePoolsStatuses",
+        ),
+        ("/resources", "get", "getResources"),
+        ("/resources/{resource_id}", "get", "getResourceById"),
+    ] {
+        let operation = &document["paths"][format!("{base}{path}")][method];
+        assert_eq!(operation["operationId"], name, "{method} {path}");
+    }
+}
+
+/// The members that types of existing clients are sure of.
+#[test]
+fn required_members_are_those_that_clients_know() {
+    let document = document(&registry(&built_in()).unwrap());
+    let of_kind =
+        "created_by created_time generation kind name spec status updated_by updated_time";
+    for (schema, members) in [
+        ("Cluster", of_kind.to_owned()),
+        ("NodePool", format!("{of_kind} owner_references")),
+        ("Resource", format!("{of_kind} id")),
+        (
+            "ResourceCondition",
+            "created_time last_transition_time last_updated_time observed_generation status type"
+                .to_owned(),
+        ),
+        (
+            "AdapterStatus",
+            "adapter conditions created_time last_report_time observed_generation".to_owned(),
+        ),
+        ("ClusterList", "items page size total".to_owned()),
+        ("AdapterStatusList", "items page size total".to_owned()),
+        ("ClusterCreateRequest", "kind name spec".to_owned()),
+        (
+            "AdapterStatusCreateRequest",
+            "adapter conditions observed_generation observed_time".to_owned(),
+        ),
+        ("ConditionRequest", "status type".to_owned()),
+        ("ForceDeleteRequest", "reason".to_owned()),
+        ("Error", "status title type".to_owned()),
+    ] {
+        let required = document["components"]["schemas"][schema]["required"].as_array();
+        let required = required.unwrap().iter().map(|name| name.as_str().unwrap());
+        let expected: BTreeSet<_> = members.split(' ').collect();
+        assert_eq!(required.collect::<BTreeSet<_>>(), expected, "{schema}");
+    }
+}
+
+/// A schema of the document as JSON Schema, with everything that it refers to.
+fn validator(document: &Value, schema: &Value) -> jsonschema::Validator {
+    let mut root = json!({"allOf": [schema], "components": document["components"]});
+    nullable(&mut root);
+    jsonschema::draft4::new(&root).unwrap()
+}
+
+fn nullable(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            if members.remove("nullable") == Some(json!(true))
+                && let Some(one) = members.get_mut("type")
+            {
+                *one = json!([one.take(), "null"]);
+            }
+            members.values_mut().for_each(nullable);
+        }
+        Value::Array(elements) => elements.iter_mut().for_each(nullable),
+        _ => {}
+    }
+}
+
+#[test]
+fn examples_fit_their_schemas() {
+    for registry in registries() {
+        let document = document(&registry);
+        let contents = ["application/json", "application/problem+json"].map(|kind| {
+            let mut found = Vec::new();
+            all(&document, kind, &mut found);
+            found
+        });
+        let mut count = 0;
+        for content in contents.iter().flatten() {
+            let validator = validator(&document, &content["schema"]);
+            let several = content["examples"].as_object().into_iter().flatten();
+            let several = several.map(|(_, example)| &example["value"]);
+            for example in content.get("example").into_iter().chain(several) {
+                let faults: Vec<_> = validator
+                    .iter_errors(example)
+                    .map(|f| f.to_string())
+                    .collect();
+                assert!(faults.is_empty(), "{example}: {faults:?}");
+                count += 1;
+            }
+        }
+        assert!(count > 10, "{count}");
+    }
+}
+
+#[test]
+fn schemas_of_specs_are_taken_in() {
+    let registry = registry(&built_in()).unwrap();
+    let spec = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": ["object", "null"],
+        "required": ["region"],
+        "properties": {
+            "region": {"const": "eu"},
+            "nodes": {"type": "integer", "exclusiveMinimum": 0},
+        },
+        "example": {"region": "eu"},
+    });
+    let specs = SpecSchemas::from([("Cluster".to_owned(), spec)]);
+    let document = openapi(&registry, &specs, "1");
+    assert_valid(&document);
+    let expected = json!({
+        "type": "object",
+        "nullable": true,
+        "required": ["region"],
+        "properties": {
+            "region": {"enum": ["eu"]},
+            "nodes": {"type": "integer", "minimum": 0, "exclusiveMinimum": true},
+        },
+        "example": {"region": "eu"},
+    });
+    assert_eq!(document["components"]["schemas"]["ClusterSpec"], expected);
+    let create = &document["paths"]["/api/hyperfleet/v1/clusters"]["post"];
+    let example = &create["requestBody"]["content"]["application/json"]["example"];
+    assert_eq!(example["spec"], json!({"region": "eu"}));
+}

@@ -1,0 +1,315 @@
+//! What the schemas of requests say is what the code that reads them does.
+
+use serde_json::{Value, json};
+
+use super::examples::{self, Examples};
+use super::*;
+use crate::domain::entity_config::{built_in, registry};
+use crate::wire::fields::Fields;
+use crate::wire::{Kinds, Params, force_delete, patch, report, resource};
+
+/// A body that is taken, its schema, and what reads it.
+struct Request {
+    name: &'static str,
+    schema: Value,
+    body: Value,
+    read: Box<dyn Fn(&Value) -> bool>,
+}
+
+fn requests() -> Vec<Request> {
+    let registry = registry(&built_in()).unwrap();
+    let names = Names::new(&registry);
+    let schemas = serde_json::to_value(components(&registry, &names)).unwrap()["schemas"].take();
+    let cluster = registry.get("Cluster").unwrap().clone();
+    let example = Examples::new(&registry, &cluster, None);
+    let reports = |body: &Value| report(body.to_string().as_bytes(), examples::moment()).is_ok();
+    let part = |at: &'static str| {
+        move |body: &Value| {
+            let mut whole = examples::report();
+            *whole.pointer_mut(at).unwrap() = body.clone();
+            report(whole.to_string().as_bytes(), examples::moment()).is_ok()
+        }
+    };
+    let request = |name: &'static str, body: Value, read: Box<dyn Fn(&Value) -> bool>| Request {
+        name,
+        schema: schemas[name].clone(),
+        body,
+        read,
+    };
+    let (conditions, metadata) = ("/conditions/0", "/metadata");
+    let (create, change) = (example.create(), example.patch());
+    vec![
+        request(
+            "ClusterCreateRequest",
+            create.clone(),
+            Box::new(move |b| resource(b.to_string().as_bytes(), Kinds::One(&cluster)).is_ok()),
+        ),
+        request(
+            "ResourceCreateRequest",
+            create,
+            Box::new(move |b| resource(b.to_string().as_bytes(), Kinds::Any(&registry)).is_ok()),
+        ),
+        request(
+            "ClusterPatchRequest",
+            change,
+            Box::new(|b| patch(b.to_string().as_bytes()).is_ok()),
+        ),
+        request(
+            "ForceDeleteRequest",
+            examples::force_delete(),
+            Box::new(|b| force_delete(b.to_string().as_bytes()).is_ok()),
+        ),
+        request(
+            "AdapterStatusCreateRequest",
+            examples::report(),
+            Box::new(reports),
+        ),
+        request(
+            "ConditionRequest",
+            examples::report().pointer(conditions).unwrap().clone(),
+            Box::new(part(conditions)),
+        ),
+        request(
+            "AdapterMetadataRequest",
+            examples::report().pointer(metadata).unwrap().clone(),
+            Box::new(part(metadata)),
+        ),
+    ]
+}
+
+/// Every member of every body.
+fn members(mut check: impl FnMut(&Request, &str, &Value)) {
+    for request in requests() {
+        assert!(
+            (request.read)(&request.body),
+            "{}: {}",
+            request.name,
+            request.body
+        );
+        for (member, schema) in request.schema["properties"].as_object().unwrap() {
+            check(&request, member, schema);
+        }
+    }
+}
+
+/// Whether a body with another value of one member is taken.
+fn takes(request: &Request, member: &str, value: Value) -> bool {
+    let mut body = request.body.clone();
+    body[member] = value;
+    (request.read)(&body)
+}
+
+/// What the document wants of clients and the service does without: it takes the time of arrival,
+/// and judges conditions once it knows whether the report is of the past.
+const FORGIVEN: [&str; 2] = ["observed_time", "conditions"];
+
+#[test]
+fn members_that_must_be_there_must_be_there() {
+    members(|request, member, _| {
+        let required = request.schema["required"].as_array();
+        let required = required.into_iter().flatten().any(|name| name == member);
+        let mut body = request.body.clone();
+        body.as_object_mut().unwrap().remove(member);
+        let is_taken = (request.read)(&body);
+        let expected = !required || FORGIVEN.contains(&member);
+        assert_eq!(is_taken, expected, "{} without {member}", request.name);
+    });
+}
+
+#[test]
+fn null_is_taken_where_the_schema_says_so() {
+    members(|request, member, schema| {
+        let null = json!("null");
+        let types = schema["type"].as_array().into_iter().flatten();
+        let alternatives = schema["oneOf"].as_array().into_iter().flatten();
+        let mut types = types.chain(alternatives.map(|schema| &schema["type"]));
+        let expected = types.any(|one| *one == null) || FORGIVEN.contains(&member);
+        let is_taken = takes(request, member, Value::Null);
+        assert_eq!(is_taken, expected, "{} with null as {member}", request.name);
+    });
+}
+
+#[test]
+fn members_are_of_the_type_that_the_schema_says() {
+    members(|request, member, _| {
+        // No member may be a truth value.
+        assert!(
+            !takes(request, member, json!(true)),
+            "{} {member}",
+            request.name
+        );
+    });
+}
+
+#[test]
+fn texts_are_as_long_as_the_schema_says() {
+    let mut count = 0;
+    members(|request, member, schema| {
+        let length = |word: &str| schema[word].as_u64().map(|n| usize::try_from(n).unwrap());
+        if let Some(max) = length("maxLength") {
+            let at = format!("{} {member}", request.name);
+            assert!(takes(request, member, json!("a".repeat(max))), "{at}");
+            assert!(!takes(request, member, json!("a".repeat(max + 1))), "{at}");
+            let min = length("minLength").unwrap_or(0);
+            assert!(takes(request, member, json!("a".repeat(min))), "{at}");
+            assert!(
+                min == 0 || !takes(request, member, json!("a".repeat(min - 1))),
+                "{at}"
+            );
+            count += 1;
+        }
+    });
+    assert_eq!(count, 10);
+}
+
+#[test]
+fn counts_and_numbers_are_within_what_the_schema_says() {
+    let mut count = 0;
+    members(|request, member, schema| {
+        let at = format!("{} {member}", request.name);
+        let one = |n: u64| (format!("k{n}"), json!("v"));
+        if let Some(max) = schema["maxProperties"].as_u64().filter(|max| *max > 0) {
+            assert!(
+                takes(request, member, Value::Object((0..max).map(one).collect())),
+                "{at}"
+            );
+            assert!(
+                !takes(request, member, Value::Object((0..=max).map(one).collect())),
+                "{at}"
+            );
+            count += 1;
+        }
+        let one = |n: u64| json!({"type": format!("T{n}"), "status": "True"});
+        if let Some(max) = schema["maxItems"].as_u64() {
+            assert!(takes(request, member, (0..max).map(one).collect()), "{at}");
+            assert!(
+                !takes(request, member, (0..=max).map(one).collect()),
+                "{at}"
+            );
+            count += 1;
+        }
+        if let Some(min) = schema["minimum"].as_i64() {
+            assert!(takes(request, member, json!(min)), "{at}");
+            assert!(!takes(request, member, json!(min - 1)), "{at}");
+            count += 1;
+        }
+    });
+    // Labels of three bodies, conditions, the generation.
+    assert_eq!(count, 5);
+}
+
+#[test]
+fn patterns_are_those_of_the_rules() {
+    let validator = |request: &Request, at: &str| {
+        let pattern = request.schema.pointer(at).unwrap();
+        jsonschema::validator_for(&json!({"pattern": pattern})).unwrap()
+    };
+    for request in requests().iter().take(2) {
+        let names = validator(request, "/properties/name/pattern");
+        for name in [
+            "abc", "a-b", "0--9", "-ab", "ab-", "aBc", "a_c", "a.c", "a c", "aéc",
+        ] {
+            assert_eq!(
+                names.is_valid(&json!(name)),
+                takes(request, "name", json!(name)),
+                "{name}"
+            );
+        }
+        let labels = validator(request, "/properties/labels/additionalProperties/pattern");
+        for value in ["", "a", "1.2_3-X", "-", "a_", "a/b", "a b", "é"] {
+            let is_taken = takes(request, "labels", json!({"k": value}));
+            assert_eq!(labels.is_valid(&json!(value)), is_taken, "{value}");
+        }
+    }
+}
+
+#[test]
+fn values_are_those_that_the_schema_names() {
+    for request in requests() {
+        if let Some(kinds) = request.schema["properties"]["kind"]["enum"].as_array() {
+            assert_eq!(kinds, &["Cluster"], "{}", request.name);
+            assert!(!takes(&request, "kind", json!("cluster")));
+        }
+        if request.name == "ConditionRequest" {
+            for status in ["True", "False", "Unknown"] {
+                assert!(takes(&request, "status", json!(status)));
+            }
+            assert!(!takes(&request, "status", json!("true")));
+        }
+    }
+}
+
+#[test]
+fn unknown_members_are_refused_where_the_schema_says_so() {
+    for request in requests() {
+        let expected = request.schema["additionalProperties"] != json!(false);
+        let is_taken = takes(&request, "unknown", json!(1));
+        assert_eq!(is_taken, expected, "{}", request.name);
+    }
+}
+
+#[test]
+fn a_patch_has_a_member_at_least() {
+    let requests = requests();
+    let request = requests
+        .iter()
+        .find(|r| r.name == "ClusterPatchRequest")
+        .unwrap();
+    assert_eq!(request.schema["minProperties"], 1);
+    assert!(!(request.read)(&json!({})));
+}
+
+#[test]
+fn pages_are_within_what_the_parameters_say() {
+    for parameter in parameters::page() {
+        let name = parameter.name.clone();
+        let schema = serde_json::to_value(parameter).unwrap()["schema"].take();
+        let page = |number: i64| Params::new(vec![(name.clone(), number.to_string())]).page();
+        let min = schema["minimum"].as_i64().unwrap();
+        assert!(page(min).is_ok() && page(min - 1).is_err(), "{name}");
+        match schema["maximum"].as_i64() {
+            Some(max) => assert!(page(max).is_ok() && page(max + 1).is_err(), "{name}"),
+            None => assert!(page(i64::from(i32::MAX)).is_ok(), "{name}"),
+        }
+        let default = schema["default"].as_i64().unwrap();
+        assert_eq!(page(default), Params::default().page(), "{name}");
+    }
+}
+
+#[test]
+fn every_parameter_of_lists_is_read() {
+    let mut names: Vec<_> = parameters::resources()
+        .into_iter()
+        .map(|p| p.name)
+        .collect();
+    names.sort();
+    let expected =
+        "fields includeDeleted order orderBy page pageSize ref_target_id ref_type search size";
+    assert_eq!(names.join(" "), expected);
+    let fields = serde_json::to_value(parameters::fields()).unwrap();
+    let listed = fields["schema"]["items"]["enum"].as_array().unwrap();
+    assert_eq!(listed.len(), Fields::names().count());
+}
+
+#[test]
+fn every_filter_of_the_audit_trail_is_read() {
+    let known = ["page", "size", "pageSize"];
+    let filters = parameters::audit().into_iter();
+    for parameter in filters.filter(|p| !known.contains(&&*p.name)) {
+        // All but the texts refuse one that is none of theirs.
+        let value = serde_json::to_value(&parameter).unwrap();
+        let is_free = ["kind", "actor"].contains(&&*parameter.name);
+        let filter = |text: &str| {
+            Params::new(vec![(parameter.name.clone(), text.to_owned())]).audit_filter()
+        };
+        assert_eq!(filter("\u{e9}").is_ok(), is_free, "{}", parameter.name);
+        if let Some(example) = value["example"].as_str() {
+            let none = Params::default().audit_filter();
+            assert!(
+                filter(example).is_ok() && filter(example) != none,
+                "{}",
+                parameter.name
+            );
+        }
+    }
+}
