@@ -23,6 +23,7 @@ mod gathered_reads;
 mod histories;
 mod lifecycle;
 mod lists;
+mod openapi;
 mod pages;
 mod races;
 mod reconfiguration;

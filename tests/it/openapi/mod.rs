@@ -1,0 +1,103 @@
+//! The OpenAPI document as it is served: what it says is what the server does.
+
+mod contract;
+mod page;
+
+use serde_json::{Value, json};
+
+use crate::support::{Answer, TestApi, child, root};
+
+const METHODS: [&str; 8] = [
+    "get", "post", "put", "patch", "delete", "options", "trace", "brew",
+];
+
+/// Asks a path below the host.
+async fn ask(api: &TestApi, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+    let host = api.base.strip_suffix("/api/hyperfleet/v1").unwrap();
+    let method = method.to_uppercase().parse().unwrap();
+    let mut request = api.client.request(method, format!("{host}{path}"));
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    Answer::of(request.send().await.unwrap()).await
+}
+
+async fn document(api: &TestApi) -> Value {
+    api.get("/openapi").await.body
+}
+
+#[tokio::test]
+async fn the_document_is_json_of_openapi_3_0() {
+    let api = TestApi::spawn().await;
+    let answer = api.get("/openapi").await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.header("content-type"), Some("application/json"));
+    assert!(answer.header("x-request-id").is_some());
+    assert_eq!(answer.header("vary"), None);
+    let document = answer.body;
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.0."));
+    assert_eq!(document["info"]["title"], "HyperFleet API");
+    assert_eq!(document["info"]["version"], "1.2.3");
+    assert_eq!(document["paths"].as_object().unwrap().len(), 20);
+    let packed = ask(
+        &api,
+        "get",
+        "/api/hyperfleet/v1/openapi",
+        &[("accept-encoding", "gzip")],
+    );
+    assert_eq!(packed.await.header("content-encoding"), Some("gzip"));
+}
+
+#[tokio::test]
+async fn each_described_method_is_served_and_each_other_is_refused() {
+    let api = TestApi::spawn_with(&[
+        root("Top", "tops", &["a"]),
+        child("Top", "cascade", root("Middle", "middles", &[])),
+        child("Middle", "restrict", root("Bottom", "bottoms", &["b"])),
+    ])
+    .await;
+    let document = document(&api).await;
+    let paths = document["paths"].as_object().unwrap();
+    assert_eq!(paths.len(), 4 + 4 + 4 * 5);
+    for (template, item) in paths {
+        let segments = template
+            .split('/')
+            .map(|s| if s.starts_with('{') { "nobody" } else { s });
+        let path = segments.collect::<Vec<_>>().join("/");
+        let mut allow: Vec<_> = item
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(|m| m.to_uppercase())
+            .collect();
+        if allow.contains(&"GET".to_owned()) {
+            allow.push("HEAD".to_owned());
+        }
+        allow.sort();
+        for method in METHODS {
+            let answer = ask(&api, method, &path, &[]).await;
+            let at = format!("{method} {path}: {}", answer.body);
+            if item[method].is_null() {
+                assert_eq!(answer.problem(), (405, "VAL-008"), "{at}");
+                assert_eq!(answer.header("allow"), Some(&*allow.join(", ")), "{at}");
+            } else {
+                assert_ne!(answer.status, 405, "{at}");
+                assert_ne!(answer.problem(), (404, "NTF-000"), "{at}");
+                assert!(
+                    !item[method]["responses"][answer.status.to_string()].is_null(),
+                    "{at}"
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn configured_kinds_are_in_the_document_and_others_are_not() {
+    let api = TestApi::spawn_with(&[root("Channel", "channels", &[])]).await;
+    let document = document(&api).await;
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    assert!(schemas.contains_key("ChannelCreateRequest") && !schemas.contains_key("Cluster"));
+    let create = &document["paths"]["/api/hyperfleet/v1/channels"]["post"];
+    assert_eq!(create["operationId"], json!("postChannel"));
+}
