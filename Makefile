@@ -23,11 +23,14 @@ demo: ## Play a cluster's whole life against `make run`, checking each answer (B
 
 # ---- Test -----------------------------------------------------------------------------------
 
-.PHONY: test check check-long fmt lint doc sqlx sqlx-check openapi mutants
+.PHONY: test check fuzz check-long fmt lint doc sqlx sqlx-check openapi mutants
 test: setup ## Build and run every test; they start their own PostgreSQL
 	cargo test
 
-check: fmt lint doc sqlx-check test ## Everything that CI runs
+check: fmt lint doc sqlx-check test fuzz ## Everything that CI runs
+
+fuzz: setup ## Fuzz the API from its OpenAPI document, and try a generated client (CASES=20 SEED=1)
+	@CASES=$(CASES) SEED=$(SEED) tests/fuzz/run
 
 check-long: mutants ## What takes too long for CI; figures in docs/
 

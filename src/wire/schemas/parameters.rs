@@ -14,35 +14,34 @@ use utoipa::openapi::{Ref, Required};
 /// Those of a page: every list has them.
 #[must_use]
 pub fn page() -> Vec<Parameter> {
-    let count = |max: u32, default: u32| {
-        let object = ObjectBuilder::new().schema_type(SchemaType::Type(Type::Integer));
-        let object = object.format(Some(SchemaFormat::KnownFormat(KnownFormat::Int32)));
-        let object = object.minimum(Some(1)).default(Some(json!(default)));
-        // `pageSize` has no maximum: what is above is cut.
-        if max == u32::MAX {
-            object
-        } else {
-            object.maximum(Some(max))
-        }
-        .build()
+    let count = |max: Option<u32>, default: Option<u32>| {
+        ObjectBuilder::new()
+            .schema_type(SchemaType::Type(Type::Integer))
+            .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
+            .minimum(Some(1))
+            .maximum(max)
+            .default(default.map(Value::from))
+            .build()
     };
+    let (page, size) = (Some(Page::NUMBER_MAX), Some(Page::SIZE_MAX));
     vec![
         query(
             "page",
             "Which page, from 1.",
-            count(Page::NUMBER_MAX, 1),
+            count(page, Some(1)),
             json!(1),
         ),
         query(
             "size",
             "Most items on the page.",
-            count(Page::SIZE_MAX, Page::SIZE_DEFAULT),
+            count(size, Some(Page::SIZE_DEFAULT)),
             json!(20),
         ),
+        // No maximum: what is above is cut. No default: clients that send it would undo `size`.
         query(
             "pageSize",
             "The older spelling of `size`: wins over it, and counts as 100 where it is more.",
-            count(u32::MAX, Page::SIZE_DEFAULT),
+            count(None, None),
             json!(20),
         ),
     ]
@@ -64,7 +63,7 @@ pub fn resources() -> Vec<Parameter> {
             "`field`, `field asc` or `field desc`, several after commas; `asc` or `desc` alone is the \
              direction of `orderBy`, or of `created_time`. Newest first unless given.",
             text(),
-            json!("name desc"),
+            json!("desc"),
         ),
         query(
             "orderBy",
