@@ -112,6 +112,7 @@ fn banner(address: SocketAddr, data: Option<&Path>) -> String {
     format!(
         "
 HyperFleet API     {base}
+  documentation    {base}/openapi.html
   authentication   {authentication}
   database         {database}
   stop             Ctrl-C; data is kept

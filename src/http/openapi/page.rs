@@ -4,7 +4,7 @@
 use std::io::Read as _;
 use std::sync::{Arc, LazyLock};
 
-use actix_web::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE};
+use actix_web::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, VARY};
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use utoipa_swagger_ui::{Config, SwaggerFile};
@@ -59,6 +59,7 @@ fn served(request: &HttpRequest, file: SwaggerFile<'_>) -> Result<HttpResponse, 
     if !file.gzpipped {
         return Ok(answer.body(file.bytes.into_owned()));
     }
+    answer.insert_header((VARY, "Accept-Encoding"));
     // All that a middleware before has left there is gzip, or nothing.
     if request.headers().contains_key(ACCEPT_ENCODING) {
         answer.insert_header((CONTENT_ENCODING, "gzip"));

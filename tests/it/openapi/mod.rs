@@ -101,3 +101,29 @@ async fn configured_kinds_are_in_the_document_and_others_are_not() {
     let create = &document["paths"]["/api/hyperfleet/v1/channels"]["post"];
     assert_eq!(create["operationId"], json!("postChannel"));
 }
+
+/// What the program prints, without settings of the machine that it runs on.
+fn printed(args: &[&str]) -> String {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_hyperfleet-api"));
+    for (name, _) in std::env::vars() {
+        if name.starts_with("HYPERFLEET_") {
+            command.env_remove(name);
+        }
+    }
+    let output = command.arg("openapi").args(args).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_program_prints_the_document_of_the_configured_kinds() {
+    let committed = include_str!("../../../openapi/openapi.yaml");
+    assert!(
+        printed(&["--config", "/dev/null"]) == committed,
+        "run `make openapi`"
+    );
+    let json = printed(&["--format", "json", "--config", "examples/entities.yaml"]);
+    let document: Value = serde_json::from_str(&json).unwrap();
+    let paths = document["paths"].as_object().unwrap();
+    assert!(paths.contains_key("/api/hyperfleet/v1/channels/{channel_id}/versions"));
+}

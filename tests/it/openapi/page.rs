@@ -39,6 +39,12 @@ async fn the_page_and_its_files_come_from_the_server() {
         assert!(!plain.bytes.is_empty(), "{file}");
         let packed = ask(&api, "get", &file, &[("accept-encoding", "gzip")]).await;
         assert_eq!(packed.header("content-encoding"), Some("gzip"), "{file}");
+        // The initializer is packed on the way, the others are kept so.
+        let vary = packed.header("vary").unwrap_or_default();
+        assert!(
+            vary.eq_ignore_ascii_case("accept-encoding"),
+            "{file}: {vary}"
+        );
         if kind == "text/css" {
             let text = String::from_utf8(plain.bytes).unwrap();
             let outside = |from: &String| !from.starts_with("data:");
