@@ -14,7 +14,7 @@ mod subject;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use actix_web::web::Bytes;
 use chrono::{DateTime, Utc};
@@ -40,6 +40,17 @@ the service aggregates the reports into conditions and runs the delete lifecycle
 One trailing slash of a path is ignored. `HEAD` works wherever `GET` does. Bodies have 1 MiB at most, \
 unpacked, and nest 64 levels at most. Unknown query parameters are ignored; blank ones count as absent.";
 
+/// In which order people look for the parts of a document.
+const ORDER: [&str; 7] = [
+    "openapi",
+    "info",
+    "servers",
+    "security",
+    "tags",
+    "paths",
+    "components",
+];
+
 /// The document in the bytes that are served.
 #[derive(Debug, Clone)]
 pub struct Document(Bytes);
@@ -60,15 +71,21 @@ impl Document {
 ///
 /// None for what [`openapi`] makes.
 pub fn yaml(document: &Value) -> Result<String, yaml_serde::Error> {
-    let plain = yaml_serde::to_string(document)?;
-    let lines = plain.lines().map(|line| {
-        let (key, value) = line.rsplit_once(": ").unwrap_or((line, ""));
-        match value.parse::<DateTime<Utc>>() {
-            Ok(_) => format!("{key}: '{value}'\n"),
-            Err(_) => format!("{line}\n"),
+    let mut members: Vec<_> = document.as_object().into_iter().flatten().collect();
+    members.sort_by_key(|(name, _)| ORDER.iter().position(|known| known == name));
+    let mut text = String::new();
+    for (name, member) in members {
+        let part = yaml_serde::to_string(&BTreeMap::from([(name, member)]))?;
+        for line in part.lines() {
+            let (key, value) = line.rsplit_once(": ").unwrap_or((line, ""));
+            if value.parse::<DateTime<Utc>>().is_ok() {
+                text += &[key, ": '", value, "'\n"].concat();
+            } else {
+                text += &[line, "\n"].concat();
+            }
         }
-    });
-    Ok(lines.collect())
+    }
+    Ok(text)
 }
 
 /// Makes the document (OpenAPI 3.0) of a service with these kinds: every path, parameter, body,
