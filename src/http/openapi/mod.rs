@@ -10,6 +10,7 @@ mod convert;
 mod operations;
 mod page;
 mod problems;
+mod service;
 mod subject;
 #[cfg(test)]
 mod tests;

@@ -7,22 +7,17 @@ use utoipa::openapi::path::{
 };
 use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};
 use utoipa::openapi::schema::{Object, Schema, Type};
-use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{
     ComponentsBuilder, Content, ContentBuilder, Ref, Required, Response, ResponseBuilder,
 };
 
-use super::problems;
 use super::subject::Subject;
+use super::{problems, service};
 use crate::domain::EntityRegistry;
 use crate::http::request::Route;
 use crate::http::routes::{Endpoint, Operation};
 use crate::wire::schemas::examples::{self, Examples};
 use crate::wire::schemas::{Names, SpecSchemas, parameters};
-
-/// Tag of what is about no kind.
-const SERVICE: &str = "Service";
-const AUDIT: &str = "Audit";
 
 /// Describes the operations of a service.
 pub(super) struct Describer<'a> {
@@ -51,17 +46,19 @@ impl<'a> Describer<'a> {
         let mut path = endpoint.path.clone();
         for &operation in endpoint.operations {
             let described = match &endpoint.about {
-                None => self.of_service(operation),
+                None => service::describe(operation, self.first_created().as_ref()),
                 Some(about) => {
                     let subject = self.subject(operation, about);
                     path = endpoint
                         .path
                         .replace("{parent_id}", &format!("{{{}}}", subject.parent_id()));
                     path = path.replace("{id}", &format!("{{{}}}", subject.id()));
-                    self.of_resources(&subject)
+                    Some(self.of_resources(&subject))
                 }
             };
-            item = item.operation(method(operation), described);
+            if let Some(described) = described {
+                item = item.operation(method(operation), described);
+            }
         }
         (path, item.build())
     }
@@ -78,8 +75,11 @@ impl<'a> Describer<'a> {
         let any = self.names.of(None).many.clone();
         let others = [
             (any, "Resources of every kind.".to_owned()),
-            (AUDIT.to_owned(), "Who changed what.".to_owned()),
-            (SERVICE.to_owned(), "The service itself.".to_owned()),
+            (service::AUDIT.to_owned(), "Who changed what.".to_owned()),
+            (
+                service::SERVICE.to_owned(),
+                "The service itself.".to_owned(),
+            ),
         ];
         kinds.chain(others).collect()
     }
@@ -96,58 +96,6 @@ impl<'a> Describer<'a> {
             names: self.names.of(kind),
             parent: parent.map(|parent| self.names.of(Some(parent))),
         }
-    }
-
-    fn of_service(&self, operation: Operation) -> OperationBuilder {
-        let (id, summary, answer) = match operation {
-            Operation::Document => (
-                "getOpenapi",
-                "This document",
-                json_answer("The OpenAPI document.", anything(), None),
-            ),
-            Operation::Page => (
-                "getOpenapiPage",
-                "This document as a page",
-                ResponseBuilder::new().description("The page.").content(
-                    "text/html",
-                    ContentBuilder::new().schema(Some(text())).build(),
-                ),
-            ),
-            Operation::Audit => return self.of_audit(),
-            _ => ("getService", "Which program this is", metadata()),
-        };
-        let answer = problems::with_request_id(answer).build();
-        let described = OperationBuilder::new()
-            .operation_id(Some(id))
-            .summary(Some(summary))
-            .tag(SERVICE)
-            .securities(Some(Vec::<SecurityRequirement>::new()))
-            .parameter_ref(Ref::new("#/components/parameters/X-Request-Id"))
-            .response("200", answer);
-        refusals(described, &[405, 500])
-    }
-
-    fn of_audit(&self) -> OperationBuilder {
-        let example = self.registry.entities().first().map(|entity| {
-            let created =
-                Examples::new(self.registry, entity, self.specs.get(&entity.kind)).created();
-            examples::audit(&entity.kind, created["name"].as_str().unwrap_or_default())
-        });
-        let list = Ref::from_schema_name("AuditList");
-        let answer = json_answer("A page of the trail, newest first.", list, example);
-        let mut described = OperationBuilder::new()
-            .operation_id(Some("getAudit"))
-            .summary(Some("List changes"))
-            .description(Some(
-                "Every create, patch, delete, removal and force-delete, newest first.",
-            ))
-            .tag(AUDIT)
-            .parameter_ref(Ref::new("#/components/parameters/X-Request-Id"))
-            .response("200", problems::with_headers(answer).build());
-        for parameter in parameters::audit() {
-            described = described.parameter(parameter);
-        }
-        refusals(described, &[400, 405, 500, 503])
     }
 
     fn of_resources(&self, subject: &Subject<'a>) -> OperationBuilder {
@@ -288,6 +236,13 @@ impl<'a> Describer<'a> {
         }
     }
 
+    /// A resource of the first kind.
+    fn first_created(&self) -> Option<Value> {
+        let entity = self.registry.entities().first()?;
+        let spec = self.specs.get(&entity.kind);
+        Some(Examples::new(self.registry, entity, spec).created())
+    }
+
     /// Examples of the kind; of the first root kind where any is meant.
     fn examples(&self, subject: &Subject<'a>) -> Option<Examples<'a>> {
         let mut roots = self
@@ -312,7 +267,8 @@ pub(super) fn shared_parameters(builder: ComponentsBuilder) -> ComponentsBuilder
     })
 }
 
-fn refusals(mut described: OperationBuilder, statuses: &[u16]) -> OperationBuilder {
+/// Adds what it answers where it is no success.
+pub(super) fn refusals(mut described: OperationBuilder, statuses: &[u16]) -> OperationBuilder {
     for &status in statuses {
         if let Some(response) = problems::response(status) {
             described = described.response(status.to_string(), response);
@@ -346,27 +302,8 @@ fn request_id() -> Parameter {
         .build()
 }
 
-fn metadata() -> ResponseBuilder {
-    let mut schema = Object::with_type(Type::Object);
-    for member in ["id", "href", "kind", "version", "build_time"] {
-        schema.properties.insert(member.to_owned(), text().into());
-        schema.required.push(member.to_owned());
-    }
-    let example = json!({
-        "id": "hyperfleet",
-        "href": "/api/hyperfleet",
-        "kind": "API",
-        "version": "0.1.0",
-        "build_time": "2026-01-01T10:00:00Z",
-    });
-    json_answer(
-        "Which program this is.",
-        Schema::Object(schema),
-        Some(example),
-    )
-}
-
-fn json_answer(
+/// A body that is JSON.
+pub(super) fn json_answer(
     text: &str,
     schema: impl Into<utoipa::openapi::RefOr<Schema>>,
     example: Option<Value>,
@@ -381,10 +318,6 @@ fn content(schema: impl Into<utoipa::openapi::RefOr<Schema>>, example: Option<Va
         .schema(Some(schema))
         .example(example)
         .build()
-}
-
-fn anything() -> Schema {
-    Schema::Object(Object::with_type(Type::Object))
 }
 
 /// Any text.
