@@ -87,14 +87,16 @@ def filter_failure(context, failure, case, response):
 def before_call(context, case, kwargs):
     """Every other force-delete finds something to remove."""
     operation = case.operation.definition.raw.get("operationId", "")
-    if not operation.startswith("forceDelete") or next(_numbers) % 2:
+    path = case.path_parameters or {}
+    is_ours = set(path) <= {"cluster_id", "nodepool_id", "resource_id"}
+    if not operation.startswith("forceDelete") or not is_ours or next(_numbers) % 2:
         return
     cluster = {"kind": "Cluster", "name": f"forced-{next(_numbers)}", "spec": {}}
     cluster = requests.post(f"{BASE}/clusters", json=cluster, timeout=10).json()
-    path = f"{BASE}/clusters/{cluster['id']}"
+    url = f"{BASE}/clusters/{cluster['id']}"
     pool = {"kind": "NodePool", "name": "forced", "spec": {}}
-    pool = requests.post(f"{path}/nodepools", json=pool, timeout=10).json()
-    requests.delete(path, timeout=10)
+    pool = requests.post(f"{url}/nodepools", json=pool, timeout=10).json()
+    requests.delete(url, timeout=10)
     wanted = {"cluster_id": cluster["id"], "nodepool_id": pool["id"], "resource_id": cluster["id"]}
-    for name in case.path_parameters or {}:
-        case.path_parameters[name] = wanted[name]
+    for name in path:
+        path[name] = wanted[name]
