@@ -26,7 +26,6 @@ use crate::app::Service;
 use crate::clock::Clock;
 use crate::wire::BODY_BYTES_MAX;
 
-pub use crate::wire::schemas::SpecSchemas;
 pub use meta::Build;
 pub use openapi::{Document, openapi, yaml};
 

@@ -14,7 +14,7 @@ use crate::clock::Clock;
 use crate::config::{Args, Command, OpenapiArgs, OpenapiFormat, Settings, SettingsArgs};
 use crate::domain::EntityRegistry;
 use crate::domain::schema::Attached;
-use crate::http::{self, Api, Build, SpecSchemas};
+use crate::http::{self, Api, Build};
 use crate::storage::postgres::Store;
 
 /// How often expired audit entries are removed.
@@ -93,8 +93,8 @@ async fn migrate(args: &SettingsArgs) -> anyhow::Result<()> {
 /// Prints the document of the configured kinds.
 fn openapi(args: &OpenapiArgs) -> anyhow::Result<()> {
     let settings = Settings::load(&args.settings, &Settings::default())?;
-    let registry = settings.registry()?;
-    let document = http::openapi(&registry, &SpecSchemas::new(), BUILD.version);
+    let registry = settings.kinds()?.registry;
+    let document = http::openapi(&registry, BUILD.version);
     let text = match args.format {
         OpenapiFormat::Yaml => http::yaml(&document)?,
         OpenapiFormat::Json => serde_json::to_string_pretty(&document)? + "\n",

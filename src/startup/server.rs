@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use actix_web::HttpServer;
 use actix_web::dev::ServerHandle;
 
-use crate::http::{self, Api, Document, SpecSchemas};
+use crate::http::{self, Api, Document};
 
 /// How long requests under way may take to end once the server is told to stop, in seconds.
 const DRAIN_SECONDS_MAX: u64 = 20;
@@ -23,11 +23,7 @@ impl Server {
     pub fn bind(listener: TcpListener, api: &Api, workers: usize) -> io::Result<Self> {
         let address = listener.local_addr()?;
         let api = api.clone();
-        let document = http::openapi(
-            api.service.registry(),
-            &SpecSchemas::new(),
-            api.build.version,
-        );
+        let document = http::openapi(api.service.registry(), api.build.version);
         let document = Document::new(&document);
         // Runs once per thread.
         let app = move || {

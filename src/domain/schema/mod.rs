@@ -15,13 +15,15 @@ use std::sync::Arc;
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::{Map, Value, json};
 
-use super::Violations;
+use super::{Violations, shown};
 pub use kinds::{Attached, attach};
 
 /// The `components.schemas` of an OpenAPI document, as JSON Schema.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SchemaDocument {
     schemas: Map<String, Value>,
+    /// As they were given.
+    originals: Arc<Map<String, Value>>,
 }
 
 /// Why a document cannot be used. Each text says what is to be changed.
@@ -33,6 +35,11 @@ pub enum InvalidSchema {
     /// Its components are not where they belong.
     #[error("`{0}` must be an object")]
     Shape(&'static str),
+    /// A component is called what references cannot name.
+    #[error(
+        "the component \"{0}\" must be renamed: letters, digits, \".\", \"-\" and \"_\" may be in names"
+    )]
+    Name(String),
     /// A component is no schema.
     #[error("component \"{name}\" cannot be used: {why}{}", place(at))]
     Component {
@@ -51,7 +58,7 @@ pub struct SpecSchema(Arc<Compiled>);
 
 struct Compiled {
     name: String,
-    source: Value,
+    originals: Arc<Map<String, Value>>,
     validator: Validator,
 }
 
@@ -78,12 +85,16 @@ impl SchemaDocument {
             Some(Value::Object(schemas)) => schemas,
             Some(_) => return Err(InvalidSchema::Shape("components.schemas")),
         };
+        if let Some(name) = schemas.keys().find(|name| !is_name(name)) {
+            return Err(InvalidSchema::Name(shown(name)));
+        }
+        let originals = Arc::new(schemas.clone());
         for schema in schemas.values_mut() {
             if is_30 {
                 openapi30::convert(schema);
             }
         }
-        Ok(Self { schemas })
+        Ok(Self { schemas, originals })
     }
 
     /// The schema of that name; `None` if the document has none.
@@ -95,10 +106,9 @@ impl SchemaDocument {
         if !self.schemas.contains_key(name) {
             return Ok(None);
         }
-        let pointer = name.replace('~', "~0").replace('/', "~1");
         let source = json!({
             "$schema": "https://json-schema.org/draft/2020-12/schema",
-            "$ref": format!("#/components/schemas/{pointer}"),
+            "$ref": format!("#/components/schemas/{name}"),
             "components": {"schemas": self.schemas},
         });
         let validator = jsonschema::options()
@@ -116,7 +126,7 @@ impl SchemaDocument {
             })?;
         Ok(Some(SpecSchema(Arc::new(Compiled {
             name: name.to_owned(),
-            source,
+            originals: Arc::clone(&self.originals),
             validator,
         }))))
     }
@@ -133,11 +143,11 @@ impl SpecSchema {
         &self.0.name
     }
 
-    /// All schemas of the document that this one is from, as JSON Schema (2020-12): what it refers
-    /// to is among them.
+    /// All schemas of the document that this one is from, as they stand there: what it refers to is
+    /// among them.
     #[must_use]
-    pub fn components(&self) -> &Value {
-        &self.0.source["components"]["schemas"]
+    pub fn components(&self) -> &Map<String, Value> {
+        &self.0.originals
     }
 
     /// Adds everything in which a spec does not fit, as far as an answer names it; of a spec with
@@ -166,11 +176,17 @@ impl fmt::Debug for SpecSchema {
 
 impl PartialEq for SpecSchema {
     fn eq(&self, other: &Self) -> bool {
-        self.0.name == other.0.name && self.0.source == other.0.source
+        self.0.name == other.0.name && self.0.originals == other.0.originals
     }
 }
 
 impl Eq for SpecSchema {}
+
+/// As OpenAPI has it.
+fn is_name(name: &str) -> bool {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_');
+    !name.is_empty() && name.bytes().all(is_plain)
+}
 
 /// How many values there are in a value, itself included.
 fn values(value: &Value) -> usize {

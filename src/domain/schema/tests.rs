@@ -179,6 +179,10 @@ fn a_document_that_cannot_be_used_says_why() {
             "`components` must be an object",
         ),
         (
+            json!({"openapi": "3.0.3", "components": {"schemas": {"a/b": {}}}}),
+            "the component \"a/b\" must be renamed",
+        ),
+        (
             json!({"openapi": "3.0.3", "components": {"schemas": 1}}),
             "`components.schemas` must be an object",
         ),

@@ -29,7 +29,7 @@ use utoipa::openapi::{
 use self::operations::Describer;
 use super::routes;
 use crate::domain::EntityRegistry;
-use crate::wire::schemas::{self, Names, SpecSchemas};
+use crate::wire::schemas::{self, Names};
 
 pub(super) use page::{document, file, page};
 pub(super) use problems::ValidationErrorConstraint;
@@ -92,10 +92,10 @@ pub fn yaml(document: &Value) -> Result<String, yaml_serde::Error> {
 /// Makes the document (OpenAPI 3.0) of a service with these kinds: every path, parameter, body,
 /// header and problem. `version` is the service's.
 #[must_use]
-pub fn openapi(registry: &EntityRegistry, specs: &SpecSchemas, version: &str) -> Value {
+pub fn openapi(registry: &EntityRegistry, version: &str) -> Value {
     let names = Names::new(registry);
     let endpoints = routes::endpoints(registry);
-    let describer = Describer::new(registry, &names, specs);
+    let describer = Describer::new(registry, &names);
     let mut paths = PathsBuilder::new();
     for endpoint in &endpoints {
         let (path, item) = describer.path(endpoint);
@@ -133,7 +133,7 @@ pub fn openapi(registry: &EntityRegistry, specs: &SpecSchemas, version: &str) ->
         .build();
     // Plain data: turning it into a value cannot fail.
     let mut document = serde_json::to_value(openapi).unwrap_or_default();
-    for (name, schema) in schemas::specs(registry, &names, specs) {
+    for (name, schema) in schemas::specs(registry, &names) {
         document["components"]["schemas"][name] = json!(schema);
     }
     name_apart(&mut document);

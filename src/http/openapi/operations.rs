@@ -17,27 +17,18 @@ use crate::domain::EntityRegistry;
 use crate::http::request::Route;
 use crate::http::routes::{Endpoint, Operation};
 use crate::wire::schemas::examples::{self, Examples};
-use crate::wire::schemas::{Names, SpecSchemas, parameters};
+use crate::wire::schemas::{Names, parameters};
 
 /// Describes the operations of a service.
 pub(super) struct Describer<'a> {
     registry: &'a EntityRegistry,
     names: &'a Names,
-    specs: &'a SpecSchemas,
 }
 
 impl<'a> Describer<'a> {
-    /// For these kinds, under these names, with the schemas of their specs.
-    pub(super) fn new(
-        registry: &'a EntityRegistry,
-        names: &'a Names,
-        specs: &'a SpecSchemas,
-    ) -> Self {
-        Self {
-            registry,
-            names,
-            specs,
-        }
+    /// For these kinds, under these names.
+    pub(super) fn new(registry: &'a EntityRegistry, names: &'a Names) -> Self {
+        Self { registry, names }
     }
 
     /// A path, as the document spells it, with its operations.
@@ -239,8 +230,7 @@ impl<'a> Describer<'a> {
     /// A resource of the first kind.
     fn first_created(&self) -> Option<Value> {
         let entity = self.registry.entities().first()?;
-        let spec = self.specs.get(&entity.kind);
-        Some(Examples::new(self.registry, entity, spec).created())
+        Some(Examples::new(self.registry, entity).created())
     }
 
     /// Examples of the kind; of the first root kind where any is meant.
@@ -251,11 +241,7 @@ impl<'a> Describer<'a> {
             .iter()
             .filter(|e| e.parent.is_none());
         let entity = subject.entity.or_else(|| roots.next())?;
-        Some(Examples::new(
-            self.registry,
-            entity,
-            self.specs.get(&entity.kind),
-        ))
+        Some(Examples::new(self.registry, entity))
     }
 }
 

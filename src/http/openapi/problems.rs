@@ -195,11 +195,11 @@ fn bad_requests(registry: &EntityRegistry) -> Vec<(&'static str, Option<Problem>
         ("several faults of a body", body.err().map(Problem::from)),
         (
             "unreadable body",
-            wire::patch(b"{").err().map(Problem::from),
+            wire::patch(b"{", None).err().map(Problem::from),
         ),
         (
             "patch without a change",
-            wire::patch(b"{}").err().map(Problem::from),
+            wire::patch(b"{}", None).err().map(Problem::from),
         ),
         (
             "parameter",

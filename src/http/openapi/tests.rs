@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::domain::entity_config::{EntityConfig, ReferenceConfig, built_in, registry};
+use crate::domain::schema::{SchemaDocument, attach};
 use crate::http::routes::endpoints;
 
 fn kind(kind: &str, plural: &str, parent: &str) -> EntityConfig {
@@ -48,7 +49,7 @@ fn registries() -> Vec<EntityRegistry> {
 }
 
 fn document(registry: &EntityRegistry) -> Value {
-    openapi(registry, &SpecSchemas::new(), env!("CARGO_PKG_VERSION"))
+    openapi(registry, env!("CARGO_PKG_VERSION"))
 }
 
 /// The official schema of OpenAPI 3.0 documents.
@@ -327,19 +328,22 @@ fn examples_fit_their_schemas() {
 
 #[test]
 fn schemas_of_specs_are_taken_in() {
-    let registry = registry(&built_in()).unwrap();
     let spec = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": ["object", "null"],
         "required": ["region"],
         "properties": {
             "region": {"const": "eu"},
-            "nodes": {"type": "integer", "exclusiveMinimum": 0},
+            "nodes": {"$ref": "#/components/schemas/Count"},
         },
         "example": {"region": "eu"},
     });
-    let specs = SpecSchemas::from([("Cluster".to_owned(), spec)]);
-    let document = openapi(&registry, &specs, "1");
+    let count = json!({"type": "integer", "exclusiveMinimum": 0});
+    let schemas = json!({"openapi": "3.1.0", "components": {"schemas": {"ClusterSpec": spec, "Count": count}}});
+    let schemas = SchemaDocument::parse(schemas).unwrap();
+    let kinds = built_in();
+    let attached = attach(registry(&kinds).unwrap(), &kinds, Some(&schemas)).unwrap();
+    let document = openapi(&attached.registry, "1");
     assert_valid(&document);
     let expected = json!({
         "type": "object",
@@ -347,11 +351,14 @@ fn schemas_of_specs_are_taken_in() {
         "required": ["region"],
         "properties": {
             "region": {"enum": ["eu"]},
-            "nodes": {"type": "integer", "minimum": 0, "exclusiveMinimum": true},
+            "nodes": {"$ref": "#/components/schemas/ClusterSpec.Count"},
         },
         "example": {"region": "eu"},
     });
-    assert_eq!(document["components"]["schemas"]["ClusterSpec"], expected);
+    let schemas = &document["components"]["schemas"];
+    assert_eq!(schemas["ClusterSpec"], expected);
+    let count = json!({"type": "integer", "minimum": 0, "exclusiveMinimum": true});
+    assert_eq!(schemas["ClusterSpec.Count"], count);
     let create = &document["paths"]["/api/hyperfleet/v1/clusters"]["post"];
     let example = &create["requestBody"]["content"]["application/json"]["example"];
     assert_eq!(example["spec"], json!({"region": "eu"}));

@@ -175,6 +175,13 @@ pub(super) fn list(name: &str, item: &str) -> Object {
     schema
 }
 
+/// The same for lists that have pages by number alone.
+pub(super) fn numbered_list(name: &str, item: &str) -> Object {
+    let mut schema = list(name, item);
+    schema.properties.remove("continue");
+    schema
+}
+
 /// The schema of an object, which that of a struct always is.
 pub(super) fn object(schema: RefOr<Schema>) -> Object {
     match schema {

@@ -12,7 +12,7 @@ use crate::domain::{
     Entity, EntityRegistry, Labels, Reference, Resource, ResourceId, ResourceName, Standing,
     StoredReport, Verdict, judge,
 };
-use crate::wire::Views;
+use crate::wire::{ListKey, Params, Views};
 
 /// The moment at which all examples are made.
 #[must_use]
@@ -29,18 +29,13 @@ const ACTOR: &str = "system@hyperfleet.local";
 pub struct Examples<'a> {
     registry: &'a EntityRegistry,
     entity: &'a Entity,
-    spec: Option<&'a Value>,
 }
 
 impl<'a> Examples<'a> {
-    /// For a kind, with the schema of its specs if there is one; its own example is used.
+    /// For a kind. If there is a schema of its specs, the example of that is used.
     #[must_use]
-    pub fn new(registry: &'a EntityRegistry, entity: &'a Entity, spec: Option<&'a Value>) -> Self {
-        Self {
-            registry,
-            entity,
-            spec,
-        }
+    pub fn new(registry: &'a EntityRegistry, entity: &'a Entity) -> Self {
+        Self { registry, entity }
     }
 
     /// The body of a create.
@@ -99,7 +94,10 @@ impl<'a> Examples<'a> {
     /// A page of them, as that of the given kind, or of all.
     #[must_use]
     pub fn listed(self, kind: Option<&str>) -> Value {
-        json(&Views(self.registry).resources(kind, &listing(self.resource())))
+        // Of a list that ends here, whichever it is.
+        let key = ListKey::new("", &Params::default());
+        let listing = listing(self.resource());
+        json(&Views(self.registry).resources(kind, &listing, &key))
     }
 
     fn shown(self, resource: &Resource) -> Value {
@@ -136,14 +134,13 @@ impl<'a> Examples<'a> {
     }
 
     fn spec(self) -> Value {
-        match self.spec {
-            None => json!({"region": "eu-west-1"}),
-            Some(schema) => {
-                let first = schema["examples"].as_array().and_then(|e| e.first());
-                let example = schema.get("example").or(first);
-                example.cloned().unwrap_or_else(|| json!({}))
-            }
-        }
+        let Some(schema) = &self.entity.spec_schema else {
+            return json!({"region": "eu-west-1"});
+        };
+        let component = &schema.components()[schema.name()];
+        let first = component["examples"].as_array().and_then(|e| e.first());
+        let example = component.get("example").or(first);
+        example.cloned().unwrap_or_else(|| json!({}))
     }
 
     /// A name that its kind allows.
@@ -235,6 +232,7 @@ fn listing<T>(item: T) -> Listing<T> {
         page: Page::default(),
         items: vec![item],
         total: 1,
+        next: None,
     }
 }
 

@@ -6,12 +6,11 @@ pub mod examples;
 mod names;
 pub mod parameters;
 mod requests;
+mod specs;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-
-use serde_json::Value;
+use serde_json::{Value, json};
 use utoipa::openapi::schema::{Object, Schema};
 use utoipa::openapi::{Components, ComponentsBuilder};
 use utoipa::{PartialSchema, ToSchema};
@@ -36,21 +35,17 @@ pub fn components(registry: &EntityRegistry, names: &Names) -> Components {
     of_kind(builder, None, &roots.collect::<Vec<_>>(), names).build()
 }
 
-/// JSON Schemas of specs by kind, each whole in itself. A kind without one takes any object.
-pub type SpecSchemas = BTreeMap<String, Value>;
-
-/// The schema of each kind's specs by its name in the document.
+/// The schemas of the specs of every kind, with what they refer to, by their names in the document. A
+/// kind without one takes any object.
 #[must_use]
-pub fn specs(
-    registry: &EntityRegistry,
-    names: &Names,
-    given: &SpecSchemas,
-) -> Vec<(String, Value)> {
+pub fn specs(registry: &EntityRegistry, names: &Names) -> Vec<(String, Value)> {
     let entities = registry.entities().iter();
-    let specs = entities.map(|Entity { kind, .. }| {
-        let any = || serde_json::to_value(requests::any_spec(kind)).unwrap_or_default();
-        let spec = given.get(kind).cloned().unwrap_or_else(any);
-        (names.of(Some(kind)).schema("Spec"), spec)
+    let specs = entities.flat_map(|entity| {
+        let name = names.of(Some(&entity.kind)).schema("Spec");
+        match &entity.spec_schema {
+            Some(schema) => specs::components(&name, schema),
+            None => vec![(name, json!(requests::any_spec(&entity.kind)))],
+        }
     });
     specs.collect()
 }
@@ -94,9 +89,12 @@ fn fixed() -> ComponentsBuilder {
         ("AdapterStatusCreateRequest", requests::report()),
         (
             "AdapterStatusList",
-            answers::list("AdapterStatusList", "AdapterStatus"),
+            answers::numbered_list("AdapterStatusList", "AdapterStatus"),
         ),
-        ("AuditList", answers::list("AuditList", "AuditEntry")),
+        (
+            "AuditList",
+            answers::numbered_list("AuditList", "AuditEntry"),
+        ),
         ("ConditionRequest", requests::condition()),
         ("ForceDeleteRequest", requests::force_delete()),
         ("SparseResource", answers::sparse_resource()),

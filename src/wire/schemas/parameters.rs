@@ -53,6 +53,13 @@ pub fn resources() -> Vec<Parameter> {
     let mut parameters = page();
     parameters.extend([
         query(
+            "continue",
+            "What `continue` said in the answer before: the page after it. The path and the other \
+             parameters stay as they were, but for `size` and `fields`; not together with `page`.",
+            text(),
+            Value::Null,
+        ),
+        query(
             "search",
             "A condition that resources must meet, such as `labels.shard = '3' and generation > 1` (docs/search.md).",
             text(),

@@ -21,7 +21,7 @@ fn requests() -> Vec<Request> {
     let names = Names::new(&registry);
     let schemas = serde_json::to_value(components(&registry, &names)).unwrap()["schemas"].take();
     let cluster = registry.get("Cluster").unwrap().clone();
-    let example = Examples::new(&registry, &cluster, None);
+    let example = Examples::new(&registry, &cluster);
     let reports = |body: &Value| report(body.to_string().as_bytes(), examples::moment()).is_ok();
     let part = |at: &'static str| {
         move |body: &Value| {
@@ -52,7 +52,7 @@ fn requests() -> Vec<Request> {
         request(
             "ClusterPatchRequest",
             change,
-            Box::new(|b| patch(b.to_string().as_bytes()).is_ok()),
+            Box::new(|b| patch(b.to_string().as_bytes(), None).is_ok()),
         ),
         request(
             "ForceDeleteRequest",
@@ -286,8 +286,7 @@ fn every_parameter_of_lists_is_read() {
         .map(|p| p.name)
         .collect();
     names.sort();
-    let expected =
-        "fields includeDeleted order orderBy page pageSize ref_target_id ref_type search size";
+    let expected = "continue fields includeDeleted order orderBy page pageSize ref_target_id ref_type search size";
     assert_eq!(names.join(" "), expected);
     let fields = serde_json::to_value(parameters::fields()).unwrap();
     let listed = fields["schema"]["items"]["enum"].as_array().unwrap();
