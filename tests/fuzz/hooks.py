@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import uuid
 from urllib.parse import parse_qsl, urlsplit
 
 import requests
@@ -9,7 +10,7 @@ import schemathesis
 from jsonschema import Draft4Validator
 
 BASE = os.environ["HYPERFLEET_BASE"]
-_numbers = itertools.count()
+_count = itertools.count()
 
 
 def _sent(response):
@@ -89,9 +90,9 @@ def before_call(context, case, kwargs):
     operation = case.operation.definition.raw.get("operationId", "")
     path = case.path_parameters or {}
     is_ours = set(path) <= {"cluster_id", "nodepool_id", "resource_id"}
-    if not operation.startswith("forceDelete") or not is_ours or next(_numbers) % 2:
+    if not operation.startswith("forceDelete") or not is_ours or next(_count) % 2:
         return
-    cluster = {"kind": "Cluster", "name": f"forced-{next(_numbers)}", "spec": {}}
+    cluster = {"kind": "Cluster", "name": f"forced-{uuid.uuid4()}", "spec": {}}
     cluster = requests.post(f"{BASE}/clusters", json=cluster, timeout=10).json()
     url = f"{BASE}/clusters/{cluster['id']}"
     pool = {"kind": "NodePool", "name": "forced", "spec": {}}

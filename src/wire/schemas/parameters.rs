@@ -5,11 +5,11 @@ use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn, ParameterS
 use utoipa::openapi::schema::{
     ArrayBuilder, KnownFormat, Object, ObjectBuilder, Schema, SchemaFormat, SchemaType, Type,
 };
+use utoipa::openapi::{Ref, Required};
 
 use super::AUDIT_ACTION;
 use crate::domain::page::Page;
 use crate::wire::fields::Fields;
-use utoipa::openapi::{Ref, Required};
 
 /// Those of a page: every list has them.
 #[must_use]
