@@ -1,10 +1,9 @@
 //! What a search says, before it is known whether it makes sense.
 
-use std::fmt;
-
 use super::number::Number;
 
-/// A search as it is written. [`fmt::Display`] writes it so that it reads as the same again.
+/// A search as it is written. [`Display`](std::fmt::Display) writes it so that it reads as the same
+/// again.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Expression {
     /// Two or more.
@@ -151,97 +150,4 @@ impl Unsupported {
             Self::Sum => "SUM",
         }
     }
-}
-
-impl fmt::Display for Expression {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::And(parts) => joined(f, parts, " and "),
-            Self::Or(parts) => joined(f, parts, " or "),
-            Self::Not(inner) => write!(f, "not ({inner})"),
-            Self::Compare(left, comparison, right) => {
-                operand(f, left)?;
-                write!(f, " {} ", comparison.as_str())?;
-                operand(f, right)
-            }
-            Self::In(subject, list) => {
-                operand(f, subject)?;
-                f.write_str(" in ")?;
-                operand(f, list)
-            }
-            Self::Between(subject, low, high) => {
-                operand(f, subject)?;
-                f.write_str(" between ")?;
-                operand(f, low)?;
-                f.write_str(" and ")?;
-                operand(f, high)
-            }
-            Self::Like {
-                subject,
-                pattern,
-                ignores_case,
-            } => {
-                operand(f, subject)?;
-                f.write_str(if *ignores_case { " ilike " } else { " like " })?;
-                operand(f, pattern)
-            }
-            Self::IsNull(subject) => {
-                operand(f, subject)?;
-                f.write_str(" is null")
-            }
-            Self::List(items) => {
-                f.write_str("[")?;
-                for (place, item) in items.iter().enumerate() {
-                    f.write_str(if place == 0 { "" } else { ", " })?;
-                    operand(f, item)?;
-                }
-                f.write_str("]")
-            }
-            Self::Name(name) => f.write_str(name),
-            Self::Text(text) => quoted(f, text),
-            Self::Number(number) => f.write_str(number.as_str()),
-            Self::Boolean(value) => write!(f, "{value}"),
-            Self::Unsupported(operator, operands) => {
-                let sign = operator.as_str();
-                for (place, inner) in operands.iter().enumerate() {
-                    if place > 0 || operands.len() == 1 {
-                        write!(f, " {sign} ")?;
-                    }
-                    operand(f, inner)?;
-                }
-                Ok(())
-            }
-        }
-    }
-}
-
-fn joined(f: &mut fmt::Formatter<'_>, parts: &[Expression], word: &str) -> fmt::Result {
-    for (place, part) in parts.iter().enumerate() {
-        f.write_str(if place == 0 { "" } else { word })?;
-        write!(f, "({part})")?;
-    }
-    Ok(())
-}
-
-/// Simple ones as they are, others in parentheses.
-fn operand(f: &mut fmt::Formatter<'_>, inner: &Expression) -> fmt::Result {
-    match inner {
-        Expression::Name(_)
-        | Expression::Text(_)
-        | Expression::Number(_)
-        | Expression::Boolean(_)
-        | Expression::List(_) => write!(f, "{inner}"),
-        _ => write!(f, "({inner})"),
-    }
-}
-
-fn quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
-    f.write_str("'")?;
-    for c in text.chars() {
-        match c {
-            '\'' | '\\' => write!(f, "\\{c}")?,
-            other => write!(f, "{other}")?,
-        }
-    }
-    f.write_str("'")
 }

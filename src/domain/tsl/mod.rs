@@ -24,9 +24,11 @@ mod check;
 mod expression;
 mod field;
 mod filter;
+pub mod laws;
 mod lexer;
 mod number;
 mod parser;
+mod print;
 #[cfg(test)]
 mod tests;
 
