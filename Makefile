@@ -23,7 +23,7 @@ demo: ## Play a cluster's whole life against `make run`, checking each answer (B
 
 # ---- Test -----------------------------------------------------------------------------------
 
-.PHONY: test check fuzz check-long fmt lint doc sqlx sqlx-check openapi mutants
+.PHONY: test check fuzz check-long fmt lint doc sqlx sqlx-check openapi mutants fuzz-search
 test: setup ## Build and run every test; they start their own PostgreSQL
 	cargo test
 
@@ -64,14 +64,25 @@ mutants: ## Change the domain in every small way and see that a test fails (carg
 	@command -v cargo-mutants >/dev/null || cargo install --locked cargo-mutants
 	cargo mutants --file 'src/domain/**' --baseline skip --timeout 120 --jobs 2 --output target --cargo-arg=--lib
 
+# Stable Rust will do: without a sanitizer cargo-fuzz asks the compiler for nothing unstable. What is
+# found goes beside the corpus, not into it (docs/testing.md).
+fuzz-search: setup ## Look for a text that breaks a law of searches (cargo-fuzz; SECONDS=60)
+	@command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
+	@mkdir -p fuzz/found/search
+	cargo fuzz run --sanitizer none search fuzz/found/search fuzz/corpus/search -- -dict=fuzz/search.dict \
+		-max_len=4200 -max_total_time=$(if $(filter command line environment,$(origin SECONDS)),$(SECONDS),60)
+
 # ---- Measure --------------------------------------------------------------------------------
 
-.PHONY: setup-bench bench
+.PHONY: setup-bench bench bench-search
 setup-bench: setup ## Install the load generator
 	@bench/setup
 
-bench: setup-bench ## Measure a release build beside its database's ceiling (N=10000 SECONDS=5 ARGS="--million")
+bench: setup-bench ## Measure a release build beside its database's ceiling, and searches (N=1000000 SECONDS=5 ARGS="…")
 	@cargo build --quiet --release --bin hyperfleet-api
 	@bench/run $(if $(N),--clusters $(N)) $(if $(filter command line environment,$(origin SECONDS)),--seconds $(SECONDS)) $(ARGS)
+
+bench-search: setup ## Measure that reading a search takes time in proportion to its length
+	cargo bench --quiet --bench search
 
 FORCE:
