@@ -1,5 +1,6 @@
 //! The search language against PostgreSQL: what it finds, and that nothing leads out of the list.
 
+mod corpus;
 mod documented;
 mod found;
 mod indexes;

@@ -1,0 +1,13 @@
+//! Any bytes as a search. What holds of all of them stands in `hyperfleet::domain::tsl::laws`.
+#![no_main]
+
+use hyperfleet::domain::tsl::laws;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    // As a request has it by the time that it is read: text, whatever was sent.
+    let text = String::from_utf8_lossy(bytes);
+    if let Err(broken) = laws::hold_for(&text) {
+        panic!("{text:?}: {broken}");
+    }
+});
