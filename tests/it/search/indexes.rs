@@ -148,9 +148,8 @@ async fn what_pollers_ask_is_answered_by_an_index() {
     assert_eq!(whole, whole_before, "a search reads the whole table");
 }
 
-const INDEXES: [&str; 7] = [
-    "resources_condition_states",
-    "resources_labels",
+const INDEXES: [&str; 6] = [
+    "resources_labels_and_states",
     "resources_last_known_generation",
     "resources_name",
     "resources_pkey",
