@@ -9,8 +9,6 @@ from servers import ROOT, Failed, cpu_seconds
 from statements import Statements
 
 REQUESTS = ROOT / "bench/requests.lua"
-BASE = "/api/hyperfleet/v1/clusters"
-ADAPTERS = ["validation", "dns", "pullsecret", "hypershift"]
 
 
 @dataclass(frozen=True)
@@ -57,69 +55,6 @@ class Measured:
         return self.rate / self.ceiling if self.ceiling else None
 
 
-def template():
-    """A cluster such as a client would create, about 1 KB once its conditions are there."""
-    spec = {
-        "platform": {"type": "gcp", "gcp": {"project": "bench-project-0001", "region": "europe-west4",
-                                            "network": "bench-network", "subnet": "bench-subnet"}},
-        "release": {"channel": "stable", "version": "4.20.3", "image": "quay.io/bench/release:0"},
-        "networking": {"pod_cidr": "10.128.0.0/14", "service_cidr": "172.30.0.0/16", "host_prefix": 23},
-        "dns": {"base_domain": "bench.example.com"},
-        "replicas": 3,
-    }
-    return {"kind": "Cluster", "name": "bench-template", "labels": {"environment": "bench", "owner": "team-a"}, "spec": spec}
-
-
-def report(adapter):
-    condition = lambda kind, reason, message: {"type": kind, "status": "True", "reason": reason, "message": message}
-    return {
-        "adapter": adapter,
-        "observed_generation": 1,
-        "conditions": [
-            condition("Available", "Ready", "Everything asked for is there and answers"),
-            condition("Applied", "Applied", "All manifests are applied"),
-            condition("Health", "Healthy", "The adapter is well"),
-        ],
-        "data": {"namespace": "clusters-bench", "manifests": 12, "console": "https://console.bench.example.com"},
-        "metadata": {"attempt": 1, "job_name": "adapter-job", "job_namespace": "adapters", "duration": "4s"},
-    }
-
-
-class Fleet:
-    """One database full of clusters, with the API on it."""
-
-    def __init__(self, api, clusters, has_reports=True):
-        self.api, self.clusters, self.has_reports = api, clusters, has_reports
-        self.postgres, self.database = api.postgres, api.database
-
-    def seed(self):
-        """Makes one cluster through the API, and the rest of it in SQL."""
-        status, made = self.api.call("POST", BASE, template())
-        if status != 201:
-            raise Failed(f"the template was answered with {status}")
-        for adapter in ADAPTERS:
-            status, _ = self.api.call("PUT", f"{BASE}/{made['id']}/statuses", report(adapter))
-            if status != 201:
-                raise Failed(f"the template's report was answered with {status}")
-        arguments = ["-v", "from=1", "-v", f"to={self.clusters}", "-v", f"reports={self.has_reports}".lower(),
-                     "-f", str(ROOT / "bench/seed.sql")]
-        self.postgres.psql(self.database, *arguments)
-
-    def template_values(self):
-        """What pgbench writes: the template's own columns."""
-        row = self.postgres.psql(self.database, sql="""
-            SELECT json_build_object('kind', r.kind, 'actor', r.created_by,
-                'spec', r.spec::text, 'labels', r.labels::text, 'tenancy', r.tenancy::text, 'conditions', r.conditions::text,
-                'report_conditions', a.conditions::text, 'report_data', a.data::text, 'report_metadata', a.metadata::text,
-                'request_id', t.request_id)
-            FROM resources r JOIN adapter_reports a ON a.resource_id = r.id AND a.adapter = 'hypershift'
-            JOIN audit t ON t.resource_id = r.id WHERE r.name = 'bench-template'""")
-        return json.loads(row)
-
-    def count(self, sql):
-        return int(self.postgres.psql(self.database, sql=sql))
-
-
 class Bench:
     """Measures the operations on one fleet."""
 
@@ -139,16 +74,8 @@ class Bench:
         """The operation through the API. Besides statuses, the database must show the work."""
         self.runs += 1
         before = self.fleet.count(operation.counter) if operation.counter else 0
-        command = ["wrk", "-t", "1", "-c", connections, "-d", f"{self.seconds}s", "--timeout", "10s", "-s", REQUESTS,
-                   self.fleet.api.base, "--", operation.key, self.fleet.clusters, self.runs]
-        processes = [self.fleet.api.process, self.fleet.postgres.process]
-        used = [cpu_seconds(process) for process in processes]
-        output = run(command)
-        used = [cpu_seconds(process) - start for process, start in zip(processes, used)]
-        found = re.search(r"^RESULT (.*)$", output, re.MULTILINE)
-        if not found:
-            raise Failed(f"wrk did not finish:\n{output}")
-        result = json.loads(found[1])
+        arguments = [operation.key, self.fleet.clusters, self.runs]
+        result = wrk(self.fleet, connections, self.seconds, arguments)
         errors = result["not_2xx"] + result["socket"]
         if operation.counter:
             done = self.fleet.count(operation.counter) - before
@@ -156,9 +83,8 @@ class Bench:
             most = (result["requests"] + 2 * connections) if operation.share else 0
             if not (least <= done or errors) or done > most:
                 raise Failed(f"{operation.title}: {result['requests']} requests, but the database shows {done} changes")
-        server_us, database_us = (seconds * 1e6 / max(result["requests"], 1) for seconds in used)
         return Measured(operation.title, connections, result["requests"] / result["seconds"],
-                        result["p50_ms"], result["p99_ms"], errors, server_us, database_us)
+                        result["p50_ms"], result["p99_ms"], errors, result["server_us"], result["database_us"])
 
     def pgbench(self, operation, connections):
         """The operation's SQL, prepared, on as many connections."""
@@ -181,6 +107,21 @@ class Bench:
         if not rate or (failed and int(failed[1])):
             raise Failed(f"pgbench failed:\n{output}")
         return float(rate[1])
+
+
+def wrk(fleet, connections, seconds, arguments):
+    """What requests.lua says at the end, and the processor time of a request on either side."""
+    command = ["wrk", "-t", "1", "-c", connections, "-d", f"{seconds}s", "--timeout", "10s", "-s", REQUESTS,
+               fleet.api.base, "--", *arguments]
+    processes = {"server_us": fleet.api.process, "database_us": fleet.postgres.process}
+    before = {name: cpu_seconds(process) for name, process in processes.items()}
+    output = run(command)
+    used = {name: cpu_seconds(process) - before[name] for name, process in processes.items()}
+    found = re.search(r"^RESULT (.*)$", output, re.MULTILINE)
+    if not found:
+        raise Failed(f"wrk did not finish:\n{output}")
+    result = json.loads(found[1])
+    return result | {name: seconds * 1e6 / max(result["requests"], 1) for name, seconds in used.items()}
 
 
 def run(command):

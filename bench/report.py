@@ -15,11 +15,11 @@ AIM_CONNECTIONS = 16
 AIM_MILLION = 2.0
 
 
-def machine(postgres, options):
+def machine(postgres, sizes):
     """One line about where and what."""
-    clusters = "1,000 and 1,000,000" if options.million else f"{options.clusters:,}"
+    clusters = " and ".join(f"{size:,}" for size in sizes)
     return (f"{processor()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}; "
-            f"PostgreSQL {postgres.version()}, fsync on; commit {commit()}; {clusters} clusters")
+            f"PostgreSQL {postgres}, fsync on; commit {commit()}; {clusters} clusters")
 
 
 def processor():
@@ -44,6 +44,11 @@ def table(results):
         rows.append([r.operation, str(r.connections), f"{r.rate:,.0f}", f"{r.p50_ms:.2f}", f"{r.p99_ms:.2f}",
                      str(r.errors), f"{r.ceiling:,.0f}", f"{r.ratio:.0%}",
                      f"{r.server_us:.0f}", f"{r.database_us:.0f}"])
+    return aligned(rows)
+
+
+def aligned(rows):
+    """A Markdown table: the first column to the left, the others to the right."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     align = lambda row: [cell.ljust(width) if place == 0 else cell.rjust(width)
                          for place, (cell, width) in enumerate(zip(row, widths))]
@@ -67,6 +72,7 @@ def verdicts(results, ratios):
     return lines
 
 
-def json_text(about, results, ratios):
+def json_text(about, results, ratios, searches):
     figures = [{**asdict(result), "ratio": result.ratio} for result in results]
-    return json.dumps({"machine": about, "results": figures, "million_p50_ratio": ratios}, indent=2) + "\n"
+    about = {"machine": about, "results": figures, "million_p50_ratio": ratios, "searches": searches}
+    return json.dumps(about, indent=2) + "\n"

@@ -1,5 +1,6 @@
 -- What wrk sends, and what it says at the end. Called as
 --   wrk … -s requests.lua URL -- OPERATION CLUSTERS RUN
+--   wrk … -s requests.lua URL -- page CLUSTERS RUN PATH TOTAL SIZE
 -- One thread only: counters are global, so that observed times rise strictly over all connections.
 
 local BASE = "/api/hyperfleet/v1/clusters"
@@ -99,9 +100,31 @@ local operations = {
 }
 
 local operation
+-- Threads are counted in by wrk; what one of them counts is asked for at the end.
+local threads = {}
+wrong = 0
+
+function setup(thread)
+    threads[#threads + 1] = thread
+end
+
+-- A page of a list: each answer must have that total and so many items. Both stand at its end.
+local function checked_page(path, total, size)
+    response = function(status, _, body)
+        if status ~= 200 then
+            return -- wrk counts those itself
+        end
+        local tail = body:sub(-200)
+        if tail:match('"total":(%d+)') ~= total or tail:match('"size":(%d+)') ~= size then
+            wrong = wrong + 1
+        end
+    end
+    local request = message("GET", path)
+    return function() return request end
+end
 
 function init(arguments)
-    operation = operations[arguments[1]]
+    operation = operations[arguments[1]] or checked_page(arguments[4], arguments[5], arguments[6])
     clusters, run = tonumber(arguments[2]), arguments[3]
     second = os.time() + 1
     -- Another place to begin each run.
@@ -114,9 +137,13 @@ end
 
 function done(summary, latency)
     local errors = summary.errors
+    local wrong_answers = 0
+    for _, thread in ipairs(threads) do
+        wrong_answers = wrong_answers + thread:get("wrong")
+    end
     io.write(string.format(
-        '\nRESULT {"requests":%d,"seconds":%.6f,"p50_ms":%.4f,"p99_ms":%.4f,"not_2xx":%d,"socket":%d}\n',
+        '\nRESULT {"requests":%d,"seconds":%.6f,"p50_ms":%.4f,"p99_ms":%.4f,"not_2xx":%d,"socket":%d,"wrong":%d}\n',
         summary.requests, summary.duration / 1e6,
         latency:percentile(50) / 1000, latency:percentile(99) / 1000,
-        errors.status, errors.connect + errors.read + errors.write + errors.timeout))
+        errors.status, errors.connect + errors.read + errors.write + errors.timeout, wrong_answers))
 end

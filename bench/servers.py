@@ -115,22 +115,28 @@ class Api:
         self.process = None
         self.base = None
 
-    def start(self):
         # Nothing of the caller's own configuration may leak in.
         foreign = ("HYPERFLEET_", "DATABASE_URL", "RUST_LOG")
-        env = {k: v for k, v in os.environ.items() if not k.startswith(foreign)}
-        url = ["--database-url", self.postgres.url(self.database)]
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith(foreign)}
+        self.url = ["--database-url", postgres.url(database)]
+
+    def start(self):
+        """Serves a new database."""
         self.postgres.psql("postgres", sql=f"CREATE DATABASE {self.database}")
-        migrated = subprocess.run([self.binary, "migrate", *url], env=env, capture_output=True, text=True)
+        migrated = subprocess.run([self.binary, "migrate", *self.url], env=self.env, capture_output=True, text=True)
         if migrated.returncode:
             raise Failed(f"hyperfleet-api migrate failed:\n{migrated.stderr}")
+        self.serve()
+
+    def serve(self):
+        """Serves a database that is there; several servers may."""
         port = free_port()
         self.base = f"http://127.0.0.1:{port}"
         log = self.postgres.folder / f"{self.database}.log"
-        command = [self.binary, "serve", *url, "--server-jwt-enabled=false", "--log-level", "warn",
+        command = [self.binary, "serve", *self.url, "--server-jwt-enabled=false", "--log-level", "warn",
                    "--server-host", "127.0.0.1", "--server-port", str(port), *self.arguments]
-        with open(log, "wb") as out:
-            self.process = subprocess.Popen(command, env=env, stdout=out, stderr=out, preexec_fn=os.setpgrp)
+        with open(log, "ab") as out:
+            self.process = subprocess.Popen(command, env=self.env, stdout=out, stderr=out, preexec_fn=os.setpgrp)
         wait_for("hyperfleet-api", self._answers, self.process, log)
 
     def _answers(self):
