@@ -18,7 +18,8 @@
 //! Keywords are read in any case. Arithmetic, `~=`, `~!`, `len` and the like are read, and refused
 //! by name. `lexer` makes tokens, `parser` an expression, `check` a filter of it: what the fields
 //! are, and whether they may be asked that. The scope of a list (kind, owner, tenant) is no part of
-//! the text, and joined to the filter afterwards (decision H10): no text leads out of it.
+//! the text, and joined to the filter afterwards (decision H10): no text leads out of it. `laws` says
+//! what holds of any text.
 
 mod check;
 mod expression;
