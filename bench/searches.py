@@ -39,6 +39,13 @@ def found(key, text, count):
     return Search(key, f"{key}: `{text}`", lambda _: f"search={quote(text)}", lambda _: count)
 
 
+@cache
+def before_last(fleet):
+    """The query that goes on where the last whole page but one ends."""
+    _, body = fleet.api.call("GET", f"{BASE}?pageSize={PAGE_ROWS}&page={fleet.rows // PAGE_ROWS - 1}")
+    return f"continue={body['continue']}"
+
+
 all_rows = lambda fleet: fleet.rows
 SEARCHES = [
     Search("first-page", "page 1, no search", lambda _: "page=1", all_rows),
@@ -48,7 +55,10 @@ SEARCHES = [
     found("prefix", "name like 'rare-%'", 100),
     found("name", "name='bench-1'", 1),
     Search("last-page", "last whole page, by its number", lambda fleet: f"page={fleet.rows // PAGE_ROWS}", all_rows, has_aim=False),
+    Search("continued", "the same page, by `continue`", before_last, all_rows),
 ]
+# How the deepest page may compare with the first one of the same fleet.
+AIM_CONTINUED = 1.5
 
 
 @dataclass
@@ -154,6 +164,12 @@ def verdicts(results, clusters):
             word = "reached" if r.ratio <= AIM else "missed"
             lines.append(f"{r.search.key} at {r.connections} connections: p50 {r.ratio:.2f} times that of "
                          f"{clusters[0]:,} clusters; the aim is {AIM:.0f} at most: {word}")
+    medians = {(r.search.key, r.connections): r.measured[-1]["p50_ms"] for r in results}
+    for (key, connections), median in medians.items():
+        if key == "continued" and (first := medians.get(("first-page", connections))):
+            word = "reached" if median / first <= AIM_CONTINUED else "missed"
+            lines.append(f"the last page by `continue` of {clusters[-1]:,} clusters at {connections} connections: p50 "
+                         f"{median / first:.2f} times that of page 1; the aim is {AIM_CONTINUED} at most: {word}")
     return lines
 
 

@@ -21,7 +21,7 @@ LIST = """SELECT total.count AS total, r.*, (SELECT jsonb_agg(jsonb_build_object
 FROM (SELECT (SELECT coalesce(sum(count), 0)::bigint FROM resource_counts WHERE kind = 'Cluster')
              - (SELECT count(*) FROM resources WHERE deleted_at IS NOT NULL AND kind = 'Cluster') AS count) total
 LEFT JOIN (SELECT id FROM resources WHERE true AND kind = 'Cluster' AND deleted_at IS NULL
-           ORDER BY created_at DESC, id DESC LIMIT 20 {offset}) page ON true
+           ORDER BY created_at DESC, id DESC LIMIT 21 {offset}) page ON true
 LEFT JOIN resources r ON r.id = page.id ORDER BY r.created_at DESC, r.id DESC;
 """
 
