@@ -1,11 +1,16 @@
 //! Which kinds of resources there are. Kinds are configuration: there is no code per kind.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 use super::Violations;
+use super::mapping::Rules;
 use super::schema::SpecSchema;
+
+/// What the paths of all resources begin with.
+pub const PATHS_BASE: &str = "/api/hyperfleet/v1";
 
 /// What deleting a parent does to its children of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -52,6 +57,8 @@ pub struct Entity {
     pub references: Vec<ReferenceRule>,
     /// What its specs must fit; unset if anything will do.
     pub spec_schema: Option<SpecSchema>,
+    /// What derives further conditions; unset for a kind without such rules.
+    pub rules: Option<Arc<Rules>>,
 }
 
 impl Entity {
@@ -75,6 +82,7 @@ impl Entity {
 pub struct EntityRegistry {
     entities: Vec<Entity>,
     by_kind: HashMap<String, usize>,
+    with_rules: Vec<String>,
 }
 
 impl EntityRegistry {
@@ -82,7 +90,13 @@ impl EntityRegistry {
     pub(super) fn new(entities: Vec<Entity>) -> Self {
         let kinds = entities.iter().enumerate();
         let by_kind = kinds.map(|(at, e)| (e.kind.clone(), at)).collect();
-        Self { entities, by_kind }
+        let with_rules = entities.iter().filter(|e| e.rules.is_some());
+        let with_rules = with_rules.map(|e| e.kind.clone()).collect();
+        Self {
+            entities,
+            by_kind,
+            with_rules,
+        }
     }
 
     /// Says what the specs of a kind must fit.
@@ -124,6 +138,34 @@ impl EntityRegistry {
             Some(parent) => 1 + self.depth(parent),
             None => 0,
         }
+    }
+
+    /// What derives further conditions of a kind.
+    #[must_use]
+    pub fn rules(&self, kind: &str) -> Option<&Rules> {
+        self.get(kind)?.rules.as_deref()
+    }
+
+    /// The kinds with rules.
+    #[must_use]
+    pub fn kinds_with_rules(&self) -> &[String] {
+        &self.with_rules
+    }
+
+    /// Whether a resource of that kind, an owner above it or anything below it may have rules.
+    #[must_use]
+    pub fn family_has_rules(&self, kind: &str) -> bool {
+        let Some(entity) = self.get(kind) else {
+            // Taken out of the configuration: it may own whatever is there.
+            return !self.with_rules.is_empty();
+        };
+        let mut above = std::iter::successors(Some(entity), |e| self.get(e.parent.as_deref()?));
+        above.any(|e| e.rules.is_some()) || self.has_rules_below(kind)
+    }
+
+    fn has_rules_below(&self, kind: &str) -> bool {
+        self.children_of(kind)
+            .any(|child| child.rules.is_some() || self.has_rules_below(&child.kind))
     }
 
     /// The adapters that a kind waits for; none for a kind that was removed from the

@@ -2,11 +2,13 @@
 //! (domain rule 5.2). All faults are named at once, each with what to change.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::aggregation::{LAST_KNOWN_RECONCILED, RECONCILED, adapter_condition_type};
 use super::entity::{DeletePolicy, Entity, EntityRegistry, ReferenceRule};
+use super::mapping::{self, Paths, Rule, RuleConfig, Rules};
 use super::{Report, ResourceName};
 
 /// Plurals that routes of the service itself occupy.
@@ -42,6 +44,8 @@ pub struct EntityConfig {
     pub name_max_len: i64,
     /// Links to other kinds.
     pub references: Vec<ReferenceConfig>,
+    /// What derives further conditions from its resources and their reports.
+    pub conditions: Vec<RuleConfig>,
 }
 
 /// One entry of a kind's `references` list.
@@ -98,12 +102,15 @@ pub fn built_in() -> Vec<EntityConfig> {
 /// Every fault, in the order of the configuration.
 pub fn registry(configs: &[EntityConfig]) -> Result<EntityRegistry, InvalidEntities> {
     let mut faults = Vec::new();
+    let mut rules = Vec::new();
     if configs.len() > ENTRIES_MAX {
         faults.push(format!(
             "there are {} entities; {ENTRIES_MAX} at most",
             configs.len()
         ));
     } else {
+        let adapters = configs.iter().flat_map(|c| &c.required_adapters);
+        let reserved = adapters.map(|a| adapter_condition_type(a)).collect();
         for (index, config) in configs.iter().enumerate() {
             let mut check = Check {
                 configs,
@@ -116,13 +123,16 @@ pub fn registry(configs: &[EntityConfig]) -> Result<EntityRegistry, InvalidEntit
             check.adapters();
             check.parent();
             check.references();
+            rules.push(check.conditions(&reserved));
         }
         if faults.is_empty() {
             required_cycles(configs, &mut faults);
         }
     }
     if faults.is_empty() {
-        Ok(EntityRegistry::new(configs.iter().map(entity).collect()))
+        let made = configs.iter().zip(rules);
+        let made = made.map(|(config, rules)| entity(config, configs, rules));
+        Ok(EntityRegistry::new(made.collect()))
     } else {
         Err(InvalidEntities(faults))
     }
@@ -272,6 +282,11 @@ impl Check<'_> {
         }
     }
 
+    fn conditions(&mut self, reserved: &BTreeSet<String>) -> Vec<Rule> {
+        let config = self.config;
+        mapping::compile(&config.conditions, reserved, |text| self.fault(text))
+    }
+
     fn references(&mut self) {
         let rules = &self.config.references;
         if rules.len() > ENTRIES_MAX {
@@ -340,7 +355,7 @@ fn required_cycles(configs: &[EntityConfig], faults: &mut Vec<String>) {
     }
 }
 
-fn entity(config: &EntityConfig) -> Entity {
+fn entity(config: &EntityConfig, configs: &[EntityConfig], rules: Vec<Rule>) -> Entity {
     let count = |n: i64| usize::try_from(n).unwrap_or(0);
     let references = config.references.iter().map(|rule| ReferenceRule {
         ref_type: rule.ref_type.clone(),
@@ -348,6 +363,11 @@ fn entity(config: &EntityConfig) -> Entity {
         min: count(rule.min),
         max: count(rule.max),
     });
+    let parent = configs.iter().find(|c| c.kind == config.parent_kind);
+    let paths = Paths {
+        plural: config.plural.clone(),
+        parent: parent.map(|p| (p.kind.clone(), p.plural.clone())),
+    };
     Entity {
         kind: config.kind.clone(),
         plural: config.plural.clone(),
@@ -359,6 +379,7 @@ fn entity(config: &EntityConfig) -> Entity {
         references: references.collect(),
         // The document with the schemas is another source: see `super::schema::attach`.
         spec_schema: None,
+        rules: (!rules.is_empty()).then(|| Arc::new(Rules::new(rules, paths))),
     }
 }
 

@@ -35,6 +35,11 @@ impl Labels {
             Err(faults)
         }
     }
+
+    /// Every label, in the order of the keys.
+    pub fn iter(&self) -> impl Iterator<Item = (&String, &String)> {
+        self.0.iter()
+    }
 }
 
 fn fault((key, value): (&String, &String)) -> Option<Violation> {

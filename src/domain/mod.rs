@@ -10,6 +10,7 @@ pub mod entity;
 pub mod entity_config;
 mod labels;
 pub mod lifecycle;
+pub mod mapping;
 pub mod moment;
 pub mod page;
 pub mod position;
@@ -25,7 +26,7 @@ mod verdict;
 mod violation;
 
 pub use condition::{Condition, ConditionStatus};
-pub use entity::{DeletePolicy, Entity, EntityRegistry, ReferenceRule};
+pub use entity::{DeletePolicy, Entity, EntityRegistry, PATHS_BASE, ReferenceRule};
 pub use labels::Labels;
 pub use reference::{Reference, References};
 pub use report::{

@@ -14,12 +14,12 @@ use crate::domain::audit::Entry;
 use crate::domain::moment;
 use crate::domain::page::{KindPath, Listing, OwnerPath};
 use crate::domain::{
-    Condition, Entity, EntityRegistry, Labels, Metadata, ReportedCondition, Resource, ResourceId,
-    ResourceState, StoredReport, Tenancy,
+    Condition, Entity, EntityRegistry, Labels, Metadata, PATHS_BASE, ReportedCondition, Resource,
+    ResourceId, ResourceState, StoredReport, Tenancy,
 };
 
 /// What all paths of the API begin with.
-pub const BASE: &str = "/api/hyperfleet/v1";
+pub const BASE: &str = PATHS_BASE;
 
 /// Makes answers; knows the kinds, whose paths stand in them.
 #[derive(Debug, Clone, Copy)]

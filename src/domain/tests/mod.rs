@@ -20,6 +20,7 @@ mod given;
 mod histories;
 mod laws;
 mod lifecycle;
+mod mapping;
 mod properties;
 mod reference;
 mod removal;

@@ -1,0 +1,137 @@
+//! Rules as they are configured, and what they must pass at start (domain rule 6.2).
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::expression::Expression;
+use super::meter::UNITS_MAX;
+use super::rules::Rule;
+use crate::domain::aggregation::{LAST_KNOWN_RECONCILED, RECONCILED};
+
+/// Longest type of a condition, in bytes.
+pub const TYPE_BYTES_MAX: usize = 100;
+/// Most rules of one kind.
+pub const RULES_MAX: usize = 20;
+
+/// One entry of a kind's `conditions` list.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RuleConfig {
+    /// Type of the condition, `PascalCase`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Whether there is such a condition now.
+    pub when: ExpressionConfig,
+    /// What it says.
+    pub output: OutputConfig,
+}
+
+/// What a derived condition says.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct OutputConfig {
+    /// `True` or `False`, as a text or a bool.
+    pub status: ExpressionConfig,
+    /// For programs.
+    pub reason: ExpressionConfig,
+    /// For people.
+    pub message: ExpressionConfig,
+}
+
+/// One expression.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ExpressionConfig {
+    /// In CEL.
+    pub expression: String,
+}
+
+/// Compiles the rules of a kind. Every fault goes to `fault`, as what follows the name of the kind
+/// in a sentence. `reserved` are the condition types of required adapters.
+pub(in crate::domain) fn compile(
+    configs: &[RuleConfig],
+    reserved: &BTreeSet<String>,
+    mut fault: impl FnMut(String),
+) -> Vec<Rule> {
+    if configs.len() > RULES_MAX {
+        fault(format!(
+            "has {} conditions; {RULES_MAX} at most",
+            configs.len()
+        ));
+        return Vec::new();
+    }
+    let mut seen = BTreeSet::new();
+    let mut rules = Vec::new();
+    for config in configs {
+        let kind = &config.kind;
+        if let Some(problem) = type_fault(kind, reserved) {
+            fault(problem);
+        } else if !seen.insert(kind) {
+            fault(format!(
+                "has the condition \"{kind}\" twice: rename or remove one of the two"
+            ));
+        }
+        rules.extend(compile_one(config, &mut fault));
+    }
+    rules
+}
+
+fn type_fault(kind: &str, reserved: &BTreeSet<String>) -> Option<String> {
+    let is_name = kind.starts_with(|c: char| c.is_ascii_alphabetic())
+        && kind
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+    if kind.is_empty() {
+        Some("has a condition without a type: set `type`, for instance to \"Ready\"".to_owned())
+    } else if kind.len() > TYPE_BYTES_MAX || !is_name {
+        Some(format!(
+            "has a condition whose type is not usable: give a letter followed by letters, digits, - or _, {TYPE_BYTES_MAX} at most"
+        ))
+    } else if kind == RECONCILED || kind == LAST_KNOWN_RECONCILED {
+        Some(format!(
+            "has the condition \"{kind}\", which the service itself computes: choose another type"
+        ))
+    } else if reserved.contains(kind) {
+        Some(format!(
+            "has the condition \"{kind}\", which stands for a required adapter: choose another type"
+        ))
+    } else {
+        None
+    }
+}
+
+fn compile_one(config: &RuleConfig, fault: &mut impl FnMut(String)) -> Option<Rule> {
+    let RuleConfig { kind, when, output } = config;
+    let mut compile = |part: &str, config: &ExpressionConfig| {
+        let compiled = Expression::compile(&config.expression);
+        compiled
+            .map_err(|problem| {
+                fault(format!(
+                    "has the condition \"{kind}\", whose {part} {problem}"
+                ))
+            })
+            .ok()
+    };
+    // All four, so that all their faults are named.
+    let when = compile("when.expression", when);
+    let status = compile("output.status.expression", &output.status);
+    let reason = compile("output.reason.expression", &output.reason);
+    let message = compile("output.message.expression", &output.message);
+    let rule = Rule {
+        kind: kind.clone(),
+        when: when?,
+        status: status?,
+        reason: reason?,
+        message: message?,
+        config: config.clone(),
+    };
+    #[expect(clippy::cast_precision_loss, reason = "a small constant")]
+    if rule.units() > UNITS_MAX as f64 {
+        fault(format!(
+            "has the condition \"{kind}\", which would cost more than {UNITS_MAX} units on ordinary data: loop over less, join less"
+        ));
+        return None;
+    }
+    Some(rule)
+}

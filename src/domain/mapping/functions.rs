@@ -1,0 +1,188 @@
+//! Which functions rules may call, and those that are ours.
+
+use std::sync::{Arc, LazyLock};
+
+use cel::common::types::{CelBool, CelInt, CelList, CelMap, CelMapKey, CelNull, CelString};
+use cel::common::value::{CowVal, Val};
+use cel::{Context, Env, ExecutionError, FunctionContext};
+use regex::{Regex, RegexBuilder};
+
+use super::meter::{Function, Meter};
+use super::value;
+
+/// Longest pattern of `matches`, in bytes.
+pub const PATTERN_BYTES_MAX: usize = 256;
+/// Largest automaton of a pattern, in bytes.
+const PATTERN_SIZE_MAX: usize = 1 << 20;
+/// Longest result of `toJson`, in bytes.
+const JSON_BYTES_MAX: usize = 1 << 20;
+/// `x.matches("…")` with a pattern that was compiled at the start: the interpreter would compile it
+/// anew each time.
+pub(super) const MATCHES: &str = "@matches";
+
+/// The language that rules are written in: the standard one with optional values.
+pub(super) static LANGUAGE: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
+
+/// How a function may be called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Style {
+    /// `f(x)`.
+    Global,
+    /// `x.f()`.
+    Member,
+}
+
+use Style::{Global, Member};
+
+/// Every function with the fewest and the most arguments of each way to call it.
+#[rustfmt::skip]
+const FUNCTIONS: &[(&str, Style, usize, usize)] = &[
+    ("bool", Global, 1, 1), ("bytes", Global, 1, 1), ("double", Global, 1, 1), ("dyn", Global, 1, 1),
+    ("duration", Global, 1, 1), ("int", Global, 1, 1), ("string", Global, 1, 1), ("timestamp", Global, 1, 1),
+    ("type", Global, 1, 1), ("uint", Global, 1, 1),
+    ("size", Global, 1, 1), ("size", Member, 0, 0),
+    ("contains", Member, 1, 1), ("endsWith", Member, 1, 1), ("startsWith", Member, 1, 1),
+    ("matches", Global, 2, 2), ("matches", Member, 1, 1),
+    ("getDate", Member, 0, 1), ("getDayOfMonth", Member, 0, 1), ("getDayOfWeek", Member, 0, 1),
+    ("getDayOfYear", Member, 0, 1), ("getFullYear", Member, 0, 1), ("getHours", Member, 0, 1),
+    ("getMilliseconds", Member, 0, 1), ("getMinutes", Member, 0, 1), ("getMonth", Member, 0, 1),
+    ("getSeconds", Member, 0, 1),
+    ("hasValue", Member, 0, 0), ("or", Member, 1, 1), ("orValue", Member, 1, 1), ("value", Member, 0, 0),
+    ("toJson", Global, 1, 1), ("dig", Global, 2, 2),
+];
+
+/// What stands behind `optional.`.
+pub(super) const OPTIONAL: [(&str, usize); 3] = [("of", 1), ("none", 0), ("ofNonZeroValue", 1)];
+
+/// Names of types, for comparisons with `type(x)`.
+pub(super) const TYPES: [&str; 9] = [
+    "bool",
+    "bytes",
+    "double",
+    "int",
+    "list",
+    "map",
+    "null_type",
+    "string",
+    "uint",
+];
+
+/// The numbers of arguments that a function takes, called that way; `None` if there is none.
+pub(super) fn arity(name: &str, style: Style) -> Option<(usize, usize)> {
+    let found = FUNCTIONS.iter().find(|f| f.0 == name && f.1 == style)?;
+    Some((found.2, found.3))
+}
+
+/// Compiles a pattern of `matches`.
+///
+/// # Errors
+///
+/// What to change about it.
+pub(super) fn pattern(text: &str) -> Result<Regex, String> {
+    if text.len() > PATTERN_BYTES_MAX {
+        return Err(format!(
+            "has a pattern of {} bytes: {PATTERN_BYTES_MAX} at most",
+            text.len()
+        ));
+    }
+    let compiled = RegexBuilder::new(text)
+        .size_limit(PATTERN_SIZE_MAX)
+        .dfa_size_limit(PATTERN_SIZE_MAX)
+        .build();
+    compiled.map_err(|error| match error {
+        regex::Error::CompiledTooBig(_) => {
+            "has a pattern that grows too large: repeat less in it".to_owned()
+        }
+        _ => "has a pattern that is no regular expression (RE2 syntax)".to_owned(),
+    })
+}
+
+/// Makes our functions known. `patterns` are those that [`MATCHES`] names by their place.
+pub(super) fn install(context: &mut Context<'_, '_>, meter: &Meter, patterns: Arc<Vec<Regex>>) {
+    meter.install(context);
+    let json_meter = meter.clone();
+    let to_json: Function = Box::new(move |call| to_json(call, &json_meter));
+    let dig: Function = Box::new(|call| dig(call));
+    let match_meter = meter.clone();
+    let matches: Function = Box::new(move |call| matches(call, &patterns, &match_meter));
+    for (name, function) in [("toJson", to_json), ("dig", dig), (MATCHES, matches)] {
+        // The standard library has no such names.
+        let _ = context.add_function(name, function);
+    }
+}
+
+fn to_json<'c, 'v>(
+    call: &mut FunctionContext<'c, 'v>,
+    meter: &Meter,
+) -> Result<CowVal<'c, 'v>, ExecutionError> {
+    let text = call.args.first().and_then(|value| value::json(&**value));
+    let Some(text) = text else {
+        return Err(call.error("there is no JSON for this value"));
+    };
+    if text.len() > JSON_BYTES_MAX {
+        return Err(call.error("the result is longer than 1 MiB"));
+    }
+    let text = CowVal::owned(CelString::from(text));
+    meter.weigh(&text)?;
+    Ok(text)
+}
+
+fn matches<'c, 'v>(
+    call: &mut FunctionContext<'c, 'v>,
+    patterns: &[Regex],
+    meter: &Meter,
+) -> Result<CowVal<'c, 'v>, ExecutionError> {
+    let [text, place] = call.args.as_slice() else {
+        return Err(ExecutionError::missing_argument_or_target());
+    };
+    let pattern = place.downcast_ref::<CelInt>().and_then(|place| {
+        let place = usize::try_from(*place.inner()).ok()?;
+        patterns.get(place)
+    });
+    let (Some(text), Some(pattern)) = (text.downcast_ref::<CelString>(), pattern) else {
+        return Err(call.error("only texts can match"));
+    };
+    // Linear in the text, times what the pattern makes of it.
+    meter.charge(text.inner().len() * (1 + pattern.as_str().len()) / 32)?;
+    Ok(CowVal::owned(CelBool::from(pattern.is_match(text.inner()))))
+}
+
+/// `dig(target, "a.0.b")`: what the path leads to, `null` where it leads nowhere.
+fn dig<'c, 'v>(call: &mut FunctionContext<'c, 'v>) -> Result<CowVal<'c, 'v>, ExecutionError> {
+    let path = call
+        .args
+        .get(1)
+        .and_then(|path| path.downcast_ref::<CelString>());
+    let Some(path) = path.map(|path| path.inner().to_owned()) else {
+        return Err(call.error("the path must be a text"));
+    };
+    let target = call.args.swap_remove(0);
+    let steps = || {
+        path.split('.')
+            .map(str::trim)
+            .filter(|step| !step.is_empty())
+    };
+    Ok(match target {
+        CowVal::Borrowed(target) => match steps().try_fold(target, |at, step| child(at, step)) {
+            Some(found) => CowVal::Borrowed(found),
+            None => CowVal::owned(CelNull),
+        },
+        CowVal::Owned(target) => {
+            match steps().try_fold(target.as_ref(), |at, step| child(at, step)) {
+                Some(found) => CowVal::Owned(found.clone_as_boxed()),
+                None => CowVal::owned(CelNull),
+            }
+        }
+    })
+}
+
+fn child<'c, 'v>(at: &'c (dyn Val + 'v), step: &str) -> Option<&'c (dyn Val + 'v)> {
+    if let Some(map) = at.downcast_ref::<CelMap>() {
+        let key = CelMapKey::from(step.to_owned());
+        return map.inner().get(&key).map(AsRef::as_ref);
+    }
+    let list = at.downcast_ref::<CelList>()?;
+    let is_index = step.bytes().all(|b| b.is_ascii_digit());
+    let place = step.parse::<usize>().ok().filter(|_| is_index)?;
+    list.inner().get(place).map(AsRef::as_ref)
+}

@@ -1,0 +1,60 @@
+//! What rules must not see: their results end up where everybody may read them (domain rule 6.3).
+
+/// What stands in place of a hidden value.
+pub(super) const MASK: &str = "***REDACTED***";
+
+/// Lists and maps nested this deep are empty for rules.
+pub(super) const DEPTH_MAX: usize = 20;
+
+/// A member whose name contains one of these, in whatever case, is hidden. So are harmless ones such
+/// as `author` or `certificates`: better those than a password.
+const HIDING: [&str; 20] = [
+    "password",
+    "secret",
+    "token",
+    "apikey",
+    "accesskey",
+    "sshkey",
+    "encryptionkey",
+    "accountkey",
+    "servicekey",
+    "registrykey",
+    "signingkey",
+    "credential",
+    "api_key",
+    "passphrase",
+    "private",
+    "auth",
+    "connection",
+    "cert",
+    "kubeconfig",
+    "bearer",
+];
+
+/// Whether the value of a member of that name is hidden.
+pub(super) fn hides(name: &str) -> bool {
+    let name = name.to_lowercase();
+    HIDING.iter().any(|part| name.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_hides_its_value_by_any_part_in_any_case() {
+        for name in [
+            "adminPassword",
+            "PASSWORD",
+            "author",
+            "tls.Cert",
+            "secretKey",
+            "x_api_key_y",
+        ] {
+            assert!(hides(name), "{name}");
+        }
+        for name in ["zone", "api-key", "pass", "name", "", "sekret"] {
+            assert!(!hides(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! What a rule may cost at run time.
+//!
+//! The interpreter has no budget. So every expression is rewritten before it is kept: what is
+//! looped over, copied, joined or compared passes through functions that weigh it first. A rule
+//! that has used up its units fails; how long any rule takes is thus bounded by [`UNITS_MAX`],
+//! whatever it says and whatever it is given.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
+use cel::common::types::{CelDouble, CelInt, CelList, CelMap, CelMapKey};
+use cel::common::value::CowVal;
+use cel::{Context, ExecutionError, FunctionContext};
+
+use super::value::{self, Boxed};
+
+/// What the four expressions of one rule may cost together, for one change of one resource. A unit
+/// is a value that is looked at or copied, or 32 bytes of a text, or a step of a loop.
+pub const UNITS_MAX: usize = 100_000;
+
+/// Names that no rule can spell.
+const EACH: &str = "@each";
+const WEIGHED: &str = "@weighed";
+const INDEX: &str = "@index";
+
+/// A function that rules call.
+pub(super) type Function = Box<
+    dyn for<'c, 'v> Fn(&mut FunctionContext<'c, 'v>) -> Result<CowVal<'c, 'v>, ExecutionError>
+        + Send
+        + Sync,
+>;
+
+/// Counts what a rule has used.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Meter(Arc<AtomicUsize>);
+
+impl Meter {
+    /// Before the next rule.
+    pub(super) fn reset(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether the rule has used more than it may. An expression may swallow the error that said so.
+    pub(super) fn is_exceeded(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > UNITS_MAX
+    }
+
+    pub(super) fn charge(&self, units: usize) -> Result<(), ExecutionError> {
+        let before = self.0.load(Ordering::Relaxed);
+        self.0
+            .store(before.saturating_add(units), Ordering::Relaxed);
+        if self.is_exceeded() {
+            Err(ExecutionError::function_error("rule", "costs too much"))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Charges for a value and all in it. Looks no further than there are units left: loops may go on
+    /// after an error.
+    pub(super) fn weigh(&self, value: &CowVal<'_, '_>) -> Result<(), ExecutionError> {
+        let used = self.0.load(Ordering::Relaxed);
+        match UNITS_MAX.checked_sub(used) {
+            Some(left) => self.charge(value::weight(&**value, left)),
+            None => self.charge(0),
+        }
+    }
+
+    /// Makes the functions known that [`metered`] expressions call.
+    pub(super) fn install(&self, context: &mut Context<'_, '_>) {
+        let meter = self.clone();
+        let weighed: Function = Box::new(move |call| {
+            let value = argument(call)?;
+            meter.weigh(&value)?;
+            Ok(value)
+        });
+        let meter = self.clone();
+        let each: Function = Box::new(move |call| {
+            let step = call.args.get(1).and_then(|units| {
+                let units = units.downcast_ref::<CelInt>()?;
+                usize::try_from(*units.inner()).ok()
+            });
+            let range = argument(call)?;
+            meter.weigh(&range)?;
+            let steps = if let Some(list) = range.downcast_ref::<CelList>() {
+                list.inner().len()
+            } else if let Some(map) = range.downcast_ref::<CelMap>() {
+                map.inner().len()
+            } else {
+                0
+            };
+            meter.charge(steps.saturating_mul(step.unwrap_or(UNITS_MAX)))?;
+            Ok(in_order(range))
+        });
+        // The interpreter's error for such an index holds a copy of the whole list.
+        let index: Function = Box::new(|call| {
+            let index = argument(call)?;
+            let number = index.downcast_ref::<CelDouble>().map(|d| *d.inner());
+            if number.is_some_and(|number| number.fract() != 0.0) {
+                return Err(ExecutionError::function_error("[]", "not a whole number"));
+            }
+            Ok(index)
+        });
+        for (name, function) in [(WEIGHED, weighed), (EACH, each), (INDEX, index)] {
+            // The standard library has no such names.
+            let _ = context.add_function(name, function);
+        }
+    }
+}
+
+fn argument<'c, 'v>(call: &mut FunctionContext<'c, 'v>) -> Result<CowVal<'c, 'v>, ExecutionError> {
+    if call.args.is_empty() {
+        return Err(ExecutionError::missing_argument_or_target());
+    }
+    Ok(call.args.swap_remove(0))
+}
+
+/// Maps are looped over by their keys, here always in order: the same input must give the same
+/// condition each time.
+fn in_order<'c, 'v>(range: CowVal<'c, 'v>) -> CowVal<'c, 'v> {
+    let Some(map) = range.downcast_ref::<CelMap>() else {
+        return range;
+    };
+    let mut keys: Vec<_> = map.inner().keys().cloned().collect();
+    keys.sort_unstable();
+    let keys = keys.into_iter().map(|key| -> Boxed<'v> {
+        match key {
+            CelMapKey::Bool(key) => Box::new(key),
+            CelMapKey::Int(key) => Box::new(key),
+            CelMapKey::UInt(key) => Box::new(key),
+            CelMapKey::String(key) => Box::new(key),
+        }
+    });
+    CowVal::Owned(value::list(keys))
+}
+
+/// The same expression with every part charged for whose cost depends on the data.
+pub(super) fn metered(expression: IdedExpr) -> IdedExpr {
+    let IdedExpr { id, expr } = expression;
+    let expr = match expr {
+        Expr::Literal(_) | Expr::Ident(_) | Expr::Unspecified | Expr::Struct(_) => expr,
+        Expr::Select(mut select) => {
+            let is_test = select.test;
+            *select.operand = operand(*select.operand);
+            let select = IdedExpr {
+                id,
+                expr: Expr::Select(select),
+            };
+            return if is_test { select } else { weighed(select) };
+        }
+        Expr::List(mut list) => {
+            list.elements = list.elements.into_iter().map(metered_weighed).collect();
+            Expr::List(list)
+        }
+        Expr::Map(mut map) => {
+            for entry in &mut map.entries {
+                if let EntryExpr::MapEntry(entry) = &mut entry.expr {
+                    entry.key = metered_weighed(std::mem::take(&mut entry.key));
+                    entry.value = metered_weighed(std::mem::take(&mut entry.value));
+                }
+            }
+            Expr::Map(map)
+        }
+        Expr::Call(call) => return metered_call(id, call),
+        Expr::Comprehension(mut loops) => {
+            let step = nodes(&loops.loop_cond) + nodes(&loops.loop_step);
+            if !is_empty_list(&loops.iter_range) {
+                let range = metered(loops.iter_range);
+                let units = LiteralValue::Int(i64::try_from(step).unwrap_or(i64::MAX).into());
+                loops.iter_range = call(EACH, vec![range, node(Expr::Literal(units))]);
+            }
+            if !is_empty_list(&loops.accu_init) {
+                loops.accu_init = metered_weighed(loops.accu_init);
+            }
+            loops.loop_step = metered(loops.loop_step);
+            loops.result = metered(loops.result);
+            Expr::Comprehension(loops)
+        }
+    };
+    IdedExpr { id, expr }
+}
+
+/// `a.b` of `a.b.c` is no value of its own: only what the whole path leads to is weighed.
+fn operand(expression: IdedExpr) -> IdedExpr {
+    match expression.expr {
+        Expr::Select(mut select) if !select.test => {
+            *select.operand = operand(*select.operand);
+            IdedExpr {
+                id: expression.id,
+                expr: Expr::Select(select),
+            }
+        }
+        _ => metered(expression),
+    }
+}
+
+fn metered_call(id: u64, mut call: CallExpr) -> IdedExpr {
+    let name = call.func_name.as_str();
+    // These look at bools alone, or leave what they are given as it is.
+    let is_free = [
+        operators::CONDITIONAL,
+        operators::LOGICAL_AND,
+        operators::LOGICAL_OR,
+        operators::LOGICAL_NOT,
+        operators::NOT_STRICTLY_FALSE,
+    ]
+    .contains(&name);
+    let is_index = name == operators::INDEX || name == operators::OPT_INDEX;
+    // `@result + [x]` is done in place, and recognised by its shape.
+    let appends = name == operators::ADD
+        && matches!(call.args.first(), Some(IdedExpr { expr: Expr::Ident(name), .. }) if name.starts_with('@'));
+    let picks = is_index || name == operators::OPT_SELECT;
+    let part = if is_free || appends || picks {
+        metered
+    } else {
+        metered_weighed
+    };
+    call.args = call.args.into_iter().map(part).collect();
+    call.target = call.target.map(|target| Box::new(part(*target)));
+    if is_index && let Some(index) = call.args.pop() {
+        call.args.push(self::call(INDEX, vec![index]));
+    }
+    let call = IdedExpr {
+        id,
+        expr: Expr::Call(call),
+    };
+    if picks { weighed(call) } else { call }
+}
+
+fn metered_weighed(expression: IdedExpr) -> IdedExpr {
+    weighed(metered(expression))
+}
+
+fn weighed(expression: IdedExpr) -> IdedExpr {
+    match &expression.expr {
+        Expr::Literal(_) => expression,
+        // The namespace of `optional.of`, no value.
+        Expr::Ident(name) if name == "optional" => expression,
+        Expr::Call(call) if call.func_name == WEIGHED => expression,
+        _ => call(WEIGHED, vec![expression]),
+    }
+}
+
+fn call(function: &str, args: Vec<IdedExpr>) -> IdedExpr {
+    node(Expr::Call(CallExpr {
+        func_name: function.to_owned(),
+        target: None,
+        args,
+    }))
+}
+
+fn node(expr: Expr) -> IdedExpr {
+    IdedExpr { id: 0, expr }
+}
+
+fn is_empty_list(expression: &IdedExpr) -> bool {
+    matches!(&expression.expr, Expr::List(list) if list.elements.is_empty())
+}
+
+/// How many parts an expression has.
+pub(super) fn nodes(expression: &IdedExpr) -> usize {
+    1 + parts(expression).into_iter().map(nodes).sum::<usize>()
+}
+
+/// What an expression is made of, one level down.
+pub(super) fn parts(expression: &IdedExpr) -> Vec<&IdedExpr> {
+    match &expression.expr {
+        Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => Vec::new(),
+        Expr::Select(select) => vec![&select.operand],
+        Expr::List(list) => list.elements.iter().collect(),
+        Expr::Call(call) => call
+            .target
+            .as_deref()
+            .into_iter()
+            .chain(&call.args)
+            .collect(),
+        Expr::Map(map) => entries(&map.entries),
+        Expr::Struct(fields) => entries(&fields.entries),
+        Expr::Comprehension(loops) => vec![
+            &loops.iter_range,
+            &loops.accu_init,
+            &loops.loop_cond,
+            &loops.loop_step,
+            &loops.result,
+        ],
+    }
+}
+
+fn entries(entries: &[cel::common::ast::IdedEntryExpr]) -> Vec<&IdedExpr> {
+    let parts = entries.iter().flat_map(|entry| match &entry.expr {
+        EntryExpr::MapEntry(entry) => vec![&entry.key, &entry.value],
+        EntryExpr::StructField(field) => vec![&field.value],
+    });
+    parts.collect()
+}

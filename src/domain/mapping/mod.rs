@@ -1,0 +1,141 @@
+//! Conditions that configured rules derive from a resource and its reports.
+//!
+//! ```text
+//! configuration ─▶ config, scan ─▶ parser ─▶ scope, estimate ─▶ Rules     all faults told at start
+//! resource, reports ─▶ view (masked) ─▶ Rules::derive ─▶ conditions, failures
+//!                                          │
+//!                                        meter: what any rule may cost
+//! ```
+//!
+//! Rules are written in CEL (`docs/conditions.md`). They run inside every write of a resource, so they
+//! may neither harm nor delay it: a rule that fails leaves its condition as it was, and is told.
+
+mod config;
+mod estimate;
+mod expression;
+mod failure;
+mod functions;
+mod mask;
+mod meter;
+mod rules;
+mod scan;
+mod scope;
+mod value;
+mod view;
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use serde_json::{Map, Value};
+
+pub(super) use config::compile;
+pub use config::{ExpressionConfig, OutputConfig, RULES_MAX, RuleConfig, TYPE_BYTES_MAX};
+pub use failure::Failure;
+pub use functions::PATTERN_BYTES_MAX;
+pub use meter::UNITS_MAX;
+pub(super) use rules::Rule;
+pub use rules::{Derived, MESSAGE_BYTES_MAX, REASON_BYTES_MAX, Rules};
+pub use scan::{BRACKETS_MAX, OPERATORS_MAX, SOURCE_BYTES_MAX};
+pub use scope::{DEPTH_MAX, LOOPS_MAX, LOOPS_NESTED_MAX, PARTS_MAX};
+pub use view::{TEXTS_BYTES_MAX, VALUES_MAX};
+
+use super::{Condition, Labels, ReportState, Resource, ResourceState, Tenancy};
+
+/// What rules need of a resource beside its life: read for kinds with rules only.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Facts {
+    /// What is wanted.
+    pub spec: Map<String, Value>,
+    /// Its labels.
+    pub labels: Labels,
+    /// Whose it is.
+    pub tenancy: Tenancy,
+    /// When it was created.
+    pub created_at: DateTime<Utc>,
+    /// By whom.
+    pub created_by: String,
+    /// Who last changed what is wanted.
+    pub updated_by: String,
+    /// What each adapter added to its report.
+    pub data: BTreeMap<String, Data>,
+}
+
+/// What an adapter added to its report.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Data {
+    /// This.
+    Read(Map<String, Value>),
+    /// More than rules look at.
+    TooLarge,
+}
+
+/// What rules are applied to.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    /// The resource as it will be. Its conditions are not looked at.
+    pub state: &'a ResourceState,
+    /// The rest of it.
+    pub facts: &'a Facts,
+    /// The stored reports, one per adapter, in any order.
+    pub reports: &'a [ReportState],
+    /// The conditions as they were.
+    pub previous: &'a [Condition],
+}
+
+/// Where the resources of a kind are found: what stands before their ids.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Paths {
+    /// Path segment of the kind.
+    pub(super) plural: String,
+    /// Kind and path segment of its owner.
+    pub(super) parent: Option<(String, String)>,
+}
+
+impl Facts {
+    /// Those of a resource on which nobody has reported.
+    #[must_use]
+    pub fn of(resource: &Resource, data: BTreeMap<String, Data>) -> Self {
+        Self {
+            spec: resource.spec.clone(),
+            labels: resource.labels.clone(),
+            tenancy: resource.tenancy.clone(),
+            created_at: resource.created_at,
+            created_by: resource.created_by.clone(),
+            updated_by: resource.updated_by.clone(),
+            data,
+        }
+    }
+}
+
+impl Data {
+    /// Most data of one report that rules look at, in bytes of JSON.
+    pub const BYTES_MAX: usize = 65_536;
+
+    /// The data of a report, unless it is too large.
+    #[must_use]
+    pub fn of(data: &Map<String, Value>) -> Self {
+        let length = serde_json::to_string(data).map_or(usize::MAX, |text| text.len());
+        if length <= Self::BYTES_MAX {
+            Self::Read(data.clone())
+        } else {
+            Self::TooLarge
+        }
+    }
+}
+
+impl Paths {
+    /// Where a resource is found (decision H13): below its owner, one level deep.
+    fn href(&self, state: &ResourceState) -> String {
+        match self.owner(state) {
+            Some((_, owner)) => format!("{owner}/{}/{}", self.plural, state.id),
+            None => format!("{}/{}/{}", super::PATHS_BASE, self.plural, state.id),
+        }
+    }
+
+    /// The kind of its owner, and where that is found.
+    fn owner(&self, state: &ResourceState) -> Option<(&str, String)> {
+        let ((kind, plural), owner) = self.parent.as_ref().zip(state.owner)?;
+        let href = format!("{}/{plural}/{owner}", super::PATHS_BASE);
+        Some((kind, href))
+    }
+}

@@ -1,0 +1,258 @@
+//! The rules of one kind, and what follows from them.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use cel::common::types::CelBool;
+use cel::common::value::CowVal;
+use cel::{Context, Value as Cel};
+use chrono::{DateTime, Utc};
+
+use super::config::RuleConfig;
+use super::expression::Expression;
+use super::failure::{Failure, describe};
+use super::functions::{self, LANGUAGE};
+use super::meter::Meter;
+use super::scope::depth;
+use super::{Paths, Subject, value, view};
+use crate::domain::{Condition, ConditionStatus};
+
+/// Longest reason of a derived condition, in bytes; with a longer one there is no condition.
+pub const REASON_BYTES_MAX: usize = 256;
+/// Longest message of a derived condition, in bytes; a longer one is cut.
+pub const MESSAGE_BYTES_MAX: usize = 2048;
+
+/// How deep expressions may be to run on whatever stack there is; ordinary ones are half as deep.
+/// The interpreter is recursive and takes up to 40 KiB a level in a debug build.
+const DEPTH_HERE_MAX: usize = 16;
+/// The stack that deeper ones get: four times what the deepest that pass need in a debug build.
+const STACK_BYTES: usize = 16 << 20;
+
+/// One rule, checked.
+#[derive(Debug)]
+pub(in crate::domain) struct Rule {
+    pub(super) kind: String,
+    pub(super) when: Expression,
+    pub(super) status: Expression,
+    pub(super) reason: Expression,
+    pub(super) message: Expression,
+    pub(super) config: RuleConfig,
+}
+
+/// The rules of a kind. Equal if they say the same.
+#[derive(Debug)]
+pub struct Rules {
+    /// By type.
+    rules: Vec<Rule>,
+    paths: Paths,
+    /// Of the deepest expression.
+    depth: usize,
+}
+
+/// What a kind's rules give for one resource.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Derived {
+    /// Sorted by type.
+    pub conditions: Vec<Condition>,
+    /// The rules that could not be computed, in the same order.
+    pub failures: Vec<Failure>,
+}
+
+/// What a rule says.
+enum Said {
+    Nothing,
+    Condition {
+        status: ConditionStatus,
+        reason: String,
+        message: String,
+    },
+    /// There is no condition, and somebody should know.
+    Dropped(String),
+}
+
+impl PartialEq for Rules {
+    fn eq(&self, other: &Self) -> bool {
+        let configs = |rules: &Self| rules.rules.iter().map(|r| &r.config).cloned().collect();
+        let (ours, theirs): (Vec<_>, Vec<_>) = (configs(self), configs(other));
+        ours == theirs && self.paths == other.paths
+    }
+}
+
+impl Eq for Rules {}
+
+impl Rule {
+    fn expressions(&self) -> [&Expression; 4] {
+        [&self.when, &self.status, &self.reason, &self.message]
+    }
+
+    /// What it costs on ordinary data.
+    pub(super) fn units(&self) -> f64 {
+        self.expressions().into_iter().map(|e| e.units).sum()
+    }
+
+    fn say(&self, context: &mut Context<'_, '_>, meter: &Meter) -> Result<Said, String> {
+        let holds = run(&self.when, context, meter, |value| {
+            let holds = value.downcast_ref::<CelBool>().map(|b| *b.inner());
+            holds.ok_or_else(|| "`when` is neither true nor false".to_owned())
+        })?;
+        if !holds {
+            return Ok(Said::Nothing);
+        }
+        let mut text = |part: &str, expression| {
+            run(expression, context, meter, |value| {
+                let text = value::shown(&**value).filter(|text| !text.contains('\0'));
+                text.ok_or_else(|| format!("the {part} is no text"))
+            })
+        };
+        let status = text("status", &self.status)?;
+        let reason = text("reason", &self.reason)?;
+        let message = text("message", &self.message)?;
+        if reason.len() > REASON_BYTES_MAX {
+            return Ok(Said::Dropped(format!(
+                "the reason is longer than {REASON_BYTES_MAX} bytes: there is no condition"
+            )));
+        }
+        Ok(Said::Condition {
+            status: match status.to_lowercase().as_str() {
+                "true" => ConditionStatus::True,
+                "false" => ConditionStatus::False,
+                _ => return Err("the status is neither True nor False".to_owned()),
+            },
+            reason,
+            message: cut(message),
+        })
+    }
+}
+
+impl Rules {
+    /// Rules that were checked, of a kind whose resources have these paths.
+    pub(in crate::domain) fn new(mut rules: Vec<Rule>, paths: Paths) -> Self {
+        rules.sort_by(|a, b| a.kind.cmp(&b.kind));
+        let expressions = rules.iter().flat_map(Rule::expressions);
+        let depth = expressions.map(|e| depth(&e.metered)).max().unwrap_or(0);
+        Self {
+            rules,
+            paths,
+            depth,
+        }
+    }
+
+    /// Computes every derived condition.
+    ///
+    /// # Guarantees
+    ///
+    /// Deterministic: neither clock nor order of reports matter. Never panics, and ends: a rule that
+    /// costs too much fails. A rule that fails leaves its condition as it was, none if it was never
+    /// computed, and touches no other.
+    #[must_use]
+    pub fn derive(&self, subject: &Subject<'_>) -> Derived {
+        let fits = view::fits(subject);
+        if self.depth <= DEPTH_HERE_MAX || fits.is_err() {
+            return self.derive_here(subject, fits);
+        }
+        let on_own_stack = std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
+            let running = thread.spawn_scoped(scope, || self.derive_here(subject, Ok(())));
+            running.ok()?.join().ok()
+        });
+        let no_stack = || self.derive_here(subject, Err("there is no stack for it".to_owned()));
+        on_own_stack.unwrap_or_else(no_stack)
+    }
+
+    /// The same on this stack. Does not `fit`: every rule fails.
+    fn derive_here(&self, subject: &Subject<'_>, fits: Result<(), String>) -> Derived {
+        let mut derived = Derived::default();
+        let meter = Meter::default();
+        let mut context = Context::with_env(Arc::clone(&LANGUAGE));
+        if fits.is_ok() {
+            context.add_variable_as_val("statuses", view::statuses(subject));
+            context.add_variable_as_val("resource", view::resource(subject, &self.paths));
+        }
+        for rule in &self.rules {
+            let previous = subject.previous.iter().find(|c| c.kind == rule.kind);
+            let said = fits.clone().and_then(|()| {
+                meter.reset();
+                let said = catch_unwind(AssertUnwindSafe(|| rule.say(&mut context, &meter)));
+                said.unwrap_or_else(|_| Err("the interpreter gave up".to_owned()))
+            });
+            let (condition, error) = match said {
+                Ok(Said::Nothing) => (None, None),
+                Ok(Said::Dropped(error)) => (None, Some(error)),
+                Ok(Said::Condition {
+                    status,
+                    reason,
+                    message,
+                }) => {
+                    let made = Condition {
+                        message: Some(message),
+                        reason: Some(reason),
+                        ..dated(rule, subject, previous, status)
+                    };
+                    (Some(made), None)
+                }
+                Err(error) => (previous.cloned(), Some(error)),
+            };
+            derived.conditions.extend(condition);
+            derived.failures.extend(error.map(|error| Failure {
+                kind: subject.state.kind.clone(),
+                id: subject.state.id,
+                rule: rule.kind.clone(),
+                error,
+            }));
+        }
+        derived
+    }
+}
+
+/// A condition without its texts. Its reference time is when what is wanted last changed, whenever
+/// the report came that led to it (domain rule 6.4).
+fn dated(
+    rule: &Rule,
+    subject: &Subject<'_>,
+    previous: Option<&Condition>,
+    status: ConditionStatus,
+) -> Condition {
+    let reference: DateTime<Utc> = subject.state.updated_at;
+    let same = previous.filter(|p| p.status == status);
+    Condition {
+        created_at: previous.map_or(reference, |p| p.created_at),
+        last_transition_at: same.map_or(reference, |p| p.last_transition_at),
+        last_updated_at: reference,
+        message: None,
+        observed_generation: subject.state.generation,
+        reason: None,
+        status,
+        kind: rule.kind.clone(),
+    }
+}
+
+/// Evaluates one expression and takes what is wanted of its value.
+fn run<T>(
+    expression: &Expression,
+    context: &mut Context<'_, '_>,
+    meter: &Meter,
+    take: impl FnOnce(&CowVal<'_, '_>) -> Result<T, String>,
+) -> Result<T, String> {
+    functions::install(context, meter, Arc::clone(&expression.patterns));
+    let value = Cel::resolve_val(&expression.metered, context);
+    // An expression may swallow an error: `a || true`.
+    if meter.is_exceeded() {
+        return Err("it costs too much on this data".to_owned());
+    }
+    match value {
+        Ok(value) => {
+            meter
+                .weigh(&value)
+                .map_err(|_| "it costs too much on this data".to_owned())?;
+            take(&value)
+        }
+        Err(error) => Err(describe(&error)),
+    }
+}
+
+/// As much of a message as is kept, cut between two characters.
+fn cut(mut message: String) -> String {
+    let end = message.floor_char_boundary(MESSAGE_BYTES_MAX);
+    message.truncate(end);
+    message
+}

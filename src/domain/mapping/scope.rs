@@ -1,0 +1,196 @@
+//! What an expression may say: names that there are, functions as they are called, and only so much
+//! of everything. The interpreter would notice only at run time.
+
+use cel::common::ast::{CallExpr, ComprehensionExpr, Expr, IdedExpr, LiteralValue, operators};
+
+use super::functions::{self, Style};
+use super::meter::{nodes, parts};
+use crate::domain::shown;
+
+/// The variables of every rule.
+pub(super) const VARIABLES: [&str; 2] = ["statuses", "resource"];
+/// How deep an expression may be, loops written out.
+pub const DEPTH_MAX: usize = 48;
+/// Most parts of an expression, loops written out.
+pub const PARTS_MAX: usize = 500;
+/// Most loops (`all`, `exists`, `map`, `filter` …) in one expression.
+pub const LOOPS_MAX: usize = 8;
+/// How deep loops may be nested in each other.
+pub const LOOPS_NESTED_MAX: usize = 3;
+
+/// Checks a parsed expression; gives the first fault, with what to change.
+pub(super) fn check(expression: &IdedExpr) -> Result<(), String> {
+    if depth(expression) > DEPTH_MAX {
+        return Err(format!(
+            "is nested deeper than {DEPTH_MAX} levels: simplify it"
+        ));
+    }
+    if nodes(expression) > PARTS_MAX {
+        return Err(format!(
+            "has more than {PARTS_MAX} parts: simplify it, or make two rules of it"
+        ));
+    }
+    let mut walk = Walk {
+        names: VARIABLES.map(ToOwned::to_owned).to_vec(),
+        loops: 0,
+        nested: 0,
+    };
+    walk.expression(expression)
+}
+
+/// How deep an expression is.
+pub(super) fn depth(expression: &IdedExpr) -> usize {
+    1 + parts(expression).into_iter().map(depth).max().unwrap_or(0)
+}
+
+struct Walk {
+    names: Vec<String>,
+    loops: usize,
+    nested: usize,
+}
+
+impl Walk {
+    fn expression(&mut self, expression: &IdedExpr) -> Result<(), String> {
+        match &expression.expr {
+            Expr::Ident(name) => self.name(name),
+            Expr::Call(call) => self.call(call),
+            Expr::Comprehension(loops) => self.comprehension(loops),
+            Expr::Struct(_) | Expr::Unspecified => {
+                Err("makes a value of a type that is not known: use a map, {\"a\": 1}".to_owned())
+            }
+            _ => self.all(parts(expression)),
+        }
+    }
+
+    fn all(&mut self, expressions: Vec<&IdedExpr>) -> Result<(), String> {
+        expressions
+            .into_iter()
+            .try_for_each(|expression| self.expression(expression))
+    }
+
+    fn name(&self, name: &str) -> Result<(), String> {
+        if self.names.iter().any(|known| known == name) || functions::TYPES.contains(&name) {
+            return Ok(());
+        }
+        Err(format!(
+            "names \"{}\", which is not there: rules see `statuses` and `resource`, and loops their own variable",
+            shown(name)
+        ))
+    }
+
+    fn call(&mut self, call: &CallExpr) -> Result<(), String> {
+        let CallExpr {
+            func_name: name,
+            target,
+            args,
+        } = call;
+        if is_operator(name) {
+            return self.all(args.iter().collect());
+        }
+        let arity = match target.as_deref() {
+            None => functions::arity(name, Style::Global),
+            Some(target) if is_optional(target) => {
+                let found = functions::OPTIONAL.iter().find(|f| f.0 == name);
+                found.map(|&(_, count)| (count, count))
+            }
+            Some(target) => {
+                self.expression(target)?;
+                functions::arity(name, Style::Member)
+            }
+        };
+        let Some((fewest, most)) = arity else {
+            return Err(format!(
+                "calls \"{}\" in a way that is not known: see docs/conditions.md for the functions",
+                shown(name)
+            ));
+        };
+        if args.len() < fewest || args.len() > most {
+            return Err(format!(
+                "calls \"{name}\" with {} arguments instead of {fewest}{}",
+                args.len(),
+                if most > fewest {
+                    format!(" to {most}")
+                } else {
+                    String::new()
+                }
+            ));
+        }
+        if name == "matches" {
+            match args.last().map(|pattern| &pattern.expr) {
+                Some(Expr::Literal(LiteralValue::String(text))) => {
+                    functions::pattern(text.inner())?;
+                }
+                _ => {
+                    return Err(
+                        "calls \"matches\" with a pattern that is not a text in quotes: write it out"
+                            .to_owned(),
+                    );
+                }
+            }
+        }
+        self.all(args.iter().collect())
+    }
+
+    fn comprehension(&mut self, loops: &ComprehensionExpr) -> Result<(), String> {
+        self.loops += 1;
+        if self.loops > LOOPS_MAX {
+            return Err(format!(
+                "has more than {LOOPS_MAX} loops: simplify it, or make two rules of it"
+            ));
+        }
+        self.expression(&loops.iter_range)?;
+        self.expression(&loops.accu_init)?;
+        for name in [&loops.iter_var, &loops.accu_var] {
+            if VARIABLES.contains(&name.as_str()) {
+                return Err(format!(
+                    "calls the variable of a loop \"{name}\", which is taken: choose another name"
+                ));
+            }
+        }
+        let outer = self.names.len();
+        self.names
+            .extend([loops.iter_var.clone(), loops.accu_var.clone()]);
+        self.nested += 1;
+        if self.nested > LOOPS_NESTED_MAX {
+            return Err(format!(
+                "nests loops deeper than {LOOPS_NESTED_MAX} levels: simplify it"
+            ));
+        }
+        let inner = self.all(vec![&loops.loop_cond, &loops.loop_step, &loops.result]);
+        self.nested -= 1;
+        self.names.truncate(outer);
+        inner
+    }
+}
+
+fn is_optional(target: &IdedExpr) -> bool {
+    matches!(&target.expr, Expr::Ident(name) if name == "optional")
+}
+
+fn is_operator(name: &str) -> bool {
+    use operators as op;
+    [
+        op::CONDITIONAL,
+        op::LOGICAL_AND,
+        op::LOGICAL_OR,
+        op::LOGICAL_NOT,
+        op::SUBSTRACT,
+        op::ADD,
+        op::MULTIPLY,
+        op::DIVIDE,
+        op::MODULO,
+        op::EQUALS,
+        op::NOT_EQUALS,
+        op::GREATER_EQUALS,
+        op::LESS_EQUALS,
+        op::GREATER,
+        op::LESS,
+        op::NEGATE,
+        op::INDEX,
+        op::OPT_INDEX,
+        op::OPT_SELECT,
+        op::NOT_STRICTLY_FALSE,
+        op::IN,
+    ]
+    .contains(&name)
+}
