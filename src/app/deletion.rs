@@ -4,10 +4,11 @@
 //! They are read once they are locked, and changed in sets.
 
 use super::address::Place;
-use super::{Address, Collection, Error, Service};
+use super::{Address, Collection, Error, Service, rules};
 use crate::domain::Resource;
-use crate::domain::audit::{Change, Origin};
-use crate::domain::lifecycle::{self, Family};
+use crate::domain::audit::Origin;
+use crate::domain::lifecycle::{self, Family, Outcome};
+use crate::domain::mapping::Failure;
 use crate::storage::postgres::Tx;
 
 impl Service {
@@ -16,7 +17,9 @@ impl Service {
     pub async fn delete(&self, address: Address<'_>, origin: &Origin) -> Result<Resource, Error> {
         let mut tx = self.store.begin().await?;
         let result = self.delete_in(&mut tx, address, origin).await;
-        tx.finish(result).await
+        let (resource, failures) = tx.finish(result).await?;
+        rules::tell(&failures);
+        Ok(resource)
     }
 
     async fn delete_in(
@@ -24,7 +27,7 @@ impl Service {
         tx: &mut Tx,
         address: Address<'_>,
         origin: &Origin,
-    ) -> Result<Resource, Error> {
+    ) -> Result<(Resource, Vec<Failure>), Error> {
         let Some((mut resource, family)) = self.lock_family(tx, address).await? else {
             // Clients of the flat routes know another text.
             return Err(match address.collection {
@@ -41,7 +44,7 @@ impl Service {
         let (state, outcome) = lifecycle::delete(&family, &referrers, &self.registry, origin)?;
         tx.db().carry_out(&outcome, origin).await?;
         resource.state = state;
-        Ok(resource)
+        Ok((resource, outcome.failures))
     }
 
     /// Removes a finalizing resource with everything below it, although adapters are not done.
@@ -53,8 +56,9 @@ impl Service {
     ) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
         let result = self.force_delete_in(&mut tx, address, reason, origin).await;
-        let changes = tx.finish(result).await?;
-        for change in changes {
+        let outcome = tx.finish(result).await?;
+        rules::tell(&outcome.failures);
+        for change in outcome.changes {
             tracing::info!(
                 resource_kind = change.kind,
                 resource_id = %change.id,
@@ -73,13 +77,13 @@ impl Service {
         address: Address<'_>,
         reason: &str,
         origin: &Origin,
-    ) -> Result<Vec<Change>, Error> {
+    ) -> Result<Outcome, Error> {
         let Some((_, family)) = self.lock_family(tx, address).await? else {
             return Err(address.missing(self, &mut tx.db()).await);
         };
         let outcome = lifecycle::force_delete(&family, reason, &self.registry)?;
         tx.db().carry_out(&outcome, origin).await?;
-        Ok(outcome.changes)
+        Ok(outcome)
     }
 
     async fn lock_family(
@@ -112,7 +116,8 @@ impl Service {
             }
             ids.extend(&level);
         }
-        let mut ancestors = db.standings(&ids).await?;
+        let with_rules = self.family_with_rules(Some(kind));
+        let mut ancestors = db.standings(&ids, with_rules).await?;
         let descendants = ancestors.split_off((above + 1).min(ancestors.len()));
         let Some(root) = ancestors.pop() else {
             return Ok(None);

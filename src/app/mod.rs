@@ -11,6 +11,7 @@ mod error;
 mod list;
 mod reports;
 mod resources;
+mod rules;
 
 use std::sync::Arc;
 

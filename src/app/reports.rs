@@ -3,9 +3,11 @@
 
 use super::address::Place;
 use super::resources::still_changing;
-use super::{Address, Error, Service, UNLOCKED_ATTEMPTS_MAX};
+use super::{Address, Error, Service, UNLOCKED_ATTEMPTS_MAX, rules};
 use crate::domain::audit::Origin;
+use crate::domain::derivation;
 use crate::domain::lifecycle::{self, Reported};
+use crate::domain::mapping::Failure;
 use crate::domain::page::{Listing, Page};
 use crate::domain::{Discard, Report, ReportState, Standing, StoredReport};
 use crate::storage::postgres::{Db, NewReport, Tx};
@@ -49,9 +51,11 @@ impl Service {
         for _ in 0..UNLOCKED_ATTEMPTS_MAX {
             let mut session = self.store.session().await?;
             let mut db = session.db();
-            let standing = db.find_standing(kind, owner, id).await?;
+            let with_rules = self.with_rules(kind);
+            let standing = db.find_standing(kind, owner, id, with_rules).await?;
             let standing = standing.ok_or_else(|| address.not_found())?;
-            match self.decide(&standing, report)? {
+            let (reported, failures) = self.decide(&standing, report)?;
+            match reported {
                 Reported::Discarded(why) => return Ok(ReportOutcome::Discarded(why)),
                 Reported::Repeated { completes: false } => {
                     return accepted(&mut db, &standing, report, address).await;
@@ -64,6 +68,7 @@ impl Service {
                     let new = new_report(&state, report);
                     let revision = standing.state.revision;
                     if db.save_report(id, revision, &conditions, &new).await? {
+                        rules::tell(&failures);
                         return Ok(ReportOutcome::Accepted(Box::new(stored(state, report))));
                     }
                 }
@@ -79,9 +84,12 @@ impl Service {
         let result = self
             .report_locked(&mut tx, address, place, report, origin)
             .await;
-        tx.finish(result).await
+        let (outcome, failures) = tx.finish(result).await?;
+        rules::tell(&failures);
+        Ok(outcome)
     }
 
+    /// Gives the rules that failed, too.
     async fn report_locked(
         &self,
         tx: &mut Tx,
@@ -89,29 +97,34 @@ impl Service {
         place: Place<'_>,
         report: &Report,
         origin: &Origin,
-    ) -> Result<ReportOutcome, Error> {
+    ) -> Result<(ReportOutcome, Vec<Failure>), Error> {
         let Place { kind, owner, id } = place;
         let lineage = tx.db().lock_lineage(kind, owner, id).await?;
-        let mut ancestors = tx.db().standings(&lineage).await?;
+        let with_rules = self.family_with_rules(kind);
+        let mut ancestors = tx.db().standings(&lineage, with_rules).await?;
         let standing = ancestors.pop().ok_or_else(|| address.not_found())?;
         ancestors.reverse();
         let mut db = tx.db();
-        match self.decide(&standing, report)? {
-            Reported::Discarded(why) => Ok(ReportOutcome::Discarded(why)),
+        let (reported, failures) = self.decide(&standing, report)?;
+        match reported {
+            Reported::Discarded(why) => Ok((ReportOutcome::Discarded(why), failures)),
             Reported::Repeated { completes } => {
                 let outcome = accepted(&mut db, &standing, report, address).await?;
-                if completes {
-                    self.remove(&mut db, &standing, &ancestors, origin).await?;
-                }
-                Ok(outcome)
+                let failures = if completes {
+                    self.remove(&mut db, &standing, &ancestors, origin).await?
+                } else {
+                    failures
+                };
+                Ok((outcome, failures))
             }
             Reported::Stored {
                 report: state,
                 completes: true,
                 ..
             } => {
-                self.remove(&mut db, &standing, &ancestors, origin).await?;
-                Ok(ReportOutcome::Accepted(Box::new(stored(state, report))))
+                let failures = self.remove(&mut db, &standing, &ancestors, origin).await?;
+                let stored = stored(state, report);
+                Ok((ReportOutcome::Accepted(Box::new(stored)), failures))
             }
             Reported::Stored {
                 report: state,
@@ -125,7 +138,8 @@ impl Service {
                 {
                     return Err(still_changing());
                 }
-                Ok(ReportOutcome::Accepted(Box::new(stored(state, report))))
+                let stored = stored(state, report);
+                Ok((ReportOutcome::Accepted(Box::new(stored)), failures))
             }
         }
     }
@@ -136,14 +150,21 @@ impl Service {
         standing: &Standing,
         ancestors: &[Standing],
         origin: &Origin,
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<Failure>, Error> {
         let outcome = lifecycle::remove(standing, ancestors, &self.registry);
-        Ok(db.carry_out(&outcome, origin).await?)
+        db.carry_out(&outcome, origin).await?;
+        Ok(outcome.failures)
     }
 
-    fn decide(&self, standing: &Standing, report: &Report) -> Result<Reported, Error> {
+    fn decide(
+        &self,
+        standing: &Standing,
+        report: &Report,
+    ) -> Result<(Reported, Vec<Failure>), Error> {
         let required = self.registry.required_adapters(&standing.state.kind);
-        Ok(lifecycle::report(standing, required, report)?)
+        let mut reported = lifecycle::report(standing, required, report)?;
+        let failures = derivation::reported(&self.registry, standing, report, &mut reported);
+        Ok((reported, failures))
     }
 }
 

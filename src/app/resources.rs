@@ -3,15 +3,20 @@
 use uuid::Uuid;
 
 use super::address::Place;
-use super::{Address, Error, Service, UNLOCKED_ATTEMPTS_MAX};
+use super::{Address, Error, Service, UNLOCKED_ATTEMPTS_MAX, rules};
 use crate::domain::audit::Origin;
+use crate::domain::derivation;
 use crate::domain::lifecycle::{self, Draft, Patch, Refusal};
+use crate::domain::mapping::Failure;
 use crate::domain::reference::{self, Target};
 use crate::domain::{
     Entity, References, RequestedPatch, RequestedResource, Resource, ResourceId, Tenancy,
     Violations,
 };
 use crate::storage::postgres::{self, Created, Db, Tx};
+
+/// A resource as it is after a patch, and the rules that failed.
+type Patched = (Resource, Vec<Failure>);
 
 impl Service {
     /// One resource.
@@ -54,7 +59,8 @@ impl Service {
             references: references.as_ref().cloned().unwrap_or_default(),
             tenancy: Tenancy::new(),
         };
-        let resource = lifecycle::create(entity, draft, origin);
+        let mut resource = lifecycle::create(entity, draft, origin);
+        let failures = derivation::created(entity, &mut resource);
         let parent_entity = owner.map(|(parent, _)| parent);
         let created = match references {
             // A parent that will not do is the greater fault.
@@ -75,7 +81,10 @@ impl Service {
             }
         };
         match (created, parent) {
-            (Created::Yes, _) => Ok(resource),
+            (Created::Yes, _) => {
+                rules::tell(&failures);
+                Ok(resource)
+            }
             (Created::NoParent, Some((parent, id))) => Err(Error::not_found(&parent.kind, id)),
             (Created::ParentFinalizing, Some((parent, id))) => Err(finalizing(parent, id)),
             (_, None) => unreachable!("a root has no parent to miss"),
@@ -101,7 +110,7 @@ impl Service {
         let mut session = self.store.session().await?;
         let found = session
             .db()
-            .find_standing(Some(&parent.kind), None, id)
+            .find_standing(Some(&parent.kind), None, id, &[])
             .await?;
         match found {
             None => Err(Error::not_found(&parent.kind, &id.to_string())),
@@ -178,10 +187,11 @@ impl Service {
             for _ in 0..UNLOCKED_ATTEMPTS_MAX {
                 let mut session = self.store.session().await?;
                 let mut db = session.db();
-                if let Some(patched) = self
+                if let Some((patched, failures)) = self
                     .try_patch(&mut db, address, place, change, origin)
                     .await?
                 {
+                    rules::tell(&failures);
                     return Ok(patched);
                 }
             }
@@ -190,7 +200,9 @@ impl Service {
         let result = self
             .patch_locked(&mut tx, address, place, change, origin)
             .await;
-        tx.finish(result).await
+        let (patched, failures) = tx.finish(result).await?;
+        rules::tell(&failures);
+        Ok(patched)
     }
 
     async fn patch_locked(
@@ -200,7 +212,7 @@ impl Service {
         place: Place<'_>,
         change: &RequestedPatch,
         origin: &Origin,
-    ) -> Result<Resource, Error> {
+    ) -> Result<Patched, Error> {
         if let Some(requested) = &change.references {
             let Place { kind, owner, id } = place;
             let Some(resource) = tx.db().find_resource(kind, owner, id).await? else {
@@ -238,7 +250,7 @@ impl Service {
         place: Place<'_>,
         change: &RequestedPatch,
         origin: &Origin,
-    ) -> Result<Option<Resource>, Error> {
+    ) -> Result<Option<Patched>, Error> {
         let Place { kind, owner, id } = place;
         let Some(resource) = db.find_resource(kind, owner, id).await? else {
             return Err(address.missing(self, db).await);
@@ -249,22 +261,27 @@ impl Service {
             self.check_spec(kind, change)?;
         }
         let patch = self.checked(kind, change)?;
-        let reports = if required.is_empty() {
-            Vec::new()
+        let with_rules = self.with_rules(Some(kind));
+        let standing = if required.is_empty() && with_rules.is_empty() {
+            None
         } else {
-            let standing = db.find_standing(None, None, id).await?;
-            standing.map_or_else(Vec::new, |s| s.reports)
+            db.find_standing(None, None, id, with_rules).await?
         };
-        let Some(patched) = lifecycle::patch(&resource, &patch, required, &reports, origin)? else {
-            return Ok(Some(resource));
+        let reports = standing.as_ref().map_or(&[][..], |s| &s.reports);
+        let Some(mut patched) = lifecycle::patch(&resource, &patch, required, reports, origin)?
+        else {
+            return Ok(Some((resource, Vec::new())));
         };
+        let failures = standing.map_or_else(Vec::new, |standing| {
+            derivation::patched(&self.registry, &standing, &mut patched)
+        });
         if !db.save_patched(&resource, &patched, origin).await? {
             return Ok(None);
         }
         if let Some(references) = &patch.references {
             db.replace_references(id, references).await?;
         }
-        Ok(Some(patched))
+        Ok(Some((patched, failures)))
     }
 
     /// Checks the spec of a change to a resource whose kind the caller did not know.

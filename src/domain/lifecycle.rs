@@ -17,6 +17,8 @@ use serde_json::{Map, Value};
 
 use super::aggregation::{Subject, aggregate};
 use super::audit::{Action, Change, Origin};
+use super::derivation;
+use super::mapping::Failure;
 use super::report::FINALIZED;
 use super::{
     Condition, ConditionStatus, DeletePolicy, Deletion, Discard, Entity, EntityRegistry,
@@ -218,6 +220,7 @@ pub fn report(
         state,
         reports,
         children,
+        ..
     } = standing;
     let existing = reports.iter().find(|r| r.adapter == report.adapter);
     let finalizes = report.status_of(FINALIZED) == Some(ConditionStatus::True);
@@ -290,6 +293,8 @@ pub struct Outcome {
     pub released: Vec<ResourceId>,
     /// What the audit trail says of it.
     pub changes: Vec<Change>,
+    /// The rules that failed; they hold nothing up.
+    pub failures: Vec<Failure>,
 }
 
 /// Deletes a resource and, as the policies of the kinds say, what it owns.
@@ -397,6 +402,7 @@ impl Outcome {
         Ok(Standing {
             children: children.get(&state.id).map_or(0, Vec::len),
             reports: node.reports.clone(),
+            facts: node.facts.clone(),
             state,
         })
     }
@@ -412,6 +418,7 @@ impl Outcome {
             state,
             reports,
             children,
+            ..
         } = standing;
         let required = registry.required_adapters(&state.kind);
         if is_done(state, required, reports, *children) {
@@ -419,8 +426,11 @@ impl Outcome {
             return true;
         }
         if must_save {
-            state.conditions = conditions(state, required, reports, *children > 0);
-            self.saved.push(state.clone());
+            let aggregated = conditions(state, required, reports, *children > 0);
+            let previous = std::mem::replace(&mut state.conditions, aggregated);
+            let failures = derivation::settled(registry, standing, &previous);
+            self.failures.extend(failures);
+            self.saved.push(standing.state.clone());
         }
         false
     }

@@ -6,6 +6,7 @@
 pub mod aggregation;
 pub mod audit;
 mod condition;
+pub mod derivation;
 pub mod entity;
 pub mod entity_config;
 mod labels;

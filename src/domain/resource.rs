@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use super::mapping::Facts;
 use super::{Condition, Constraint, Labels, References, ReportState, Violation};
 
 /// The identity of a resource: a `UUIDv7`, never reused.
@@ -158,6 +159,8 @@ pub struct Standing {
     /// How many resources it owns, finalizing ones too; counted up to
     /// [`Standing::CHILDREN_COUNTED_MAX`].
     pub children: usize,
+    /// What rules need beside; unset for kinds without rules.
+    pub facts: Option<Box<Facts>>,
 }
 
 impl Standing {

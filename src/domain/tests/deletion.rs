@@ -97,6 +97,7 @@ fn a_kind_with_adapters_waits_for_them() {
         removed: vec![],
         released: vec![id(1)],
         changes: vec![marked("Cluster", 1)],
+        failures: vec![],
     };
     assert_eq!(outcome, expected);
 }
@@ -111,6 +112,7 @@ fn a_kind_without_adapters_goes_at_once() {
         removed: vec![id(1)],
         released: vec![id(1)],
         changes: vec![marked("Channel", 1), gone("Channel", 1)],
+        failures: vec![],
     };
     assert_eq!(outcome, expected);
 }

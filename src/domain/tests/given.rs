@@ -103,6 +103,7 @@ pub(super) fn standing(
         state: resource(registry, kind, number, owner).state,
         reports: Vec::new(),
         children: 0,
+        facts: None,
     }
 }
 

@@ -122,6 +122,7 @@ impl Life {
             state: self.resource.state.clone(),
             reports: self.reports.clone(),
             children: usize::from(self.has_children),
+            facts: None,
         }
     }
 

@@ -23,6 +23,7 @@ fn owners_that_only_waited_go_with_their_last_child_over_two_levels() {
         removed: vec![id(3), id(2), id(1)],
         released: vec![],
         changes: vec![gone("Build", 3), gone("Stream", 2), gone("Channel", 1)],
+        failures: vec![],
     };
     assert_eq!(outcome, expected);
 

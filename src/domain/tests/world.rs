@@ -119,6 +119,7 @@ impl World {
             state: row.resource.state.clone(),
             reports: row.reports.clone(),
             children: children.min(Standing::CHILDREN_COUNTED_MAX),
+            facts: None,
         }
     }
 

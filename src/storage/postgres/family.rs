@@ -74,8 +74,18 @@ impl Db<'_> {
         Ok(targets.collect())
     }
 
-    /// The life and reports of resources, in the order in which they are asked for.
-    pub async fn standings(&mut self, ids: &[ResourceId]) -> Result<Vec<Standing>, Error> {
+    /// The life and reports of resources, in the order in which they are asked for. With the facts
+    /// that rules need, of kinds in `with_rules`.
+    pub async fn standings(
+        &mut self,
+        ids: &[ResourceId],
+        with_rules: &[String],
+    ) -> Result<Vec<Standing>, Error> {
+        if !with_rules.is_empty() {
+            return self
+                .standings_with_facts(&uuids(ids), None, None, with_rules)
+                .await;
+        }
         let result = sqlx::query_as!(
             StandingRow,
             r#"SELECT r.id, r.kind, r.name, r.owner_id, r.generation, r.revision,

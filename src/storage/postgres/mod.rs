@@ -13,6 +13,7 @@
 
 mod audit;
 mod error;
+mod facts;
 mod family;
 mod keyset;
 mod list;

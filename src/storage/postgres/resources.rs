@@ -59,12 +59,19 @@ impl Db<'_> {
     }
 
     /// One resource's life and reports, if it is of that kind and owner where these are given.
+    /// With the facts that rules need, if it may be of a kind in `with_rules`.
     pub async fn find_standing(
         &mut self,
         kind: Option<&str>,
         owner: Option<ResourceId>,
         id: ResourceId,
+        with_rules: &[String],
     ) -> Result<Option<Standing>, Error> {
+        if !with_rules.is_empty() {
+            let ids = [id.as_uuid()];
+            let found = self.standings_with_facts(&ids, kind, owner, with_rules);
+            return Ok(found.await?.pop());
+        }
         let result = sqlx::query_as!(
             StandingRow,
             r#"SELECT r.id, r.kind, r.name, r.owner_id, r.generation, r.revision,

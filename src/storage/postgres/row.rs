@@ -133,6 +133,7 @@ impl From<StandingRow> for Standing {
                 )
                 .collect(),
             children: usize::try_from(row.children).unwrap_or(0),
+            facts: None,
         }
     }
 }
