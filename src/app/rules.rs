@@ -44,3 +44,43 @@ pub(super) fn tell(failures: &[Failure]) {
         metrics::counter!(FAILURES, "kind" => kind.clone(), "type" => rule.clone()).increment(1);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn failures_are_counted_by_kind_and_type() {
+        let failure = |rule: &str| Failure {
+            kind: "Cluster".to_owned(),
+            id: Uuid::nil().into(),
+            rule: rule.to_owned(),
+            error: "division by zero".to_owned(),
+        };
+        let recorder = DebuggingRecorder::new();
+        metrics::with_local_recorder(&recorder, || {
+            tell(&[failure("Zone"), failure("Quota")]);
+            tell(&[failure("Zone")]);
+            tell(&[]);
+        });
+        let counted = recorder.snapshotter().snapshot().into_vec().into_iter();
+        let mut counted: Vec<_> = counted
+            .map(|(key, _, _, value)| {
+                let labels = key.key().labels();
+                let labels: Vec<_> = labels
+                    .map(|l| format!("{}={}", l.key(), l.value()))
+                    .collect();
+                (key.key().name().to_owned(), labels.join(","), value)
+            })
+            .collect();
+        counted.sort_by(|a, b| a.1.cmp(&b.1));
+        let expected = |kind: &str, count| {
+            let labels = format!("kind=Cluster,type={kind}");
+            (FAILURES.to_owned(), labels, DebugValue::Counter(count))
+        };
+        assert_eq!(counted, [expected("Quota", 1), expected("Zone", 2)]);
+    }
+}

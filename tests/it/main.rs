@@ -14,6 +14,7 @@ mod bad_input;
 mod clients;
 mod continuation;
 mod deletion;
+mod derived_conditions;
 mod encodings;
 mod families;
 mod faults;

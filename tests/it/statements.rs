@@ -7,7 +7,7 @@ use hyperfleet::domain::entity_config::{self, EntityConfig};
 use hyperfleet::storage::postgres::{Settings, Store};
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Proxy, Sent, TestApi, TestDatabase};
+use crate::support::{Answer, Proxy, Sent, TestApi, TestDatabase, root, ruled};
 
 const FINALIZED: &[(&str, &str)] = &[("Finalized", "True")];
 
@@ -30,6 +30,13 @@ impl Meter {
             plural: "wifconfigs".to_owned(),
             ..EntityConfig::default()
         });
+        let rule = (
+            "Seen",
+            "size(statuses) > 0",
+            "true",
+            "toJson(statuses[0].data)",
+        );
+        entities.push(ruled(&[rule], root("Site", "sites", &["dns"])));
         let database = TestDatabase::create().await;
         let proxy = Proxy::start(database.options());
         let store = Store::new(Settings {
@@ -350,6 +357,36 @@ async fn a_deletion_that_waits_for_nothing_is_one_transaction() {
         let deleted = meter.cost("DELETE", &wif, Value::Null, 202).await;
         if round == 1 {
             assert_transaction("DELETE of a kind without adapters", deleted, 0, 7);
+        }
+    }
+}
+
+#[tokio::test]
+async fn rules_cost_no_statement() {
+    let mut meter = Meter::start().await;
+    for round in 0..2 {
+        meter.api.clock.advance(1);
+        let body = json!({"kind": "Site", "name": meter.name(), "spec": {}});
+        let created = meter.cost("POST", "/sites", body, 201).await;
+        let name = meter.name();
+        let site = meter.api.make("/sites", "Site", &name).await;
+        let accepted = meter.cost_of_report(&site, "dns", 1, &[], 201).await;
+        let id = site.rsplit('/').next().unwrap();
+        let any = format!("/resources/{id}");
+        meter.api.clock.advance(1);
+        let by_id = meter.cost_of_report(&any, "dns", 1, &[], 201).await;
+        let body = json!({"spec": {"round": round}});
+        let patched = meter.cost("PATCH", &site, body, 200).await;
+        let deleted = meter.cost("DELETE", &site, Value::Null, 202).await;
+        let last = meter.cost_of_report(&site, "dns", 3, FINALIZED, 201).await;
+        assert_eq!(meter.api.get(&site).await.status, 404);
+        if round == 1 {
+            assert_single("POST of a kind with rules", created, 1);
+            assert_single("PUT an accepted report, with rules", accepted, 2);
+            assert_single("the same below /resources", by_id, 2);
+            assert_single("PATCH of a kind with rules", patched, 3);
+            assert_transaction("DELETE of a kind with rules", deleted, 0, 7);
+            assert_transaction("PUT the last Finalized, with rules", last, 1, 5);
         }
     }
 }

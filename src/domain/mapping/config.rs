@@ -105,13 +105,12 @@ fn compile_one(config: &RuleConfig, fault: &mut impl FnMut(String)) -> Option<Ru
     let RuleConfig { kind, when, output } = config;
     let mut compile = |part: &str, config: &ExpressionConfig| {
         let compiled = Expression::compile(&config.expression);
-        compiled
-            .map_err(|problem| {
-                fault(format!(
-                    "has the condition \"{kind}\", whose {part} {problem}"
-                ))
-            })
-            .ok()
+        let told = compiled.map_err(|problem| {
+            fault(format!(
+                "has the condition \"{kind}\", whose {part} {problem}"
+            ));
+        });
+        told.ok()
     };
     // All four, so that all their faults are named.
     let when = compile("when.expression", when);

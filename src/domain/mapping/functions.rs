@@ -102,7 +102,7 @@ pub(super) fn install(context: &mut Context<'_, '_>, meter: &Meter, patterns: Ar
     meter.install(context);
     let json_meter = meter.clone();
     let to_json: Function = Box::new(move |call| to_json(call, &json_meter));
-    let dig: Function = Box::new(|call| dig(call));
+    let dig: Function = Box::new(dig);
     let match_meter = meter.clone();
     let matches: Function = Box::new(move |call| matches(call, &patterns, &match_meter));
     for (name, function) in [("toJson", to_json), ("dig", dig), (MATCHES, matches)] {

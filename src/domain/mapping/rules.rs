@@ -43,7 +43,7 @@ pub(in crate::domain) struct Rule {
 #[derive(Debug)]
 pub struct Rules {
     /// By type.
-    rules: Vec<Rule>,
+    sorted: Vec<Rule>,
     paths: Paths,
     /// Of the deepest expression.
     depth: usize,
@@ -72,7 +72,7 @@ enum Said {
 
 impl PartialEq for Rules {
     fn eq(&self, other: &Self) -> bool {
-        let configs = |rules: &Self| rules.rules.iter().map(|r| &r.config).cloned().collect();
+        let configs = |rules: &Self| rules.sorted.iter().map(|r| &r.config).cloned().collect();
         let (ours, theirs): (Vec<_>, Vec<_>) = (configs(self), configs(other));
         ours == theirs && self.paths == other.paths
     }
@@ -131,7 +131,7 @@ impl Rules {
         let expressions = rules.iter().flat_map(Rule::expressions);
         let depth = expressions.map(|e| depth(&e.metered)).max().unwrap_or(0);
         Self {
-            rules,
+            sorted: rules,
             paths,
             depth,
         }
@@ -148,19 +148,19 @@ impl Rules {
     pub fn derive(&self, subject: &Subject<'_>) -> Derived {
         let fits = view::fits(subject);
         if self.depth <= DEPTH_HERE_MAX || fits.is_err() {
-            return self.derive_here(subject, fits);
+            return self.derive_here(subject, &fits);
         }
         let on_own_stack = std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
-            let running = thread.spawn_scoped(scope, || self.derive_here(subject, Ok(())));
+            let running = thread.spawn_scoped(scope, || self.derive_here(subject, &Ok(())));
             running.ok()?.join().ok()
         });
-        let no_stack = || self.derive_here(subject, Err("there is no stack for it".to_owned()));
+        let no_stack = || self.derive_here(subject, &Err("there is no stack for it".to_owned()));
         on_own_stack.unwrap_or_else(no_stack)
     }
 
     /// The same on this stack. Does not `fit`: every rule fails.
-    fn derive_here(&self, subject: &Subject<'_>, fits: Result<(), String>) -> Derived {
+    fn derive_here(&self, subject: &Subject<'_>, fits: &Result<(), String>) -> Derived {
         let mut derived = Derived::default();
         let meter = Meter::default();
         let mut context = Context::with_env(Arc::clone(&LANGUAGE));
@@ -168,7 +168,7 @@ impl Rules {
             context.add_variable_as_val("statuses", view::statuses(subject));
             context.add_variable_as_val("resource", view::resource(subject, &self.paths));
         }
-        for rule in &self.rules {
+        for rule in &self.sorted {
             let previous = subject.previous.iter().find(|c| c.kind == rule.kind);
             let said = fits.clone().and_then(|()| {
                 meter.reset();

@@ -9,6 +9,7 @@ mod killed;
 mod load;
 mod program;
 mod restart;
+mod rules;
 mod schemas;
 mod startup;
 

@@ -1,4 +1,5 @@
 use hyperfleet::domain::entity_config::{EntityConfig, ReferenceConfig};
+use hyperfleet::domain::mapping::{ExpressionConfig, OutputConfig, RuleConfig};
 
 /// A kind that nothing owns.
 pub(crate) fn root(kind: &str, plural: &str, adapters: &[&str]) -> EntityConfig {
@@ -29,6 +30,26 @@ pub(crate) fn linked(rules: &[(&str, &str, i64, i64)], kind: EntityConfig) -> En
     };
     EntityConfig {
         references: rules.iter().map(rule).collect(),
+        ..kind
+    }
+}
+
+/// A kind with rules, each `(type, when, status, message)`; the reason is `Derived`.
+pub(crate) fn ruled(rules: &[(&str, &str, &str, &str)], kind: EntityConfig) -> EntityConfig {
+    let expression = |text: &str| ExpressionConfig {
+        expression: text.to_owned(),
+    };
+    let rule = |&(kind, when, status, message): &(&str, &str, &str, &str)| RuleConfig {
+        kind: kind.to_owned(),
+        when: expression(when),
+        output: OutputConfig {
+            status: expression(status),
+            reason: expression("\"Derived\""),
+            message: expression(message),
+        },
+    };
+    EntityConfig {
+        conditions: rules.iter().map(rule).collect(),
         ..kind
     }
 }

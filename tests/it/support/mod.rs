@@ -13,7 +13,7 @@ mod raw;
 pub(crate) use api::{Answer, TestApi};
 pub(crate) use clock::TestClock;
 pub(crate) use invariants::assert_sound;
-pub(crate) use kinds::{child, linked, root};
+pub(crate) use kinds::{child, linked, root, ruled};
 pub(crate) use postgres::{TestDatabase, store};
 pub(crate) use problem::Problem;
 pub(crate) use proxy::{Cut, Proxy, Sent};

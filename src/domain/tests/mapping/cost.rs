@@ -62,7 +62,7 @@ fn worst() -> Vec<RuleConfig> {
         "statuses.all(s, s.data.t.matches(\"(a|b|ab|ba|aab|abb)*(c|d)?((a|b)*[^a]){1,9}$\"))"
             .to_owned(),
         "statuses.all(s, s.data.t.matches(\"(\\\\w{1,3}\\\\d?){1,3}[^b]$\"))".to_owned(),
-        vec!["toJson(resource)"; 8].join(" + "),
+        ["toJson(resource)"; 8].join(" + "),
         format!("{n}.filter(x, x in {n}).size() > 0"),
         format!("{n}.exists(x, statuses.exists(s, s.data.t.contains(\"abac\")))"),
         "statuses.map(s, optional.of(resource).?spec.?n.orValue([]))".to_owned(),
@@ -126,7 +126,7 @@ fn the_deepest_rule_and_the_deepest_data_fit_a_small_stack() {
         + &deep
         + " : [c]) == [1]))) == [true]))";
     let sum = vec!["\"a\""; 45].join(" + ");
-    let negated = "!".repeat(1) + &"(!".repeat(15) + "true" + &")".repeat(15);
+    let negated = "!".to_owned() + &"(!".repeat(15) + "true" + &")".repeat(15);
     let mut data = json!(1);
     for _ in 0..60 {
         data = json!([data]);
@@ -159,8 +159,10 @@ fn more_than_rules_may_be_given_fails_them_and_only_them() {
         ("texts", text(TEXTS_BYTES_MAX - 1000), true),
         ("texts", text(TEXTS_BYTES_MAX), false),
     ] {
-        let mut scene = Scene::default();
-        scene.previous = vec![previously(True)];
+        let mut scene = Scene {
+            previous: vec![previously(True)],
+            ..Scene::default()
+        };
         scene.resource.spec.insert("s".to_owned(), spec);
         let derived = scene.derive(vec![rule("false", "true", "\"\"", "\"\"")]);
         let kept = if fits { vec![] } else { scene.previous };
@@ -237,11 +239,16 @@ fn expression() -> impl Strategy<Value = String> {
 }
 
 proptest! {
+    // Each case parses a dozen expressions, which is slow in a debug build.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     /// No rule panics, stops the others or is anything but deterministic.
     #[test]
     fn no_rule_does_any_harm(when in expression(), said in expression(), value in json_value()) {
-        let mut scene = Scene::default();
-        scene.previous = vec![previously(True)];
+        let mut scene = Scene {
+            previous: vec![previously(True)],
+            ..Scene::default()
+        };
         scene.resource.spec.insert("a".to_owned(), value);
         let mut rules = vec![rule(&when, "true", "\"\"", &said), saying(&said), saying("\"m\"")];
         rules[1].kind = "Said".to_owned();

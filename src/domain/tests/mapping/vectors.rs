@@ -24,119 +24,61 @@ fn row(condition: &Condition) -> Row {
     )
 }
 
-fn says(status: ConditionStatus, reason: &str, message: &str) -> Result<Option<Row>, String> {
-    Ok(Some((
-        status,
-        reason.to_owned(),
-        message.to_owned(),
-        [10, 10, 10],
-    )))
+/// What a vector gives: a condition, none, or an error.
+enum Gives {
+    Says(ConditionStatus, &'static str, &'static str),
+    Nothing,
+    Error(&'static str),
 }
+
+use Gives::{Error, Nothing, Says};
 
 const SEES_DNS: &str = "statuses.exists(s, s.adapter == \"dns\")";
 
+/// `Zone=True`, reason `Ok`, whenever `when` holds.
+fn when(when: &str) -> RuleConfig {
+    rule(when, "true", "\"Ok\"", "\"m\"")
+}
+
+/// Each by its name: a rule and what it gives.
+#[rustfmt::skip]
+fn vectors() -> Vec<(&'static str, RuleConfig, Gives)> {
+    let m = "\"m\"";
+    let ok = "\"Ok\"";
+    let neither = "the status is neither True nor False";
+    vec![
+        ("M01", when("false"), Nothing),
+        ("M02", rule(SEES_DNS, "\"True\"", ok, m), Says(True, "Ok", "m")),
+        ("M04", rule("true", "true", ok, m), Says(True, "Ok", "m")),
+        ("M05", rule("true", "\"FALSE\"", ok, m), Says(False, "Ok", "m")),
+        ("M06", rule("true", "\"Unknown\"", ok, m), Error(neither)),
+        ("M07", rule("true", "1", ok, m), Error(neither)),
+        ("M08", when("\"yes\""), Error("`when` is neither true nor false")),
+        ("M09", rule("true", "true", "null", m), Says(True, "", "m")),
+        ("M12", saying("string(statuses[0].observed_generation)"), Says(True, "Ok", "2")),
+        ("M13", when("resource.generation > 1 && statuses[0].observed_generation == resource.generation"), Says(True, "Ok", "m")),
+        ("M14", saying("statuses[0].data.authToken"), Says(True, "Ok", "***REDACTED***")),
+        ("M15", saying("toJson(statuses[0].data)"), Says(True, "Ok", "{\"authToken\":\"***REDACTED***\",\"quota\":{\"remaining\":3},\"zone\":\"z1\"}")),
+        ("M16", saying("dig(statuses[0].data, \"quota.remaining\")"), Says(True, "Ok", "3")),
+        ("M17", when("dig(statuses, \"0.conditions.7.type\") == null"), Says(True, "Ok", "m")),
+        ("M18", saying("resource.spec.missing"), Error("there is no \"missing\"")),
+        ("M19", saying("resource.spec.?missing.orValue(\"none\")"), Says(True, "Ok", "none")),
+        ("M25", saying("\"Admin password: \" + resource.spec.adminPassword"), Says(True, "Ok", "Admin password: ***REDACTED***")),
+    ]
+}
+
 #[test]
 fn each_vector_gives_what_it_says() {
-    let nothing = || Ok(None);
-    let message = |text: &str| says(True, "Ok", text);
-    let error = |text: &str| Err(text.to_owned());
-    let cases = [
-        (
-            "M01",
-            rule("false", "\"True\"", "\"Ok\"", "\"m\""),
-            nothing(),
-        ),
-        (
-            "M02",
-            rule(SEES_DNS, "\"True\"", "\"Ok\"", "\"m\""),
-            message("m"),
-        ),
-        ("M04", rule("true", "true", "\"Ok\"", "\"m\""), message("m")),
-        (
-            "M05",
-            rule("true", "\"FALSE\"", "\"Ok\"", "\"m\""),
-            says(False, "Ok", "m"),
-        ),
-        (
-            "M06",
-            rule("true", "\"Unknown\"", "\"Ok\"", "\"m\""),
-            error("the status is neither True nor False"),
-        ),
-        (
-            "M07",
-            rule("true", "1", "\"Ok\"", "\"m\""),
-            error("the status is neither True nor False"),
-        ),
-        (
-            "M08",
-            rule("\"yes\"", "true", "\"Ok\"", "\"m\""),
-            error("`when` is neither true nor false"),
-        ),
-        (
-            "M09",
-            rule("true", "true", "null", "\"m\""),
-            says(True, "", "m"),
-        ),
-        (
-            "M12",
-            saying("string(statuses[0].observed_generation)"),
-            message("2"),
-        ),
-        (
-            "M13",
-            rule(
-                "resource.generation > 1 && statuses[0].observed_generation == resource.generation",
-                "true",
-                "\"Ok\"",
-                "\"m\"",
-            ),
-            message("m"),
-        ),
-        (
-            "M14",
-            saying("statuses[0].data.authToken"),
-            message("***REDACTED***"),
-        ),
-        (
-            "M15",
-            saying("toJson(statuses[0].data)"),
-            message(
-                "{\"authToken\":\"***REDACTED***\",\"quota\":{\"remaining\":3},\"zone\":\"z1\"}",
-            ),
-        ),
-        (
-            "M16",
-            saying("dig(statuses[0].data, \"quota.remaining\")"),
-            message("3"),
-        ),
-        (
-            "M17",
-            rule(
-                "dig(statuses, \"0.conditions.7.type\") == null",
-                "true",
-                "\"Ok\"",
-                "\"m\"",
-            ),
-            message("m"),
-        ),
-        (
-            "M18",
-            saying("resource.spec.missing"),
-            error("there is no \"missing\""),
-        ),
-        (
-            "M19",
-            saying("resource.spec.?missing.orValue(\"none\")"),
-            message("none"),
-        ),
-        (
-            "M25",
-            saying("\"Admin password: \" + resource.spec.adminPassword"),
-            message("Admin password: ***REDACTED***"),
-        ),
-    ];
-    for (name, rule, expected) in cases {
+    for (name, rule, gives) in vectors() {
         let said = Scene::default().one(rule);
+        let expected = match gives {
+            Says(status, reason, message) => {
+                let (reason, message) = (reason.to_owned(), message.to_owned());
+                Ok(Some((status, reason, message, [10, 10, 10])))
+            }
+            Nothing => Ok(None),
+            Error(error) => Err(error.to_owned()),
+        };
         assert_eq!(said.map(|c| c.as_ref().map(row)), expected, "{name}");
     }
 }
