@@ -2,6 +2,7 @@
 //! start, and that nothing a rule does harms anything else.
 
 mod cost;
+mod documented;
 mod language;
 mod refused;
 mod vectors;

@@ -1,0 +1,69 @@
+//! The table of `docs/conditions.md`, line by line, and the limits that it names.
+
+use super::{Scene, json};
+use crate::domain::mapping as limits;
+
+const DOCUMENT: &str = include_str!("../../../../docs/conditions.md");
+
+#[test]
+fn every_line_of_the_table_gives_what_it_says() {
+    let mut scene = Scene::default();
+    scene.data.insert(
+        "dns".to_owned(),
+        json!({"zone": "z1", "quota": {"remaining": 3}}),
+    );
+    let lines = DOCUMENT
+        .lines()
+        .skip_while(|line| *line != "| expression | gives |");
+    let table = lines.skip(2).take_while(|line| line.starts_with('|'));
+    let mut count = 0;
+    for line in table {
+        let cells = line.trim_matches(['|', ' ']).rsplit_once(" | ");
+        let (expression, gives) = cells.unwrap_or_else(|| panic!("{line}"));
+        let expression = expression.trim_matches('`');
+        assert_eq!(scene.message(expression), gives.trim_matches('`'), "{line}");
+        count += 1;
+    }
+    assert!(count > 20, "only {count} lines were found");
+}
+
+#[test]
+fn the_limits_are_those_of_the_code() {
+    for text in [
+        format!("| rules of a kind | {} |", limits::RULES_MAX),
+        format!(
+            "| {} bytes, {} operators, brackets {} levels deep |",
+            limits::SOURCE_BYTES_MAX,
+            limits::OPERATORS_MAX,
+            limits::BRACKETS_MAX
+        ),
+        format!(
+            "| {} parts, {} levels |",
+            limits::PARTS_MAX,
+            limits::DEPTH_MAX
+        ),
+        format!(
+            "| {}, nested {} deep |",
+            limits::LOOPS_MAX,
+            limits::LOOPS_NESTED_MAX
+        ),
+        format!("| {},000 units |", limits::UNITS_MAX / 1000),
+        format!("| {},000 units a rule |", limits::UNITS_MAX / 1000),
+        format!(
+            "| {},{} bytes of JSON |",
+            limits::Data::BYTES_MAX / 1000,
+            limits::Data::BYTES_MAX % 1000
+        ),
+        format!(
+            "| {},000 values, {} MiB of text |",
+            limits::VALUES_MAX / 1000,
+            limits::TEXTS_BYTES_MAX >> 20
+        ),
+        format!("at most {} bytes, so that", limits::PATTERN_BYTES_MAX),
+        format!("at most {} bytes; with", limits::REASON_BYTES_MAX),
+        format!("cut to {} bytes", limits::MESSAGE_BYTES_MAX),
+        format!("1 to {} letters", limits::TYPE_BYTES_MAX),
+    ] {
+        assert!(DOCUMENT.contains(&text), "not in the document: {text}");
+    }
+}
