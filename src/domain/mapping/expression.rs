@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue};
-use regex::Regex;
-
-use super::functions::{self, LANGUAGE, MATCHES};
+use super::functions::{LANGUAGE, MATCHES, Pattern};
 use super::{estimate, meter, scan, scope};
 use crate::domain::shown;
+use cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue};
 
 /// Enough for any text that [`scan`] lets through, several times over, in a debug build too.
 const PARSER_STACK_BYTES: usize = 64 << 20;
@@ -18,7 +16,7 @@ pub(super) struct Expression {
     /// Charging for what it does ([`meter::metered`]).
     pub(super) metered: IdedExpr,
     /// The patterns that it matches texts with.
-    pub(super) patterns: Arc<Vec<Regex>>,
+    pub(super) patterns: Arc<Vec<Pattern>>,
     /// What it costs on ordinary data, in units.
     pub(super) units: f64,
 }
@@ -63,7 +61,7 @@ impl Expression {
 }
 
 /// Compiles the patterns of an expression and lets it name them by their place.
-fn keep_patterns(expression: &mut IdedExpr, patterns: &mut Vec<Regex>) -> Result<(), String> {
+fn keep_patterns(expression: &mut IdedExpr, patterns: &mut Vec<Pattern>) -> Result<(), String> {
     match &mut expression.expr {
         Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) | Expr::Struct(_) => Ok(()),
         Expr::Select(select) => keep_patterns(&mut select.operand, patterns),
@@ -99,7 +97,7 @@ fn keep_patterns(expression: &mut IdedExpr, patterns: &mut Vec<Regex>) -> Result
             }) = call.args.last_mut()
                 && let LiteralValue::String(text) = literal
             {
-                let pattern = functions::pattern(text.inner())?;
+                let pattern = Pattern::compile(text.inner())?;
                 let place = i64::try_from(patterns.len()).unwrap_or(i64::MAX);
                 patterns.push(pattern);
                 *literal = LiteralValue::Int(place.into());
@@ -109,7 +107,7 @@ fn keep_patterns(expression: &mut IdedExpr, patterns: &mut Vec<Regex>) -> Result
     }
 }
 
-fn keep_all(expressions: &mut [IdedExpr], patterns: &mut Vec<Regex>) -> Result<(), String> {
+fn keep_all(expressions: &mut [IdedExpr], patterns: &mut Vec<Pattern>) -> Result<(), String> {
     expressions
         .iter_mut()
         .try_for_each(|expression| keep_patterns(expression, patterns))

@@ -12,8 +12,11 @@ use super::value;
 
 /// Longest pattern of `matches`, in bytes.
 pub const PATTERN_BYTES_MAX: usize = 256;
-/// Largest automaton of a pattern, in bytes.
+/// Smallest and largest automaton of a pattern, in bytes.
+const PATTERN_SIZE_MIN: usize = 1 << 10;
 const PATTERN_SIZE_MAX: usize = 1 << 20;
+/// How much automaton a byte of text may meet for one unit.
+const PATTERN_BYTES_PER_UNIT: usize = 2048;
 /// Longest result of `toJson`, in bytes.
 const JSON_BYTES_MAX: usize = 1 << 20;
 /// `x.matches("…")` with a pattern that was compiled at the start: the interpreter would compile it
@@ -73,32 +76,56 @@ pub(super) fn arity(name: &str, style: Style) -> Option<(usize, usize)> {
     Some((found.2, found.3))
 }
 
-/// Compiles a pattern of `matches`.
-///
-/// # Errors
-///
-/// What to change about it.
-pub(super) fn pattern(text: &str) -> Result<Regex, String> {
-    if text.len() > PATTERN_BYTES_MAX {
-        return Err(format!(
-            "has a pattern of {} bytes: {PATTERN_BYTES_MAX} at most",
-            text.len()
-        ));
-    }
-    let compiled = RegexBuilder::new(text)
-        .size_limit(PATTERN_SIZE_MAX)
-        .dfa_size_limit(PATTERN_SIZE_MAX)
-        .build();
-    compiled.map_err(|error| match error {
-        regex::Error::CompiledTooBig(_) => {
-            "has a pattern that grows too large: repeat less in it".to_owned()
+/// A pattern of `matches`.
+#[derive(Debug)]
+pub(super) struct Pattern {
+    regex: Regex,
+    /// What matching a kibibyte of text costs, in units.
+    units: usize,
+}
+
+impl Pattern {
+    /// Compiles a pattern.
+    ///
+    /// # Errors
+    ///
+    /// What to change about it.
+    pub(super) fn compile(text: &str) -> Result<Self, String> {
+        if text.len() > PATTERN_BYTES_MAX {
+            return Err(format!(
+                "has a pattern of {} bytes: {PATTERN_BYTES_MAX} at most",
+                text.len()
+            ));
         }
-        _ => "has a pattern that is no regular expression (RE2 syntax)".to_owned(),
-    })
+        // Matching is linear in the text, but by as many steps a byte as the automaton has states at
+        // worst. How large that is, only its limit tells.
+        let mut size = PATTERN_SIZE_MIN;
+        loop {
+            let built = RegexBuilder::new(text)
+                .size_limit(size)
+                .dfa_size_limit(PATTERN_SIZE_MAX)
+                .build();
+            match built {
+                Ok(regex) => {
+                    let units = size * 1024 / PATTERN_BYTES_PER_UNIT;
+                    return Ok(Self { regex, units });
+                }
+                Err(regex::Error::CompiledTooBig(_)) if size < PATTERN_SIZE_MAX => size *= 2,
+                Err(regex::Error::CompiledTooBig(_)) => {
+                    return Err("has a pattern that grows too large: repeat less in it".to_owned());
+                }
+                Err(_) => {
+                    return Err(
+                        "has a pattern that is no regular expression (RE2 syntax)".to_owned()
+                    );
+                }
+            }
+        }
+    }
 }
 
 /// Makes our functions known. `patterns` are those that [`MATCHES`] names by their place.
-pub(super) fn install(context: &mut Context<'_, '_>, meter: &Meter, patterns: Arc<Vec<Regex>>) {
+pub(super) fn install(context: &mut Context<'_, '_>, meter: &Meter, patterns: Arc<Vec<Pattern>>) {
     meter.install(context);
     let json_meter = meter.clone();
     let to_json: Function = Box::new(move |call| to_json(call, &json_meter));
@@ -129,7 +156,7 @@ fn to_json<'c, 'v>(
 
 fn matches<'c, 'v>(
     call: &mut FunctionContext<'c, 'v>,
-    patterns: &[Regex],
+    patterns: &[Pattern],
     meter: &Meter,
 ) -> Result<CowVal<'c, 'v>, ExecutionError> {
     let [text, place] = call.args.as_slice() else {
@@ -142,9 +169,9 @@ fn matches<'c, 'v>(
     let (Some(text), Some(pattern)) = (text.downcast_ref::<CelString>(), pattern) else {
         return Err(call.error("only texts can match"));
     };
-    // Linear in the text, times what the pattern makes of it.
-    meter.charge(text.inner().len() * (1 + pattern.as_str().len()) / 32)?;
-    Ok(CowVal::owned(CelBool::from(pattern.is_match(text.inner()))))
+    let text = text.inner();
+    meter.charge(1 + text.len().saturating_mul(pattern.units) / 1024)?;
+    Ok(CowVal::owned(CelBool::from(pattern.regex.is_match(text))))
 }
 
 /// `dig(target, "a.0.b")`: what the path leads to, `null` where it leads nowhere.
@@ -185,4 +212,17 @@ fn child<'c, 'v>(at: &'c (dyn Val + 'v), step: &str) -> Option<&'c (dyn Val + 'v
     let is_index = step.bytes().all(|b| b.is_ascii_digit());
     let place = step.parse::<usize>().ok().filter(|_| is_index)?;
     list.inner().get(place).map(AsRef::as_ref)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_costs_what_it_makes_of_a_text() {
+        let units = |text: &str| Pattern::compile(text).unwrap().units;
+        assert_eq!(units("^[a-z]+$"), 512);
+        assert!(units("(a|b)*a(a|b){200}c") > 10 * units("(a|b)*a(a|b){2}c"));
+        assert!(units(r"\w+") <= 100 * 1024);
+    }
 }

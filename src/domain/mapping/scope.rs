@@ -118,7 +118,7 @@ impl Walk {
         if name == "matches" {
             match args.last().map(|pattern| &pattern.expr) {
                 Some(Expr::Literal(LiteralValue::String(text))) => {
-                    functions::pattern(text.inner())?;
+                    functions::Pattern::compile(text.inner())?;
                 }
                 _ => {
                     return Err(

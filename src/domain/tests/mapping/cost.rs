@@ -23,9 +23,16 @@ fn much(numbers: usize, bytes: usize) -> Scene {
     for n in 0..14 {
         let adapter = format!("a{n:03}");
         scene.reports.push(report(&adapter, 2, &conditions));
-        scene
-            .data
-            .insert(adapter, json!({ "t": "ab".repeat(bytes / 2) }));
+        let text = "ab".repeat(bytes / 4);
+        // Without any order: no automaton gets used to it.
+        let mixed = (0..bytes / 2).scan(1_u64, |state, _| {
+            *state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            Some(if *state >> 63 == 0 { 'a' } else { 'b' })
+        });
+        let mixed: String = mixed.collect();
+        scene.data.insert(adapter, json!({ "t": text, "m": mixed }));
     }
     let numbers: Vec<_> = (0..numbers).map(Value::from).collect();
     scene
@@ -61,6 +68,8 @@ fn worst() -> Vec<RuleConfig> {
         format!("{every}.map(t, t + t + t + t).map(t, t + t).map(t, t + t)"),
         "statuses.all(s, s.data.t.matches(\"(a|b|ab|ba|aab|abb)*(c|d)?((a|b)*[^a]){1,9}$\"))"
             .to_owned(),
+        "statuses.all(s, s.data.m.matches(\"(a|b)*a(a|b){200}c\") || true)".to_owned(),
+        "statuses.all(s, s.data.m.matches(\".{0,40}a.{0,40}b.{0,40}!\") || true)".to_owned(),
         "statuses.all(s, s.data.t.matches(\"(\\\\w{1,3}\\\\d?){1,3}[^b]$\"))".to_owned(),
         ["toJson(resource)"; 8].join(" + "),
         format!("{n}.filter(x, x in {n}).size() > 0"),
@@ -96,7 +105,7 @@ fn the_worst_rules_end_soon_on_a_small_stack() {
             (8000, 16_000),
             (2000, 4000),
             (200, 1000),
-            (40, 100),
+            (40, 400),
         ]
         .map(|(numbers, bytes)| much(numbers, bytes))
         .into();
