@@ -30,6 +30,7 @@ mod races;
 mod reconfiguration;
 mod references;
 mod routes;
+mod rule_costs;
 mod search;
 mod smoke;
 mod spec_schemas;
