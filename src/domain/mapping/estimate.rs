@@ -7,6 +7,7 @@ use std::rc::Rc;
 use cel::common::ast::{CallExpr, ComprehensionExpr, Expr, IdedExpr, LiteralValue, operators};
 
 use super::meter::parts;
+use super::scope::VARIABLES;
 
 /// How large a value is guessed to be.
 #[derive(Debug, Clone)]
@@ -81,7 +82,13 @@ impl Scope {
             Expr::Literal(_) | Expr::Unspecified | Expr::Struct(_) => (scalar(1.0), 1.0),
             Expr::Ident(name) => {
                 let found = self.0.iter().rev().find(|(known, _)| known == name);
-                (found.map_or_else(ordinary, |(_, shape)| shape.clone()), 1.0)
+                let shape = match found {
+                    Some((_, shape)) => shape.clone(),
+                    None if VARIABLES.contains(&name.as_str()) => ordinary(),
+                    // A type, or the namespace of `optional.of`.
+                    None => scalar(1.0),
+                };
+                (shape, 1.0)
             }
             Expr::Select(select) => {
                 let (shape, cost) = self.guess(&select.operand);

@@ -89,33 +89,40 @@ pub(super) fn map<'v>(members: impl Iterator<Item = (&'v str, Boxed<'v>)>) -> Bo
 /// What a value weighs with everything in it: one unit for each value and for every
 /// [`BYTES_PER_UNIT`] of its texts. Stops counting above `max`.
 pub(super) fn weight(value: &dyn Val, max: usize) -> usize {
-    let mut units = 1;
+    let mut units = 0;
+    add_weight(value, max, &mut units);
+    units
+}
+
+fn add_weight(value: &dyn Val, max: usize, units: &mut usize) {
+    *units += 1;
+    if *units > max {
+        return;
+    }
     if let Some(text) = value.downcast_ref::<CelString>() {
-        units += text.inner().len() / BYTES_PER_UNIT;
+        *units += text.inner().len() / BYTES_PER_UNIT;
     } else if let Some(bytes) = value.downcast_ref::<CelBytes>() {
-        units += bytes.inner().len() / BYTES_PER_UNIT;
+        *units += bytes.inner().len() / BYTES_PER_UNIT;
     } else if let Some(list) = value.downcast_ref::<CelList>() {
         for item in list.inner() {
-            if units > max {
+            add_weight(item.as_ref(), max, units);
+            if *units > max {
                 break;
             }
-            units += weight(item.as_ref(), max - units.min(max));
         }
     } else if let Some(map) = value.downcast_ref::<CelMap>() {
         for (key, item) in map.inner() {
-            if units > max {
+            add_weight(key.inner(), max, units);
+            add_weight(item.as_ref(), max, units);
+            if *units > max {
                 break;
             }
-            let left = max - units.min(max);
-            units += weight(key.inner(), left) + weight(item.as_ref(), left);
         }
-    } else if let Some(inner) = value
-        .downcast_ref::<CelOptional>()
-        .and_then(CelOptional::option)
+    } else if let Some(optional) = value.downcast_ref::<CelOptional>()
+        && let Some(inner) = optional.option()
     {
-        units += weight(inner, max - 1);
+        add_weight(inner, max, units);
     }
-    units
 }
 
 /// The text that stands for a value in a condition (domain rule 6.4): texts as they are, `True` and

@@ -90,10 +90,30 @@ fn a_rule_that_costs_too_much_is_told_even_if_it_swallows_the_error() {
     assert_eq!((derived.conditions.len(), derived.failures.len()), (1, 1));
 }
 
+#[test]
+fn what_is_found_when_nothing_is_left_ends_the_rule() {
+    // Whatever stands behind the last unit: a text, a list, a map, an optional.
+    for last in [
+        "\"t\"",
+        "[1]",
+        "{1: 1}",
+        "optional.of(1)",
+        "b\"b\"",
+        "x",
+        "null",
+    ] {
+        let said =
+            format!("resource.spec.n.exists(x, [resource.spec, {last}] == [{last}, {last}])");
+        let error = numbers(10_000).one(saying(&said)).unwrap_err();
+        assert_eq!(error, "it costs too much on this data", "{last}");
+    }
+}
+
 /// Expressions that mostly make sense, over what rules see.
 fn expression() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just("statuses".to_owned()),
+        Just("[1, 2, 3]".to_owned()),
         Just("resource".to_owned()),
         Just("resource.spec".to_owned()),
         Just("resource.spec.a".to_owned()),
@@ -115,6 +135,9 @@ fn expression() -> impl Strategy<Value = String> {
             (inner.clone(), "(toJson|string|int|uint|double|bool|bytes|size|type|timestamp|duration|optional.of)")
                 .prop_map(|(a, f)| format!("{f}({a})")),
             (inner.clone(), "(-|!)").prop_map(|(a, op)| format!("{op}({a})")),
+            (inner.clone(), inner.clone(), "(map|filter|all|exists)")
+                .prop_map(|(a, b, f)| format!("{a}.{f}(x, {b})")),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("{a}[{b}]")),
             inner.prop_map(|a| format!("{a}.?b[?0].orValue({a})")),
         ]
     })
@@ -145,6 +168,17 @@ proptest! {
                 prop_assert_eq!(kept, before);
                 prop_assert_ne!(failure.error.as_str(), "the interpreter gave up");
             }
+        }
+    }
+
+    /// Nor when it is run so often that it costs too much, wherever that shows.
+    #[test]
+    fn no_rule_does_any_harm_in_a_long_loop(a in expression(), b in expression()) {
+        let said = saying(&format!("resource.spec.n.exists(x, [{a}] == [{b}])"));
+        if faults(vec![said.clone()]).is_empty() {
+            let failures = numbers(3000).derive(vec![said]).failures;
+            let gave_up = failures.iter().any(|f| f.error == "the interpreter gave up");
+            prop_assert!(!gave_up, "{failures:?}");
         }
     }
 
