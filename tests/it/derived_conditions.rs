@@ -221,6 +221,37 @@ async fn forcing_a_child_out_keeps_the_derived_conditions_of_its_owner() {
 }
 
 #[tokio::test]
+async fn rules_of_a_child_see_whose_it_is() {
+    let owner = (
+        "Owned",
+        "true",
+        "resource.owner_href + \"/pools/\" + resource.id == resource.href",
+        "toJson([resource.href, resource.owner_kind, resource.owner_id])",
+    );
+    let kinds = [
+        root("Cluster", "clusters", &[]),
+        child(
+            "Cluster",
+            "cascade",
+            ruled(&[owner], root("Pool", "pools", &["dns"])),
+        ),
+    ];
+    let api = TestApi::spawn_with(&kinds).await;
+    let cluster = api.made("/clusters", "Cluster", "abc").await;
+    let list = format!("/clusters/{}/pools", cluster.id());
+    let pool = api.made(&list, "Pool", "pool").await;
+    let expected = json!([pool.body["href"], "Cluster", cluster.id()]);
+    assert_eq!(says(&pool, "Owned"), pair("True", &expected.to_string()));
+    // By whatever path the report comes.
+    let path = format!("/resources/{}", pool.id());
+    reported(&api, &path, "dns", 1, json!({})).await;
+    assert_eq!(
+        says(&api.get(&path).await, "Owned"),
+        pair("True", &expected.to_string())
+    );
+}
+
+#[tokio::test]
 async fn reports_that_come_at_once_are_all_seen() {
     let count = ("Count", "true", "true", "string(size(statuses))");
     let api = TestApi::spawn_with(&kinds(&[count])).await;

@@ -13,6 +13,8 @@ const PARSER_STACK_BYTES: usize = 64 << 20;
 /// An expression that was checked.
 #[derive(Debug)]
 pub(super) struct Expression {
+    /// As it was configured.
+    pub(super) source: String,
     /// Charging for what it does ([`meter::metered`]).
     pub(super) metered: IdedExpr,
     /// The patterns that it matches texts with.
@@ -53,6 +55,7 @@ impl Expression {
         let mut patterns = Vec::new();
         keep_patterns(&mut expression, &mut patterns)?;
         Ok(Self {
+            source: source.to_owned(),
             metered: meter::metered(expression),
             patterns: Arc::new(patterns),
             units,

@@ -17,11 +17,13 @@ pub struct Failure {
     pub error: String,
 }
 
-/// What the interpreter complains of, in our words: its own repeat the values.
-pub(super) fn describe(error: &ExecutionError) -> String {
+/// What the interpreter complains of, in our words: its own repeat the values. Names are repeated if
+/// they stand in the expression; others come from the data.
+pub(super) fn describe(error: &ExecutionError, source: &str) -> String {
     use ExecutionError as E;
     let text = match error {
-        E::NoSuchKey(key) => format!("there is no \"{key}\""),
+        E::NoSuchKey(key) if source.contains(key.as_str()) => format!("there is no \"{key}\""),
+        E::NoSuchKey(_) => "a map has no such key".to_owned(),
         E::NoSuchOverload(overload) => format!(
             "\"{}\" does not work on {}",
             overload.function(),

@@ -246,7 +246,7 @@ fn run<T>(
                 .map_err(|_| "it costs too much on this data".to_owned())?;
             take(&value)
         }
-        Err(error) => Err(describe(&error)),
+        Err(error) => Err(describe(&error, &expression.source)),
     }
 }
 
