@@ -8,6 +8,7 @@ use super::expression::Expression;
 use super::meter::UNITS_MAX;
 use super::rules::Rule;
 use crate::domain::aggregation::{LAST_KNOWN_RECONCILED, RECONCILED};
+use crate::domain::shown;
 
 /// Longest type of a condition, in bytes.
 pub const TYPE_BYTES_MAX: usize = 100;
@@ -103,11 +104,12 @@ fn type_fault(kind: &str, reserved: &BTreeSet<String>) -> Option<String> {
 
 fn compile_one(config: &RuleConfig, fault: &mut impl FnMut(String)) -> Option<Rule> {
     let RuleConfig { kind, when, output } = config;
+    let label = shown(kind);
     let mut compile = |part: &str, config: &ExpressionConfig| {
         let compiled = Expression::compile(&config.expression);
         let told = compiled.map_err(|problem| {
             fault(format!(
-                "has the condition \"{kind}\", whose {part} {problem}"
+                "has the condition \"{label}\", whose {part} {problem}"
             ));
         });
         told.ok()
@@ -128,7 +130,7 @@ fn compile_one(config: &RuleConfig, fault: &mut impl FnMut(String)) -> Option<Ru
     #[expect(clippy::cast_precision_loss, reason = "a small constant")]
     if rule.units() > UNITS_MAX as f64 {
         fault(format!(
-            "has the condition \"{kind}\", which would cost more than {UNITS_MAX} units on ordinary data: loop over less, join less"
+            "has the condition \"{label}\", which would cost more than {UNITS_MAX} units on ordinary data: loop over less, join less"
         ));
         return None;
     }
