@@ -82,6 +82,7 @@ impl<'a> Examples<'a> {
                 state: resource.state.clone(),
                 reports: Vec::new(),
                 children: 0,
+                facts: None,
             },
             descendants: Vec::new(),
         };
