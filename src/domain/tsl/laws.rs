@@ -5,14 +5,14 @@ use super::check;
 use super::expression::Expression;
 use super::parser;
 use super::{
-    ConditionPart, DEPTH_MAX, ELEMENTS_MAX, Fault, Field, Filter, PATTERN_BYTES_MAX, Predicate,
+    ConditionPart, ELEMENTS_MAX, Fault, Field, Filter, PATTERN_BYTES_MAX, Predicate,
     SPEC_VALUES_MAX, TESTS_MAX, TEXT_BYTES_MAX, Test, Type, Value, parse,
 };
 
 /// What a message may say beyond what it quotes of the search, in bytes.
 const MESSAGE_BYTES_MAX: usize = 256;
-/// Most levels of a filter: `or` and `and` at the top, and again at each level of the text.
-const FILTER_DEPTH_MAX: usize = 2 * (DEPTH_MAX + 1);
+/// Most levels of a filter: each of them adds a test.
+const FILTER_DEPTH_MAX: usize = TESTS_MAX;
 
 /// Holds a text against the laws of searches.
 ///
@@ -27,8 +27,15 @@ const FILTER_DEPTH_MAX: usize = 2 * (DEPTH_MAX + 1);
 ///
 /// Which law is broken, and how.
 pub fn hold_for(text: &str) -> Result<(), String> {
-    let answer = parse(text);
-    if parse(text) != answer {
+    of_reading(text, parse)
+}
+
+fn of_reading(
+    text: &str,
+    mut read: impl FnMut(&str) -> Result<Filter, Fault>,
+) -> Result<(), String> {
+    let answer = read(text);
+    if read(text) != answer {
         return Err(format!("read twice, it is not {answer:?} again"));
     }
     match &answer {
@@ -179,6 +186,7 @@ fn has_zero(value: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::DEPTH_MAX;
     use super::super::expression::Comparison;
     use super::super::number::Number;
     use super::*;
@@ -213,7 +221,42 @@ mod tests {
         ] {
             assert_eq!(hold_for(text), Ok(()), "{text}");
         }
-        assert_eq!(hold_for(&"(".repeat(TEXT_BYTES_MAX + 1)), Ok(()));
+    }
+
+    #[test]
+    fn they_hold_at_the_limits() {
+        let long = |length: usize| format!("name = '{}'", "a".repeat(length - 9));
+        assert_eq!(hold_for(&long(TEXT_BYTES_MAX)), Ok(()));
+        assert_eq!(hold_for(&long(TEXT_BYTES_MAX + 1)), Ok(()));
+        // As deep as can be read, with nothing that could be left out when it is printed.
+        let nested = |inner: &str| {
+            (0..DEPTH_MAX).fold(format!("id = 'a' or {inner}"), |inner, _| {
+                format!("id = 'a' or ({inner})")
+            })
+        };
+        for text in [
+            nested("name not in []"),
+            nested("name is not null"),
+            format!("{}a = 1", "len ".repeat(DEPTH_MAX)),
+            format!("{}a = 1", "not ".repeat(DEPTH_MAX)),
+            format!("a = {}5", "-".repeat(DEPTH_MAX)),
+        ] {
+            assert!(parser::parse(&text).is_ok(), "{text}");
+            assert_eq!(hold_for(&text), Ok(()), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_changes_or_comes_too_late_is_noticed() {
+        let mut count = 0;
+        let fickle = |_: &str| {
+            count += 1;
+            Err(Fault::says(count.to_string()))
+        };
+        assert_broken(of_reading("a", fickle), "read twice");
+        let long = "a".repeat(TEXT_BYTES_MAX + 1);
+        let late = |_: &str| Err(Fault::says("no"));
+        assert_broken(of_reading(&long, late), "the answer to what is long");
     }
 
     #[test]

@@ -10,8 +10,8 @@ use super::expression::{Expression, Unsupported};
 enum Binding {
     Or,
     And,
-    Not,
-    Comparison,
+    /// A comparison, or `not` before one.
+    Test,
     Sum,
     Product,
     Unary,
@@ -20,12 +20,12 @@ enum Binding {
 impl fmt::Display for Expression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::And(parts) => joined(f, parts, " and ", Binding::Not),
+            Self::And(parts) => joined(f, parts, " and ", Binding::Test),
             Self::Or(parts) => joined(f, parts, " or ", Binding::And),
             Self::Not(inner) if has_negated_form(inner) => comparison(f, inner, "not "),
             Self::Not(inner) => {
                 f.write_str("not ")?;
-                part(f, inner, Binding::Not)
+                part(f, inner, Binding::Test)
             }
             Self::List(items) => {
                 f.write_str("[")?;
@@ -114,7 +114,6 @@ fn binding(expression: &Expression) -> Binding {
     match expression {
         Expression::Or(_) => Binding::Or,
         Expression::And(_) => Binding::And,
-        Expression::Not(inner) if !has_negated_form(inner) => Binding::Not,
         Expression::Unsupported(operator, operands) => binding_of(*operator, operands),
         // What is never in need of parentheses binds as tightly as anything does.
         Expression::List(_)
@@ -127,13 +126,13 @@ fn binding(expression: &Expression) -> Binding {
         | Expression::In(..)
         | Expression::Between(..)
         | Expression::Like { .. }
-        | Expression::IsNull(_) => Binding::Comparison,
+        | Expression::IsNull(_) => Binding::Test,
     }
 }
 
 fn binding_of(operator: Unsupported, operands: &[Expression]) -> Binding {
     match operator {
-        Unsupported::Matches | Unsupported::MatchesNot => Binding::Comparison,
+        Unsupported::Matches | Unsupported::MatchesNot => Binding::Test,
         _ if operands.len() == 1 => Binding::Unary,
         Unsupported::Add | Unsupported::Subtract => Binding::Sum,
         _ => Binding::Product,
