@@ -6,6 +6,9 @@ use tracing_subscriber::EnvFilter;
 
 use crate::config::{Format, Level, Logging};
 
+/// What tells, as errors, of requests that are no HTTP: whoever sends these must not fill the log.
+const NO_HTTP: &str = "actix_http::h1::dispatcher";
+
 /// Starts the log, on standard error so that output stays clean. `RUST_LOG` overrides the level.
 pub(super) fn start(logging: &Logging) {
     let level = match logging.level {
@@ -14,7 +17,8 @@ pub(super) fn start(logging: &Logging) {
         Level::Warn => "warn",
         Level::Error => "error",
     };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    let filter = EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| EnvFilter::new(format!("{level},{NO_HTTP}=off")));
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr);

@@ -8,8 +8,9 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
+use super::program::Program;
 use super::{hold_row, until};
-use crate::support::{Random, TestApi, TestDatabase, assert_sound};
+use crate::support::{Random, TestApi, TestDatabase, Then, assert_sound};
 
 const CONNECTIONS: usize = 3;
 
@@ -132,4 +133,24 @@ async fn clients_that_leave_while_their_request_waits_free_its_connection() {
     .await;
     assert_eq!(api.delete(&held).await.status, 202);
     assert_sound(&mut direct, &entity_config::built_in()).await;
+}
+
+#[tokio::test]
+async fn who_speaks_no_http_does_not_fill_the_log() {
+    let database = TestDatabase::create().await;
+    let mut program = Program::serve(&database);
+    let api = program.serving(database).await;
+    for garbage in [
+        &b"GET / HTTP/1.1\r\nbad header\x00: y\r\n\r\n"[..],
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"GET /%00\xff HTTP/9.9\r\n\r\n",
+        b"GET / HTTP/1.1\r\ncontent-length: x\r\n\r\n",
+    ] {
+        let answer = api.send_raw(garbage, Then::Finish).await;
+        let status = answer.map_or(400, |answer| answer.status);
+        assert_eq!(status, 400, "{garbage:?}");
+    }
+    assert_eq!(api.get("/clusters").await.status, 200);
+    let said = program.said();
+    assert!(!said.contains("ERROR") && !said.contains("WARN"), "{said}");
 }
