@@ -284,3 +284,13 @@ fn formats_are_checked() {
     let other = json!({"properties": {"a": {"type": "string", "format": "password"}}});
     assert_eq!(faults(&other, &json!({"a": ""})), []);
 }
+
+#[test]
+fn schemas_are_equal_if_they_say_the_same() {
+    let schema = |schemas: &Value, name: &str| document(schemas).compile(name).unwrap().unwrap();
+    let given = json!({"S": {"maxProperties": 1}, "T": {"maxProperties": 1}});
+    assert_eq!(schema(&given, "S"), schema(&given, "S"));
+    assert_ne!(schema(&given, "S"), schema(&given, "T"));
+    let other = json!({"S": {"maxProperties": 2}, "T": {"maxProperties": 1}});
+    assert_ne!(schema(&given, "S"), schema(&other, "S"));
+}
