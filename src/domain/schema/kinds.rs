@@ -25,6 +25,15 @@ pub fn attach(
     document: Option<&SchemaDocument>,
 ) -> Result<Attached, InvalidEntities> {
     let (mut faults, mut notes) = (Vec::new(), Vec::new());
+    for config in configs
+        .iter()
+        .filter(|c| c.require_spec_schema && c.spec_schema_name.is_empty())
+    {
+        notes.push(format!(
+            "entity kind \"{}\" requires a schema without saying which: its specs are not checked. Set spec_schema_name",
+            config.kind
+        ));
+    }
     for config in configs.iter().filter(|c| !c.spec_schema_name.is_empty()) {
         let (kind, name) = (&config.kind, &config.spec_schema_name);
         let Some(document) = document else {

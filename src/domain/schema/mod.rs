@@ -5,18 +5,22 @@
 //!          OpenAPI 3.0 is turned into JSON Schema once, at start
 //! ```
 
+mod keywords;
 mod kinds;
 mod openapi30;
+mod soundness;
 mod violations;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use jsonschema::{Draft, PatternOptions, Validator};
+use jsonschema::{Draft, PatternOptions, Validator, draft202012};
 use serde_json::{Map, Value, json};
 
-use super::{Violations, shown};
+use super::{Constraint, Violation, Violations, shown};
 pub use kinds::{Attached, attach};
+pub use soundness::FITTED_MAX;
 
 /// The `components.schemas` of an OpenAPI document, as JSON Schema.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +28,7 @@ pub struct SchemaDocument {
     schemas: Map<String, Value>,
     /// As they were given.
     originals: Arc<Map<String, Value>>,
+    is_30: bool,
 }
 
 /// Why a document cannot be used. Each text says what is to be changed.
@@ -59,6 +64,8 @@ pub struct SpecSchema(Arc<Compiled>);
 struct Compiled {
     name: String,
     originals: Arc<Map<String, Value>>,
+    /// How many schemas one value has to fit, at most.
+    fitted: usize,
     validator: Validator,
 }
 
@@ -94,7 +101,11 @@ impl SchemaDocument {
                 openapi30::convert(schema);
             }
         }
-        Ok(Self { schemas, originals })
+        Ok(Self {
+            schemas,
+            originals,
+            is_30,
+        })
     }
 
     /// The schema of that name; `None` if the document has none.
@@ -103,13 +114,28 @@ impl SchemaDocument {
     ///
     /// It is no schema, or refers to what is not in the document.
     pub fn compile(&self, name: &str) -> Result<Option<SpecSchema>, InvalidSchema> {
-        if !self.schemas.contains_key(name) {
+        let Some(schema) = self.schemas.get(name) else {
             return Ok(None);
-        }
+        };
+        let fault = |why: String, at: String| InvalidSchema::Component {
+            name: name.to_owned(),
+            why,
+            at,
+        };
+        let sound = soundness::check(&self.originals, name, self.is_30);
+        let sound = sound.map_err(|(why, at)| fault(why, at))?;
+        // The validator itself takes some of what has no meaning, such as multiples of 0.
+        draft202012::meta::validate(schema).map_err(|error| {
+            let at = format!("/components/schemas/{name}{}", error.instance_path());
+            fault(error.to_string(), at)
+        })?;
+        let taking_part = self.schemas.iter();
+        let taking_part = taking_part.filter(|(name, _)| sound.components.contains(*name));
+        let taking_part: Map<_, _> = taking_part.map(|(n, s)| (n.clone(), s.clone())).collect();
         let source = json!({
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "$ref": format!("#/components/schemas/{name}"),
-            "components": {"schemas": self.schemas},
+            "components": {"schemas": taking_part},
         });
         let validator = jsonschema::options()
             .with_draft(Draft::Draft202012)
@@ -119,23 +145,27 @@ impl SchemaDocument {
             .with_pattern_options(PatternOptions::regex())
             .offline()
             .build(&source)
-            .map_err(|error| InvalidSchema::Component {
-                name: name.to_owned(),
-                why: error.to_string(),
-                at: error.instance_path().to_string(),
+            .map_err(|error| {
+                let mut why = error.to_string();
+                if why.ends_with("is not a \"regex\"") {
+                    why += ", or has look-around or back-references, which are not known here";
+                }
+                fault(why, error.instance_path().to_string())
             })?;
         Ok(Some(SpecSchema(Arc::new(Compiled {
             name: name.to_owned(),
             originals: Arc::clone(&self.originals),
+            fitted: sound.fitted,
             validator,
         }))))
     }
 }
 
 impl SpecSchema {
-    /// In how large a spec every fault is looked for. All are gathered before the first is told: of
-    /// half a million wrong values in one megabyte, 175 MB of them.
-    pub const VALUES_MAX: usize = 10_000;
+    /// Up to how much work faults are looked for one by one: values of the spec times schemas that
+    /// each has to fit. The validator gathers all of them, those of alternatives too, before it
+    /// tells the first: half a million took 175 MB.
+    pub const FAULTS_WORK_MAX: usize = 100_000;
 
     /// The name of the component.
     #[must_use]
@@ -150,20 +180,27 @@ impl SpecSchema {
         &self.0.originals
     }
 
-    /// Adds everything in which a spec does not fit, as far as an answer names it; of a spec with
-    /// more than [`SpecSchema::VALUES_MAX`] values, the first thing. Messages say what the schema
-    /// wants, never what the spec holds: it may be secret.
+    /// Adds everything in which a spec does not fit, as far as an answer names it; of a spec that is
+    /// too much work ([`SpecSchema::FAULTS_WORK_MAX`]) only that it does not fit. Messages say what
+    /// the schema wants, never what the spec holds: it may be secret.
     pub fn check(&self, spec: &Map<String, Value>, faults: &mut Violations) {
         let spec = Value::Object(spec.clone());
-        let Err(first) = self.0.validator.validate(&spec) else {
+        if self.0.validator.is_valid(&spec) {
             return;
-        };
-        if values(&spec) > Self::VALUES_MAX {
-            faults.extend(violations::violations(&first, &spec));
+        }
+        if values(&spec).saturating_mul(self.0.fitted) > Self::FAULTS_WORK_MAX {
+            let message = format!(
+                "spec does not fit the schema \"{}\", and is too large to say where",
+                self.name()
+            );
+            faults.push(Violation::new("spec", Constraint::Format, message));
             return;
         }
         let found = self.0.validator.iter_errors(&spec);
         let found = found.flat_map(|error| violations::violations(&error, &spec));
+        // Several schemas may want the same of a value.
+        let mut told = BTreeSet::new();
+        let found = found.filter(|v| told.insert((v.field.clone(), v.message.clone())));
         faults.extend(found.take(Violations::COUNT_MAX));
     }
 }

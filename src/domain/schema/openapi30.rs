@@ -2,12 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-/// Keywords that hold a schema.
-const SCHEMA: [&str; 3] = ["additionalProperties", "items", "not"];
-/// Keywords that hold a list of schemas.
-const LIST: [&str; 3] = ["allOf", "anyOf", "oneOf"];
-/// Keywords that hold schemas by name.
-const MAP: [&str; 1] = ["properties"];
+use super::keywords::below_mut;
+
+/// Keywords that say what a value is by other schemas.
+const COMPOSING: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
 /// Converts a schema and every schema in it. Only where schemas stand: a property that is called
 /// `nullable`, or an example that looks like a schema, is left alone.
@@ -21,17 +19,7 @@ pub(super) fn convert(schema: &mut Value) {
         keywords.clear();
         keywords.insert("$ref".to_owned(), reference);
     }
-    for name in SCHEMA {
-        keywords.get_mut(name).into_iter().for_each(convert);
-    }
-    for name in LIST {
-        let list = keywords.get_mut(name).and_then(Value::as_array_mut);
-        list.into_iter().flatten().for_each(convert);
-    }
-    for name in MAP {
-        let map = keywords.get_mut(name).and_then(Value::as_object_mut);
-        map.into_iter().flat_map(Map::values_mut).for_each(convert);
-    }
+    below_mut(keywords).into_iter().for_each(convert);
     exclusive(keywords, "minimum", "exclusiveMinimum");
     exclusive(keywords, "maximum", "exclusiveMaximum");
     integer_format(keywords);
@@ -69,7 +57,7 @@ fn allow_null(schema: &mut Value) {
     let Value::Object(keywords) = schema else {
         return;
     };
-    let is_composed = LIST.iter().any(|name| keywords.contains_key(*name));
+    let is_composed = COMPOSING.iter().any(|name| keywords.contains_key(*name));
     if is_composed || keywords.contains_key("$ref") {
         // Not `anyOf`: that would hide the faults of what is not null behind one of its own.
         *schema = json!({"if": {"type": "null"}, "else": schema.take()});

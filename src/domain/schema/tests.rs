@@ -227,39 +227,182 @@ fn a_document_that_cannot_be_used_says_why() {
     }
 }
 
+/// Why a document with these schemas is refused.
+fn refusal(version: &str, schemas: &Value) -> String {
+    let document = json!({"openapi": version, "components": {"schemas": schemas}});
+    let compiled = SchemaDocument::parse(document).unwrap().compile("S");
+    compiled.unwrap_err().to_string()
+}
+
 #[test]
-fn schemas_that_refer_to_themselves_come_to_an_end() {
-    let schemas = json!({
-        "A": {"$ref": "#/components/schemas/A"},
-        "B": {"allOf": [{"$ref": "#/components/schemas/C"}]},
-        "C": {"anyOf": [{"$ref": "#/components/schemas/B"}, {"$ref": "#/components/schemas/C"}]},
-        "D": {"properties": {"d": {"$ref": "#/components/schemas/D"}}, "additionalProperties": false},
-    });
-    let document = document(&schemas);
+fn schemas_that_go_round_in_circles_are_refused_and_trees_are_not() {
+    for schemas in [
+        json!({"S": {"$ref": "#/components/schemas/S"}}),
+        json!({"S": {"allOf": [{"$ref": "#/components/schemas/T"}]},
+               "T": {"anyOf": [{"$ref": "#/components/schemas/S"}, {}]}}),
+        json!({"S": {"properties": {"a": {"$ref": "#/components/schemas/T"}}},
+               "T": {"not": {"$ref": "#/components/schemas/T"}}}),
+    ] {
+        let said = refusal("3.0.3", &schemas);
+        assert!(
+            said.contains("refers to itself without going down"),
+            "{said}"
+        );
+    }
+    let tree = json!({"S": {"properties": {"d": {"$ref": "#/components/schemas/S"}}, "additionalProperties": false}});
+    let schema = document(&tree).compile("S").unwrap().unwrap();
     let mut deep = json!({"x": 1});
     for _ in 0..60 {
         deep = json!({"d": deep});
     }
-    for (name, count) in [("A", None), ("B", None), ("C", None), ("D", Some(1))] {
-        let mut faults = Violations::default();
-        let schema = document.compile(name).unwrap().unwrap();
-        schema.check(deep.as_object().unwrap(), &mut faults);
-        if let Some(count) = count {
-            assert_eq!(faults.as_slice().len(), count, "{name}");
-        }
+    let mut faults = Violations::default();
+    schema.check(deep.as_object().unwrap(), &mut faults);
+    assert_eq!(faults.as_slice().len(), 1);
+}
+
+#[test]
+fn schemas_that_unfold_without_end_are_refused() {
+    // Each is the next one twice: 2^n times the last one.
+    let doubling = |count: usize| {
+        let twice = |n: usize| json!({"allOf": [{"$ref": format!("#/components/schemas/A{n}")}, {"$ref": format!("#/components/schemas/A{n}")}]});
+        let mut schemas: Map<String, Value> = (0..count)
+            .map(|n| (format!("A{n}"), twice(n + 1)))
+            .collect();
+        schemas.insert(format!("A{count}"), json!({"type": "string"}));
+        schemas.insert(
+            "S".to_owned(),
+            json!({"properties": {"a": {"$ref": "#/components/schemas/A0"}}}),
+        );
+        Value::Object(schemas)
+    };
+    let said = refusal("3.0.3", &doubling(40));
+    assert!(said.contains("more than 250 schemas at once"), "{said}");
+    let schema = document(&doubling(5)).compile("S").unwrap().unwrap();
+    let mut faults = Violations::default();
+    schema.check(json!({"a": 1}).as_object().unwrap(), &mut faults);
+    // Once, however many say so.
+    assert_eq!(faults.as_slice().len(), 1);
+}
+
+#[test]
+fn what_says_nothing_because_it_is_misspelt_is_refused_with_its_place() {
+    for (version, schemas, said) in [
+        (
+            "3.0.3",
+            json!({"S": {"propertis": {}}}),
+            "`propertis` is no keyword of schemas: correct it, or begin it with `x-` (at /components/schemas/S/propertis)",
+        ),
+        (
+            "3.1.0",
+            json!({"S": {"properties": {"a/b": {"require": []}}}}),
+            "(at /components/schemas/S/properties/a~1b/require)",
+        ),
+        (
+            "3.0.3",
+            json!({"S": {"items": {"$ref": "#/components/schemas/T"}}, "T": {"anyOf": [{}, {"maxlength": 1}]}}),
+            "(at /components/schemas/T/anyOf/1/maxlength)",
+        ),
+        (
+            "3.1.0",
+            json!({"S": {"items": {"$ref": "#/components/schemas/T/properties/x"}}, "T": {"properties": {"x": {"y": 1}}}}),
+            "(at /components/schemas/T/properties/x/y)",
+        ),
+        (
+            "3.1.0",
+            json!({"S": {"type": "string", "nullable": true}}),
+            "`nullable` is of OpenAPI 3.0",
+        ),
+        (
+            "3.0.3",
+            json!({"S": {"multipleOf": 0}}),
+            "(at /components/schemas/S/multipleOf)",
+        ),
+        (
+            "3.0.3",
+            json!({"S": {"required": "a"}}),
+            "(at /components/schemas/S/required)",
+        ),
+    ] {
+        let refused = refusal(version, &schemas);
+        assert!(refused.contains(said), "{schemas}: {refused}");
+    }
+    for schemas in [
+        // Where other things than keywords stand.
+        json!({"S": {"properties": {"propertis": {}}, "example": {"a": 1}, "default": {"b": 1}, "enum": [{"c": 1}], "x-mine": {"d": 1}}}),
+        // What nobody uses, and what stands beside a reference in 3.0.
+        json!({"S": {"$ref": "#/components/schemas/T", "propertis": 1}, "T": {}, "Other": {"propertis": 1}}),
+    ] {
+        assert!(document(&schemas).compile("S").is_ok(), "{schemas}");
     }
 }
 
 #[test]
-fn of_a_very_large_spec_the_first_fault_is_told() {
-    let schema = json!({"properties": {"a": {"items": {"type": "string"}}}});
-    let count = |items: usize| faults(&schema, &json!({"a": vec![0; items]})).len();
-    // The spec itself and its one member are values, too.
-    assert_eq!(count(SpecSchema::VALUES_MAX - 2), Violations::COUNT_MAX);
-    assert_eq!(count(SpecSchema::VALUES_MAX - 1), 1);
+fn of_a_spec_that_is_too_much_work_no_place_is_told() {
+    let plain = json!({"properties": {"a": {"items": {"type": "string"}}}});
+    let several = json!({"properties": {"a": {"anyOf": [{"items": {"type": "string"}}, {"items": {"type": "object"}}]}}});
+    let told = |schema: &Value, items: usize| faults(schema, &json!({"a": vec![0; items]}));
+    for schema in [plain, several] {
+        let vague = told(&schema, SpecSchema::FAULTS_WORK_MAX);
+        assert_eq!(vague.len(), 1);
+        assert_eq!(vague[0].0, "spec");
+        assert_eq!(
+            vague[0].2,
+            "spec does not fit the schema \"S\", and is too large to say where"
+        );
+        assert!(told(&schema, 10)[0].0.starts_with("spec.a"));
+    }
 }
 
-/// The list in docs/configuration.md.
+/// What such a schema does to a spec of a few hundred bytes doubles with each level.
+#[test]
+fn schemas_that_recur_through_several_alternatives_are_refused() {
+    let branch = |own: &str| json!({"required": [own], "properties": {own: {"type": "integer"}, "child": {"$ref": "#/components/schemas/S"}}});
+    for word in ["oneOf", "anyOf", "allOf"] {
+        let said = refusal("3.0.3", &json!({"S": {word: [branch("a"), branch("b")]}}));
+        assert!(said.contains("more than 250 schemas at once"), "{said}");
+    }
+    let said = refusal(
+        "3.0.3",
+        &json!({"S": {"items": {"$ref": "#/components/schemas/S"}, "allOf": [{"items": {"$ref": "#/components/schemas/S"}}]}}),
+    );
+    assert!(said.contains("more than 250 schemas at once"), "{said}");
+    // Doubling without recursion, level by level.
+    let step = |n: usize| {
+        json!({"allOf": [
+            {"properties": {"a": {"$ref": format!("#/components/schemas/A{n}")}}},
+            {"properties": {"a": {"$ref": format!("#/components/schemas/A{n}")}}},
+        ]})
+    };
+    let mut schemas: Map<String, Value> = (0..30).map(|n| (format!("A{n}"), step(n + 1))).collect();
+    schemas.insert("A30".to_owned(), json!({}));
+    schemas.insert("S".to_owned(), json!({"$ref": "#/components/schemas/A0"}));
+    let said = refusal("3.0.3", &Value::Object(schemas));
+    assert!(said.contains("more than 250 schemas at once"), "{said}");
+}
+
+#[test]
+fn trees_and_alternatives_of_different_members_are_no_burden() {
+    let own = |name: &str| json!({"properties": {name: {"$ref": "#/components/schemas/S"}}});
+    for schema in [
+        json!({"properties": {"left": {"$ref": "#/components/schemas/S"}, "right": {"$ref": "#/components/schemas/S"}},
+               "additionalProperties": {"$ref": "#/components/schemas/S"}}),
+        json!({"oneOf": [own("a"), own("b"), own("c")]}),
+        json!({"allOf": [own("left")], "unevaluatedProperties": false}),
+        json!({"items": {"$ref": "#/components/schemas/S"}, "properties": {"x": {"$ref": "#/components/schemas/S"}}}),
+    ] {
+        let compiled = document(&json!({"S": schema}))
+            .compile("S")
+            .unwrap()
+            .unwrap();
+        let mut deep = json!(1);
+        for _ in 0..60 {
+            deep = json!({"left": deep, "a": 1});
+        }
+        let mut faults = Violations::default();
+        compiled.check(deep.as_object().unwrap(), &mut faults);
+    }
+}
+
 #[test]
 fn formats_are_checked() {
     for (format, good, bad) in [

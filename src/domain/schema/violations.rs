@@ -86,7 +86,8 @@ fn told(kind: &Kind, instance: &Value) -> (Constraint, String) {
         Kind::PropertyNames { error } => (
             Constraint::Pattern,
             format!(
-                "the name of a property does not fit: {}",
+                "the name \"{}\" of a property does not fit: {}",
+                shown(error.instance().as_str().unwrap_or_default()),
                 told(error.kind(), error.instance()).1
             ),
         ),

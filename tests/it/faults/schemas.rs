@@ -56,6 +56,26 @@ async fn a_document_that_cannot_be_used_stops_the_start_and_says_why() {
         ),
         (
             "",
+            component("{type: object, type: string}"),
+            vec!["duplicate entry with key \"type\""],
+        ),
+        (
+            "",
+            component("!mine {type: object}"),
+            vec!["the YAML tag !mine"],
+        ),
+        (
+            "",
+            component("{maximum: .inf}"),
+            vec!["the number .inf has no meaning"],
+        ),
+        (
+            "",
+            component("{propertis: {}}"),
+            vec!["`propertis` is no keyword", "/ClusterSpec/propertis"],
+        ),
+        (
+            "",
             "x".repeat(16 * 1024 * 1024 + 1),
             vec!["more than 16777216 bytes"],
         ),
@@ -132,5 +152,31 @@ async fn the_example_is_served_and_kinds_without_a_schema_are_told() {
             let word = word.replace('"', "\\\"");
             assert!(said.contains(&word), "no {word} in: {said}");
         }
+    }
+}
+
+/// What YAML can say that JSON cannot.
+const YAML: &str = "
+openapi: 3.0.3
+paths: {/x: {get: {responses: {200: {description: d}}}}}
+components:
+  schemas:
+    Base: &base {type: object, maxProperties: 1}
+    ClusterSpec: {<<: *base, required: [a]}
+";
+
+#[tokio::test]
+async fn merged_members_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = TestDatabase::create().await;
+    let mut program = serve(folder.path(), &database.url(), "", Some(YAML));
+    let api = program.serving(database).await;
+    for (spec, status) in [
+        (serde_json::json!({"a": 1}), 201),
+        (serde_json::json!({"a": 1, "b": 2}), 400),
+        (serde_json::json!({"b": 2}), 400),
+    ] {
+        let body = serde_json::json!({"kind": "Cluster", "name": "abc", "spec": spec});
+        assert_eq!(api.post("/clusters", body).await.status, status, "{spec}");
     }
 }

@@ -1,0 +1,258 @@
+//! What is wrong with schemas that a validator would take: words that say nothing because they are
+//! misspelt, references that lead nowhere useful, and schemas that cost a small spec much time.
+//!
+//! A value may have to fit many schemas at once: a schema, what it refers to, its alternatives. Where
+//! two alternatives both describe the same member, the member's value has to fit both of theirs, and
+//! so on downwards: a schema that names itself in two alternatives doubles with every level of the spec.
+//! So the schemas of one value are counted along every way down, as far as specs are nested.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use super::keywords::{Applies, applies, below, is_known};
+use crate::domain::shown;
+
+/// What references begin with.
+const PREFIX: &str = "#/components/schemas/";
+/// Most schemas that one value of a spec may have to fit, however deep in the spec it is.
+pub const FITTED_MAX: usize = 250;
+/// How many levels bodies may have.
+const LEVELS_MAX: usize = 64;
+
+/// What is wrong, and where.
+pub(super) type Fault = (String, String);
+
+/// What is known of a schema and all that it refers to.
+pub(super) struct Sound {
+    /// The components that take part.
+    pub(super) components: BTreeSet<String>,
+    /// Most schemas that one value has to fit.
+    pub(super) fitted: usize,
+}
+
+/// Looks at a component and everything that it refers to.
+///
+/// # Errors
+///
+/// The first fault.
+pub(super) fn check(schemas: &Map<String, Value>, name: &str, is_30: bool) -> Result<Sound, Fault> {
+    let mut graph = Graph {
+        schemas,
+        is_30,
+        nodes: BTreeMap::new(),
+    };
+    graph.add_all(name)?;
+    let components = graph
+        .nodes
+        .keys()
+        .map(|pointer| split(pointer).0.to_owned());
+    let components = components.collect();
+    let fitted = graph.fitted()?;
+    Ok(Sound { components, fitted })
+}
+
+/// Every schema by its place below `components.schemas`.
+struct Graph<'a> {
+    schemas: &'a Map<String, Value>,
+    is_30: bool,
+    nodes: BTreeMap<String, Node>,
+}
+
+/// Which schemas follow from one, by their places.
+#[derive(Default)]
+struct Node {
+    /// Of the same value.
+    same: Vec<String>,
+    /// Of members with these names.
+    members: BTreeMap<String, Vec<String>>,
+    /// Of members with other names.
+    others: Vec<String>,
+    /// Of members with any name.
+    any: Vec<String>,
+    /// Of elements.
+    elements: Vec<String>,
+}
+
+/// The name of a component, and the rest of a place in it.
+fn split(pointer: &str) -> (&str, &str) {
+    pointer.split_at(pointer.find('/').unwrap_or(pointer.len()))
+}
+
+fn told(pointer: &str, why: impl Into<String>) -> Fault {
+    (why.into(), format!("/components/schemas/{pointer}"))
+}
+
+impl Graph<'_> {
+    fn add_all(&mut self, name: &str) -> Result<(), Fault> {
+        let mut waiting = vec![name.to_owned()];
+        while let Some(pointer) = waiting.pop() {
+            if self.nodes.contains_key(&pointer) {
+                continue;
+            }
+            let (name, rest) = split(&pointer);
+            // What is not there the validator tells.
+            let schema = self
+                .schemas
+                .get(name)
+                .and_then(|component| component.pointer(rest));
+            let node = match schema {
+                Some(Value::Object(keywords)) => self.node(keywords, &pointer)?,
+                _ => Node::default(),
+            };
+            let named = node.members.values().flatten();
+            let all = named.chain(&node.same).chain(&node.others).chain(&node.any);
+            waiting.extend(all.chain(&node.elements).cloned());
+            self.nodes.insert(pointer, node);
+        }
+        Ok(())
+    }
+
+    fn node(&self, keywords: &Map<String, Value>, at: &str) -> Result<Node, Fault> {
+        let mut node = Node::default();
+        if let Some(reference) = keywords.get("$ref").and_then(Value::as_str) {
+            let Some(target) = reference.strip_prefix(PREFIX) else {
+                let why = format!(
+                    "the reference `{}` does not lead to `{PREFIX}…` of this document",
+                    shown(reference)
+                );
+                return Err(told(&format!("{at}/$ref"), why));
+            };
+            node.same.push(target.to_owned());
+            if self.is_30 {
+                // Nothing beside it counts.
+                return Ok(node);
+            }
+        }
+        if let Some(name) = keywords.keys().find(|name| !is_known(name, self.is_30)) {
+            return Err(told(&format!("{at}/{name}"), self.unknown(name)));
+        }
+        for (keyword, place, _) in below(keywords) {
+            let pointer = format!("{at}{place}");
+            match applies(keyword) {
+                Applies::Same => node.same.push(pointer),
+                Applies::Member => {
+                    let member = place.rsplit('/').next().unwrap_or_default();
+                    node.members
+                        .entry(member.to_owned())
+                        .or_default()
+                        .push(pointer);
+                }
+                Applies::OtherMembers => node.others.push(pointer),
+                Applies::AnyMember => node.any.push(pointer),
+                Applies::Elements => node.elements.push(pointer),
+                Applies::Nothing => {}
+            }
+        }
+        Ok(node)
+    }
+
+    fn unknown(&self, name: &str) -> String {
+        if name == "nullable" && !self.is_30 {
+            return "`nullable` is of OpenAPI 3.0: here say `type: [\"string\", \"null\"]`"
+                .to_owned();
+        }
+        format!(
+            "`{}` is no keyword of schemas: correct it, or begin it with `x-`",
+            shown(name)
+        )
+    }
+
+    /// Most schemas that one value has to fit, over all ways down.
+    fn fitted(&self) -> Result<usize, Fault> {
+        let mut unfolded = BTreeMap::new();
+        for pointer in self.nodes.keys() {
+            self.unfold(pointer, &mut unfolded, &mut Vec::new())?;
+        }
+        let mut fitted: BTreeMap<&str, usize> = unfolded
+            .iter()
+            .map(|(pointer, all)| (*pointer, all.len()))
+            .collect();
+        for _ in 0..LEVELS_MAX {
+            let next: BTreeMap<_, _> = unfolded
+                .iter()
+                .map(|(pointer, all)| (*pointer, self.one_level_more(all, &fitted)))
+                .collect();
+            if let Some((pointer, _)) = next.iter().find(|(_, count)| **count > FITTED_MAX) {
+                let why = format!(
+                    "a value could have to fit more than {FITTED_MAX} schemas at once: let fewer alternatives describe the same member"
+                );
+                return Err(told(pointer, why));
+            }
+            if next == fitted {
+                break;
+            }
+            fitted = next;
+        }
+        Ok(fitted.values().copied().max().unwrap_or(1))
+    }
+
+    /// All schemas that the value of one has to fit, itself included, each as often as it counts.
+    fn unfold<'a>(
+        &'a self,
+        pointer: &'a str,
+        unfolded: &mut BTreeMap<&'a str, Vec<&'a str>>,
+        under_way: &mut Vec<&'a str>,
+    ) -> Result<(), Fault> {
+        if unfolded.contains_key(pointer) {
+            return Ok(());
+        }
+        if under_way.contains(&pointer) {
+            return Err(told(
+                pointer,
+                "it refers to itself without going down into the value",
+            ));
+        }
+        under_way.push(pointer);
+        let mut all = vec![pointer];
+        for next in self
+            .nodes
+            .get(pointer)
+            .into_iter()
+            .flat_map(|node| &node.same)
+        {
+            self.unfold(next, unfolded, under_way)?;
+            all.extend(unfolded.get(next.as_str()).into_iter().flatten());
+            if all.len() > FITTED_MAX {
+                let why =
+                    format!("a value would have to fit more than {FITTED_MAX} schemas at once");
+                return Err(told(pointer, why));
+            }
+        }
+        under_way.pop();
+        unfolded.insert(pointer, all);
+        Ok(())
+    }
+
+    /// How many schemas a value, or one a level below it, has to fit, where `all` are those of the
+    /// value, and `fitted` says the same of all schemas for a level less.
+    fn one_level_more(&self, all: &[&str], fitted: &BTreeMap<&str, usize>) -> usize {
+        let nodes: Vec<_> = all
+            .iter()
+            .filter_map(|pointer| self.nodes.get(*pointer))
+            .collect();
+        let sum = |pointers: &[String]| -> usize {
+            let counts = pointers
+                .iter()
+                .map(|p| fitted.get(p.as_str()).copied().unwrap_or(1));
+            counts.fold(0, usize::saturating_add)
+        };
+        let of_member = |name: Option<&str>| {
+            let counts = nodes.iter().map(|node| {
+                let own = name.and_then(|name| node.members.get(name));
+                sum(own.unwrap_or(&node.others)).saturating_add(sum(&node.any))
+            });
+            counts.fold(0, usize::saturating_add)
+        };
+        let names: BTreeSet<_> = nodes.iter().flat_map(|node| node.members.keys()).collect();
+        let members = names.into_iter().map(|name| of_member(Some(name))).max();
+        let elements = nodes
+            .iter()
+            .map(|node| sum(&node.elements))
+            .fold(0, usize::saturating_add);
+        [all.len(), members.unwrap_or(0), of_member(None), elements]
+            .into_iter()
+            .max()
+            .unwrap_or(1)
+    }
+}
