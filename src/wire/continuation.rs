@@ -56,9 +56,14 @@ impl ListKey {
         };
         add(path);
         for name in BINDING {
-            for value in params.values(name) {
+            // Blank ones count as absent.
+            let values = params
+                .values(name)
+                .map(str::trim)
+                .filter(|value| !value.is_empty());
+            for value in values {
                 add(name);
-                add(value.trim());
+                add(value);
             }
         }
         // Nobody gains by a collision: half of the digest is plenty.

@@ -217,8 +217,9 @@ async fn a_token_of_another_list_or_of_none_is_refused() {
     }
     // An empty one is none.
     assert_eq!(api.get(&format!("{list}&continue=")).await.status, 200);
-    // Another spelling of the same list is the same list.
-    let spelled = format!("/clusters/?search=%20generation%3E0&order=name&continue={good}");
+    // Another spelling of the same list is the same list, blank parameters are none.
+    let spelled =
+        format!("/clusters/?search=%20generation%3E0&order=name&kind=&orderBy=%20&continue={good}");
     assert_eq!(api.get(&spelled).await.status, 200);
 }
 
