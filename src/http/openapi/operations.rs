@@ -1,6 +1,6 @@
 //! What the document says of each operation.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use utoipa::openapi::path::{
     HttpMethod, OperationBuilder, Parameter, ParameterBuilder, ParameterIn, PathItem,
     PathItemBuilder,
@@ -230,7 +230,7 @@ impl<'a> Describer<'a> {
     /// A resource of the first kind.
     fn first_created(&self) -> Option<Value> {
         let entity = self.registry.entities().first()?;
-        Some(Examples::new(self.registry, entity).created())
+        Some(Examples::new(self.registry, entity)?.created())
     }
 
     /// Examples of the kind; of the first root kind where any is meant.
@@ -241,7 +241,7 @@ impl<'a> Describer<'a> {
             .iter()
             .filter(|e| e.parent.is_none());
         let entity = subject.entity.or_else(|| roots.next())?;
-        Some(Examples::new(self.registry, entity))
+        Examples::new(self.registry, entity)
     }
 }
 
@@ -280,11 +280,10 @@ fn request_id() -> Parameter {
         .parameter_in(ParameterIn::Header)
         .required(Required::False)
         .description(Some(
-            "The id of the request, if it is to have a certain one: 1 to 128 of `A-Za-z0-9._-`. Any \
-             other is replaced.",
+            "The id of the request, if it is to have a certain one, such as `deploy-42`: 1 to 128 of \
+             `A-Za-z0-9._-`. Any other is replaced.",
         ))
         .schema(Some(text()))
-        .example(Some(json!(examples::REQUEST_ID)))
         .build()
 }
 

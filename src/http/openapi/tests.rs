@@ -43,9 +43,21 @@ fn registries() -> Vec<EntityRegistry> {
     let examples = include_str!("../../../examples/entities.yaml");
     let examples: BTreeMap<String, Vec<EntityConfig>> = yaml_serde::from_str(examples).unwrap();
     let all = [built_in(), examples["entities"].clone(), unusual(), vec![]];
-    all.iter()
+    let mut all: Vec<_> = all
+        .iter()
         .map(|configs| registry(configs).unwrap())
-        .collect()
+        .collect();
+    all.push(with_spec_schemas());
+    all
+}
+
+/// The built-in kinds with the example of schemas for them.
+fn with_spec_schemas() -> EntityRegistry {
+    let schemas = include_str!("../../../openapi/spec-schemas.yaml");
+    let schemas = SchemaDocument::parse(yaml_serde::from_str(schemas).unwrap()).unwrap();
+    let kinds = built_in();
+    let attached = attach(registry(&kinds).unwrap(), &kinds, Some(&schemas));
+    attached.unwrap().registry
 }
 
 fn document(registry: &EntityRegistry) -> Value {
@@ -359,6 +371,13 @@ fn schemas_of_specs_are_taken_in() {
     assert_eq!(schemas["ClusterSpec"], expected);
     let count = json!({"type": "integer", "minimum": 0, "exclusiveMinimum": true});
     assert_eq!(schemas["ClusterSpec.Count"], count);
+    // What is stored already need not fit: requests must, answers hold any object.
+    let spec = |name: &str| schemas[name]["properties"]["spec"].clone();
+    let reference = json!({"$ref": "#/components/schemas/ClusterSpec"});
+    assert_eq!(spec("ClusterCreateRequest"), reference);
+    assert_eq!(spec("ClusterPatchRequest"), reference);
+    assert_eq!(spec("Cluster")["type"], "object");
+    assert_eq!(spec("Cluster")["properties"], Value::Null);
     let create = &document["paths"]["/api/hyperfleet/v1/clusters"]["post"];
     let example = &create["requestBody"]["content"]["application/json"]["example"];
     assert_eq!(example["spec"], json!({"region": "eu"}));

@@ -127,7 +127,15 @@ pub(super) fn resource(entity: Option<&Entity>, names: &KindNames) -> Object {
     put("status", &names.schema("Status"));
     match entity {
         Some(entity) => {
-            put("spec", &names.schema("Spec"));
+            if entity.spec_schema.is_none() {
+                put("spec", &names.schema("Spec"));
+            } else {
+                // What was stored before the schema came, or became stricter, need not fit it.
+                let spec = super::requests::any_spec(&entity.kind);
+                schema
+                    .properties
+                    .insert("spec".to_owned(), Schema::Object(spec).into());
+            }
             schema.description = Some(described(entity));
             if entity.parent.is_some() {
                 schema.required.push("owner_references".to_owned());

@@ -1,5 +1,7 @@
 //! Examples, made by the code that makes the real thing.
 
+use std::sync::LazyLock;
+
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -8,9 +10,10 @@ use uuid::Uuid;
 use crate::domain::audit::{Action, Change, Entry, Origin};
 use crate::domain::lifecycle::{self, Draft, Family};
 use crate::domain::page::{Listing, Page};
+use crate::domain::schema::SpecSchema;
 use crate::domain::{
     Entity, EntityRegistry, Labels, Reference, Resource, ResourceId, ResourceName, Standing,
-    StoredReport, Verdict, judge,
+    StoredReport, Verdict, Violations, judge,
 };
 use crate::wire::{ListKey, Params, Views};
 
@@ -29,13 +32,26 @@ const ACTOR: &str = "system@hyperfleet.local";
 pub struct Examples<'a> {
     registry: &'a EntityRegistry,
     entity: &'a Entity,
+    spec: &'a Value,
 }
 
+/// Where any spec will do.
+static ANY_SPEC: LazyLock<Value> = LazyLock::new(|| json!({"region": "eu-west-1"}));
+
 impl<'a> Examples<'a> {
-    /// For a kind. If there is a schema of its specs, the example of that is used.
+    /// For a kind. Of one whose specs must fit a schema there are examples only if the schema has one
+    /// itself, and that fits.
     #[must_use]
-    pub fn new(registry: &'a EntityRegistry, entity: &'a Entity) -> Self {
-        Self { registry, entity }
+    pub fn new(registry: &'a EntityRegistry, entity: &'a Entity) -> Option<Self> {
+        let spec = match &entity.spec_schema {
+            None => &*ANY_SPEC,
+            Some(schema) => fitting_example(schema)?,
+        };
+        Some(Self {
+            registry,
+            entity,
+            spec,
+        })
     }
 
     /// The body of a create.
@@ -44,7 +60,7 @@ impl<'a> Examples<'a> {
         let mut body = json!({
             "kind": self.entity.kind,
             "name": self.name(),
-            "spec": self.spec(),
+            "spec": self.spec,
             "labels": {"environment": "production"},
         });
         let links = self.links().into_iter().map(|(ref_type, target)| {
@@ -63,7 +79,7 @@ impl<'a> Examples<'a> {
     /// The body of a patch.
     #[must_use]
     pub fn patch(self) -> Value {
-        json!({"spec": self.spec(), "labels": {"environment": "staging"}})
+        json!({"spec": self.spec, "labels": {"environment": "staging"}})
     }
 
     /// What a create answers.
@@ -113,7 +129,7 @@ impl<'a> Examples<'a> {
             id: id(2),
             name: ResourceName::stored(self.name()),
             owner,
-            spec: self.spec().as_object().cloned().unwrap_or_default(),
+            spec: self.spec.as_object().cloned().unwrap_or_default(),
             labels: Labels::parse(labels.into()).unwrap_or_default(),
             references: references.map(|(t, target)| (t, vec![target])).collect(),
             tenancy: std::collections::BTreeMap::new(),
@@ -134,16 +150,6 @@ impl<'a> Examples<'a> {
         links.collect()
     }
 
-    fn spec(self) -> Value {
-        let Some(schema) = &self.entity.spec_schema else {
-            return json!({"region": "eu-west-1"});
-        };
-        let component = &schema.components()[schema.name()];
-        let first = component["examples"].as_array().and_then(|e| e.first());
-        let example = component.get("example").or(first);
-        example.cloned().unwrap_or_else(|| json!({}))
-    }
-
     /// A name that its kind allows.
     fn name(self) -> String {
         let kind = self.entity.kind.to_lowercase();
@@ -156,6 +162,15 @@ impl<'a> Examples<'a> {
         }
         name
     }
+}
+
+fn fitting_example(schema: &SpecSchema) -> Option<&Value> {
+    let component = schema.components().get(schema.name())?;
+    let first = component.get("examples").and_then(|all| all.get(0));
+    let example = component.get("example").or(first)?;
+    let mut faults = Violations::default();
+    schema.check(example.as_object()?, &mut faults);
+    faults.is_empty().then_some(example)
 }
 
 /// The body of a report.

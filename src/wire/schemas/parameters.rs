@@ -1,4 +1,7 @@
 //! Query parameters, as `wire::query` reads them. What lists share stands here once.
+//!
+//! The page fills in every example and default, and generated clients send the defaults: those that
+//! would together find nothing, or undo each other, stand in the descriptions instead.
 
 use serde_json::{Value, json};
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn, ParameterStyle};
@@ -27,9 +30,9 @@ pub fn page() -> Vec<Parameter> {
     vec![
         query(
             "page",
-            "Which page, from 1.",
-            count(page, Some(1)),
-            json!(1),
+            "Which page, from 1, which it is unless given: `page=2`. Not together with `continue`.",
+            count(page, None),
+            Value::Null,
         ),
         query(
             "size",
@@ -37,12 +40,12 @@ pub fn page() -> Vec<Parameter> {
             count(size, Some(Page::SIZE_DEFAULT)),
             json!(20),
         ),
-        // No maximum: what is above is cut. No default: clients that send it would undo `size`.
+        // No maximum: what is above is cut.
         query(
             "pageSize",
-            "The older spelling of `size`: wins over it, and counts as 100 where it is more.",
+            "The older spelling of `size`, `pageSize=50`: wins over it, and counts as 100 where it is more.",
             count(None, None),
-            json!(20),
+            Value::Null,
         ),
     ]
 }
@@ -61,29 +64,29 @@ pub fn resources() -> Vec<Parameter> {
         ),
         query(
             "search",
-            "A condition that resources must meet, such as `labels.shard = '3' and generation > 1` (docs/search.md).",
+            "A condition that resources must meet, such as `labels.shard = '3' and name like 'prod-%'` (docs/search.md).",
             text(),
-            json!("name like 'prod-%'"),
+            json!("generation >= 1"),
         ),
         query(
             "order",
             "`field`, `field asc` or `field desc`, several after commas; `asc` or `desc` alone is the \
              direction of `orderBy`, or of `created_time`. Newest first unless given.",
             text(),
-            json!("desc"),
+            json!("created_time desc"),
         ),
         query(
             "orderBy",
-            "The older way to name the fields; `order` is then `asc` or `desc`.",
+            "The older way to name the fields; `order` is then `asc` or `desc`: `orderBy=name&order=desc`.",
             text(),
-            json!("name"),
+            Value::Null,
         ),
         query(
             "includeDeleted",
             "Whether resources that are being deleted are listed, too. Unless given, they are where \
              `search` names `deleted_time`, or where the service is set so.",
             Object::with_type(Type::Boolean),
-            json!(true),
+            json!(false),
         ),
         query(
             "ref_type",
@@ -104,8 +107,7 @@ pub fn kind(kinds: &[&str]) -> Parameter {
     if !kinds.is_empty() {
         kind.enum_values = Some(kinds.iter().map(|kind| json!(kind)).collect());
     }
-    let example = kinds.first().map_or(Value::Null, |kind| json!(kind));
-    query("kind", "Only resources of this kind.", kind, example)
+    query("kind", "Only resources of this kind.", kind, Value::Null)
 }
 
 /// Which members are wanted.
@@ -119,12 +121,12 @@ pub fn fields() -> Parameter {
         .parameter_in(ParameterIn::Query)
         .required(Required::False)
         .description(Some(
-            "Only these members and `id`: each resource of the answer is then a `SparseResource`.",
+            "Only these members and `id`, such as `name,status.conditions.type`: each resource of the answer \
+             is then a `SparseResource`.",
         ))
         .schema(Some(names))
         .style(Some(ParameterStyle::Form))
         .explode(Some(false))
-        .example(Some(json!(["name", "status.conditions.type"])))
         .build()
 }
 
@@ -141,9 +143,8 @@ pub fn audit() -> Vec<Parameter> {
         .name("action")
         .parameter_in(ParameterIn::Query)
         .required(Required::False)
-        .description(Some("Only changes of this sort."))
-        .schema(Some(Ref::from_schema_name(AUDIT_ACTION)))
-        .example(Some(json!("force_delete")));
+        .description(Some("Only changes of this sort, such as `force_delete`."))
+        .schema(Some(Ref::from_schema_name(AUDIT_ACTION)));
     parameters.extend([
         query(
             "resource_id",
@@ -153,15 +154,15 @@ pub fn audit() -> Vec<Parameter> {
         ),
         query(
             "kind",
-            "Only changes of resources of this kind.",
+            "Only changes of resources of this kind, such as `Cluster`.",
             text(),
-            json!("Cluster"),
+            Value::Null,
         ),
         query(
             "actor",
-            "Only changes by this caller.",
+            "Only changes by this caller, such as `system@hyperfleet.local`.",
             text(),
-            json!("system@hyperfleet.local"),
+            Value::Null,
         ),
         action.build(),
         query(

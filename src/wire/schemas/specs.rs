@@ -8,74 +8,99 @@ use crate::domain::schema::SpecSchema;
 
 const PREFIX: &str = "#/components/schemas/";
 
-/// A schema under the name `target`, with every component that it refers to, however far away.
-/// These stand below its name (`ClusterSpec.Platform`), where no schema of the service's own is.
+/// A schema under the name `target`, with everything that it refers to, however far away. Each target
+/// of a reference is a component of its own, below that name (`ClusterSpec.Platform`), where no schema
+/// of the service's own is: what stands below a keyword that 3.0 does not know would be lost.
 pub(super) fn components(target: &str, schema: &SpecSchema) -> Vec<(String, Value)> {
     let all = schema.components();
-    let mut names = BTreeMap::from([(schema.name(), target.to_owned())]);
-    let mut waiting = vec![schema.name()];
-    while let Some((_, component)) = waiting.pop().and_then(|name| all.get_key_value(name)) {
-        let mut found = Vec::new();
-        references(component, &mut found);
-        for name in found {
-            let Some((name, _)) = all.get_key_value(name) else {
-                continue;
-            };
-            if !names.contains_key(name.as_str()) {
-                names.insert(name, format!("{target}.{name}"));
-                waiting.push(name);
+    let mut bundle = Bundle {
+        all,
+        names: BTreeMap::from([(schema.name().to_owned(), target.to_owned())]),
+        target,
+    };
+    let mut made = Vec::new();
+    let mut waiting = vec![schema.name().to_owned()];
+    while let Some(place) = waiting.pop() {
+        let mut component = find(all, &place).cloned().unwrap_or_default();
+        bundle.rename(&mut component, &mut waiting);
+        made.push((bundle.names[&place].clone(), component));
+    }
+    made.sort_by(|a, b| a.0.cmp(&b.0));
+    made
+}
+
+/// What a reference leads to, by what it says after [`PREFIX`].
+fn find<'a>(all: &'a Map<String, Value>, place: &str) -> Option<&'a Value> {
+    let (name, rest) = place.split_at(place.find('/').unwrap_or(place.len()));
+    all.get(name)?.pointer(rest)
+}
+
+struct Bundle<'a> {
+    all: &'a Map<String, Value>,
+    /// By what references say.
+    names: BTreeMap<String, String>,
+    target: &'a str,
+}
+
+impl Bundle<'_> {
+    /// Lets a schema refer to where things are now; `found` is what nobody referred to before.
+    fn rename(&mut self, value: &mut Value, found: &mut Vec<String>) {
+        match value {
+            Value::Array(items) => items.iter_mut().for_each(|item| self.rename(item, found)),
+            Value::Object(members) => {
+                if let Some(Value::String(reference)) = members.get_mut("$ref") {
+                    self.lead(reference, found);
+                }
+                if let Some(Value::Object(mapping)) = members
+                    .get_mut("discriminator")
+                    .and_then(|discriminator| discriminator.get_mut("mapping"))
+                {
+                    self.rename_mapping(mapping, found);
+                }
+                members
+                    .values_mut()
+                    .for_each(|member| self.rename(member, found));
+            }
+            _ => {}
+        }
+    }
+
+    /// A mapping names components, too, with or without what references begin with.
+    fn rename_mapping(&mut self, mapping: &mut Map<String, Value>, found: &mut Vec<String>) {
+        for value in mapping.values_mut() {
+            if let Value::String(reference) = value {
+                if self.all.contains_key(reference.as_str()) {
+                    reference.insert_str(0, PREFIX);
+                }
+                self.lead(reference, found);
             }
         }
     }
-    let components = names.iter().map(|(name, renamed)| {
-        let mut component = all.get(*name).cloned().unwrap_or_default();
-        rename(&mut component, &names);
-        (renamed.clone(), component)
-    });
-    components.collect()
-}
 
-/// The component that a reference leads into, and the rest of the reference.
-fn split(reference: &str) -> Option<(&str, &str)> {
-    let pointer = reference.strip_prefix(PREFIX)?;
-    Some(pointer.split_at(pointer.find('/').unwrap_or(pointer.len())))
-}
-
-fn references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
-    match value {
-        Value::Array(items) => items.iter().for_each(|item| references(item, found)),
-        Value::Object(members) => {
-            let reference = members.get("$ref").and_then(Value::as_str);
-            found.extend(reference.and_then(split).map(|(name, _)| name));
-            members
-                .values()
-                .for_each(|member| references(member, found));
+    fn lead(&mut self, reference: &mut String, found: &mut Vec<String>) {
+        let Some(place) = reference.strip_prefix(PREFIX) else {
+            return;
+        };
+        if find(self.all, place).is_none() {
+            return;
         }
-        _ => {}
-    }
-}
-
-fn rename(value: &mut Value, names: &BTreeMap<&str, String>) {
-    match value {
-        Value::Array(items) => items.iter_mut().for_each(|item| rename(item, names)),
-        Value::Object(members) => {
-            rename_reference(members, names);
-            members
-                .values_mut()
-                .for_each(|member| rename(member, names));
+        if !self.names.contains_key(place) {
+            found.push(place.to_owned());
+            self.names.insert(place.to_owned(), self.free(place));
         }
-        _ => {}
+        let name = &self.names[place];
+        *reference = format!("{PREFIX}{name}");
     }
-}
 
-fn rename_reference(members: &mut Map<String, Value>, names: &BTreeMap<&str, String>) {
-    let Some(Value::String(reference)) = members.get_mut("$ref") else {
-        return;
-    };
-    let renamed = split(reference)
-        .and_then(|(name, rest)| Some(format!("{PREFIX}{}{rest}", names.get(name)?)));
-    if let Some(renamed) = renamed {
-        *reference = renamed;
+    /// A name that OpenAPI allows and no other component has.
+    fn free(&self, place: &str) -> String {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+        let plain = place.chars().map(|c| if is_plain(c) { c } else { '.' });
+        let mut name: String = format!("{}.", self.target).chars().chain(plain).collect();
+        while self.names.values().any(|other| *other == name) {
+            name.push('_');
+        }
+        name
     }
 }
 
@@ -86,33 +111,92 @@ mod tests {
     use super::*;
     use crate::domain::schema::SchemaDocument;
 
-    #[test]
-    fn what_a_schema_refers_to_comes_with_it() {
-        let document = json!({"openapi": "3.0.3", "components": {"schemas": {
-            "Spec": {"properties": {
-                "a": {"$ref": "#/components/schemas/A/properties/x"},
-                "self": {"nullable": true, "allOf": [{"$ref": "#/components/schemas/Spec"}]},
-                "$ref": {"type": "string"},
-            }},
-            "A": {"properties": {"x": {"$ref": "#/components/schemas/B"}}},
-            "B": {"items": {"$ref": "#/components/schemas/A"}},
-            "Unused": {},
-        }}});
+    fn bundled(name: &str, schemas: &Value) -> Value {
+        let document = json!({"openapi": "3.1.0", "components": {"schemas": schemas}});
         let schema = SchemaDocument::parse(document)
             .unwrap()
-            .compile("Spec")
+            .compile(name)
             .unwrap()
             .unwrap();
         let found: BTreeMap<_, _> = components("ClusterSpec", &schema).into_iter().collect();
+        json!(found)
+    }
+
+    #[test]
+    fn what_a_schema_refers_to_comes_with_it() {
+        let found = bundled(
+            "Spec",
+            &json!({
+                "Spec": {"properties": {
+                    "a": {"$ref": "#/components/schemas/A"},
+                    "self": {"allOf": [{"$ref": "#/components/schemas/Spec"}]},
+                    "own": {"$ref": "#/components/schemas/Spec/$defs/q"},
+                    "$ref": {"type": "string"},
+                }, "$defs": {"q": {"maxLength": 3}}},
+                "A": {"properties": {"x": {"$ref": "#/components/schemas/B"}}},
+                "B": {"items": {"$ref": "#/components/schemas/A"}},
+                "Unused": {},
+            }),
+        );
         let expected = json!({
             "ClusterSpec": {"properties": {
-                "a": {"$ref": "#/components/schemas/ClusterSpec.A/properties/x"},
-                "self": {"nullable": true, "allOf": [{"$ref": "#/components/schemas/ClusterSpec"}]},
+                "a": {"$ref": "#/components/schemas/ClusterSpec.A"},
+                "self": {"allOf": [{"$ref": "#/components/schemas/ClusterSpec"}]},
+                "own": {"$ref": "#/components/schemas/ClusterSpec.Spec..defs.q"},
                 "$ref": {"type": "string"},
-            }},
+            }, "$defs": {"q": {"maxLength": 3}}},
             "ClusterSpec.A": {"properties": {"x": {"$ref": "#/components/schemas/ClusterSpec.B"}}},
             "ClusterSpec.B": {"items": {"$ref": "#/components/schemas/ClusterSpec.A"}},
+            "ClusterSpec.Spec..defs.q": {"maxLength": 3},
         });
-        assert_eq!(json!(found), expected);
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn mappings_lead_where_references_do() {
+        let found = bundled(
+            "S",
+            &json!({
+                "S": {
+                    "oneOf": [{"$ref": "#/components/schemas/A"}, {"$ref": "#/components/schemas/B"}],
+                    "discriminator": {"propertyName": "t", "mapping": {
+                        "a": "#/components/schemas/A", "b": "B", "c": "https://example.com/c",
+                    }},
+                },
+                "A": {"type": "object"},
+                "B": {"type": "object"},
+            }),
+        );
+        let mapping = &found["ClusterSpec"]["discriminator"]["mapping"];
+        assert_eq!(
+            mapping,
+            &json!({
+                "a": "#/components/schemas/ClusterSpec.A",
+                "b": "#/components/schemas/ClusterSpec.B",
+                "c": "https://example.com/c",
+            })
+        );
+    }
+
+    #[test]
+    fn names_that_would_be_alike_are_told_apart() {
+        let found = bundled(
+            "S",
+            &json!({
+                "S": {"anyOf": [{"$ref": "#/components/schemas/A/not"}, {"$ref": "#/components/schemas/A.not"}]},
+                "A": {"not": {"type": "string"}},
+                "A.not": {"type": "integer"},
+            }),
+        );
+        let names: Vec<_> = found
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
+        assert_eq!(
+            names,
+            ["ClusterSpec", "ClusterSpec.A.not", "ClusterSpec.A.not_"]
+        );
     }
 }

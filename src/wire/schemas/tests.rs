@@ -21,7 +21,7 @@ fn requests() -> Vec<Request> {
     let names = Names::new(&registry);
     let schemas = serde_json::to_value(components(&registry, &names)).unwrap()["schemas"].take();
     let cluster = registry.get("Cluster").unwrap().clone();
-    let example = Examples::new(&registry, &cluster);
+    let example = Examples::new(&registry, &cluster).unwrap();
     let reports = |body: &Value| report(body.to_string().as_bytes(), examples::moment()).is_ok();
     let part = |at: &'static str| {
         move |body: &Value| {
@@ -275,7 +275,8 @@ fn pages_are_within_what_the_parameters_say() {
         if let Some(default) = schema["default"].as_i64() {
             assert_eq!(page(default), Params::default().page(), "{name}");
         }
-        assert_eq!(schema["default"].is_null(), name == "pageSize");
+        // `page` would go against `continue`, `pageSize` undo `size`.
+        assert_eq!(schema["default"].is_null(), name != "size");
     }
 }
 
