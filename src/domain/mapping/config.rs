@@ -87,7 +87,8 @@ fn type_fault(kind: &str, reserved: &BTreeSet<String>) -> Option<String> {
         Some("has a condition without a type: set `type`, for instance to \"Ready\"".to_owned())
     } else if kind.len() > TYPE_BYTES_MAX || !is_name {
         Some(format!(
-            "has a condition whose type is not usable: give a letter followed by letters, digits, - or _, {TYPE_BYTES_MAX} at most"
+            "has a condition \"{}\", a type that is not usable: give a letter followed by letters, digits, - or _, {TYPE_BYTES_MAX} at most",
+            shown(kind)
         ))
     } else if kind == RECONCILED || kind == LAST_KNOWN_RECONCILED {
         Some(format!(

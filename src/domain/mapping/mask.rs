@@ -6,9 +6,10 @@ pub(super) const MASK: &str = "***REDACTED***";
 /// Lists and maps nested this deep are empty for rules.
 pub(super) const DEPTH_MAX: usize = 20;
 
-/// A member whose name contains one of these, in whatever case, is hidden. So are harmless ones such
-/// as `author` or `certificates`: better those than a password.
-const HIDING: [&str; 20] = [
+/// A member whose name contains one of these, in whatever case, with or without `-` and `_`, is hidden.
+/// So are harmless ones such as `author` or `certificates`: better those than a password. The last two
+/// are ours.
+const HIDING: [&str; 21] = [
     "password",
     "secret",
     "token",
@@ -21,7 +22,6 @@ const HIDING: [&str; 20] = [
     "registrykey",
     "signingkey",
     "credential",
-    "api_key",
     "passphrase",
     "private",
     "auth",
@@ -29,11 +29,13 @@ const HIDING: [&str; 20] = [
     "cert",
     "kubeconfig",
     "bearer",
+    "passwd",
+    "pwd",
 ];
 
 /// Whether the value of a member of that name is hidden.
 pub(super) fn hides(name: &str) -> bool {
-    let name = name.to_lowercase();
+    let name = name.to_lowercase().replace(['-', '_'], "");
     HIDING.iter().any(|part| name.contains(part))
 }
 
@@ -50,10 +52,15 @@ mod tests {
             "tls.Cert",
             "secretKey",
             "x_api_key_y",
+            "api-key",
+            "ACCESS_KEY",
+            "ssh-key",
+            "db_passwd",
+            "pwd",
         ] {
             assert!(hides(name), "{name}");
         }
-        for name in ["zone", "api-key", "pass", "name", "", "sekret"] {
+        for name in ["zone", "api", "pass", "name", "", "sekret"] {
             assert!(!hides(name), "{name}");
         }
     }

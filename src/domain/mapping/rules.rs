@@ -93,30 +93,32 @@ impl Rule {
     fn say(&self, context: &mut Context<'_, '_>, meter: &Meter) -> Result<Said, String> {
         let holds = run(&self.when, context, meter, |value| {
             let holds = value.downcast_ref::<CelBool>().map(|b| *b.inner());
-            holds.ok_or_else(|| "`when` is neither true nor false".to_owned())
-        })?;
+            holds.ok_or_else(|| "it is neither true nor false".to_owned())
+        });
+        let holds = holds.map_err(|error| format!("when: {error}"))?;
         if !holds {
             return Ok(Said::Nothing);
         }
         let mut text = |part: &str, expression| {
-            run(expression, context, meter, |value| {
+            let text = run(expression, context, meter, |value| {
                 let text = value::shown(&**value).filter(|text| !text.contains('\0'));
-                text.ok_or_else(|| format!("the {part} is no text"))
-            })
+                text.ok_or_else(|| "it is no text".to_owned())
+            });
+            text.map_err(|error| format!("{part}: {error}"))
         };
         let status = text("status", &self.status)?;
         let reason = text("reason", &self.reason)?;
         let message = text("message", &self.message)?;
         if reason.len() > REASON_BYTES_MAX {
             return Ok(Said::Dropped(format!(
-                "the reason is longer than {REASON_BYTES_MAX} bytes: there is no condition"
+                "reason: it is longer than {REASON_BYTES_MAX} bytes, so there is no condition"
             )));
         }
         Ok(Said::Condition {
             status: match status.to_lowercase().as_str() {
                 "true" => ConditionStatus::True,
                 "false" => ConditionStatus::False,
-                _ => return Err("the status is neither True nor False".to_owned()),
+                _ => return Err("status: it is neither True nor False".to_owned()),
             },
             reason,
             message: cut(message),

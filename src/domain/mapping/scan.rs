@@ -15,7 +15,7 @@ pub const OPERATORS_MAX: usize = 100;
 /// What to change about it.
 pub(super) fn scan(source: &str) -> Result<(), String> {
     if source.trim().is_empty() {
-        return Err("is empty: write an expression, for instance \"True\" in quotes".to_owned());
+        return Err("is empty: write an expression, for instance: true".to_owned());
     }
     if source.len() > SOURCE_BYTES_MAX {
         return Err(format!(

@@ -50,7 +50,7 @@ async fn the_example_of_kinds_is_served_and_its_rules_apply() {
     );
     assert_eq!(
         says("Degraded"),
-        expected("True", "AdapterHealth", "unhealthy: [\"dns\"]")
+        expected("True", "AdapterUnhealthy", "unhealthy: [\"dns\"]")
     );
 }
 

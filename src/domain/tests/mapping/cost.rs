@@ -82,7 +82,7 @@ fn a_rule_that_costs_too_much_is_told_even_if_it_swallows_the_error() {
     let swallowing = "[1].exists(x, resource.spec.n.map(a, resource.spec.n) == []) || true";
     let scene = numbers(10_000);
     let said = scene.one(rule(swallowing, "true", "\"\"", "\"\""));
-    assert_eq!(said, Err("it costs too much on this data".to_owned()));
+    assert_eq!(said, Err("when: it costs too much on this data".to_owned()));
     // The next rule starts afresh.
     let mut rules = vec![rule(swallowing, "true", "\"\"", "\"\""), saying("\"m\"")];
     rules[1].kind = "Zz".to_owned();
@@ -105,7 +105,7 @@ fn what_is_found_when_nothing_is_left_ends_the_rule() {
         let said =
             format!("resource.spec.n.exists(x, [resource.spec, {last}] == [{last}, {last}])");
         let error = numbers(10_000).one(saying(&said)).unwrap_err();
-        assert_eq!(error, "it costs too much on this data", "{last}");
+        assert_eq!(error, "message: it costs too much on this data", "{last}");
     }
 }
 

@@ -214,10 +214,10 @@ fn types_are_checked_and_all_faults_are_told_at_once() {
         ("", "has a condition without a type: set `type`"),
         ("Reconciled", "which the service itself computes"),
         ("LastKnownReconciled", "which the service itself computes"),
-        ("a.b", "whose type is not usable"),
-        ("1a", "whose type is not usable"),
-        ("a=True", "whose type is not usable"),
-        ("é", "whose type is not usable"),
+        ("a.b", "a type that is not usable"),
+        ("1a", "a type that is not usable"),
+        ("a=True", "a type that is not usable"),
+        ("é", "a type that is not usable"),
     ] {
         let said = faults(vec![typed(kind)]);
         assert!(

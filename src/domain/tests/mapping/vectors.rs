@@ -45,7 +45,7 @@ fn when(when: &str) -> RuleConfig {
 fn vectors() -> Vec<(&'static str, RuleConfig, Gives)> {
     let m = "\"m\"";
     let ok = "\"Ok\"";
-    let neither = "the status is neither True nor False";
+    let neither = "status: it is neither True nor False";
     vec![
         ("M01", when("false"), Nothing),
         ("M02", rule(SEES_DNS, "\"True\"", ok, m), Says(True, "Ok", "m")),
@@ -53,7 +53,7 @@ fn vectors() -> Vec<(&'static str, RuleConfig, Gives)> {
         ("M05", rule("true", "\"FALSE\"", ok, m), Says(False, "Ok", "m")),
         ("M06", rule("true", "\"Unknown\"", ok, m), Error(neither)),
         ("M07", rule("true", "1", ok, m), Error(neither)),
-        ("M08", when("\"yes\""), Error("`when` is neither true nor false")),
+        ("M08", when("\"yes\""), Error("when: it is neither true nor false")),
         ("M09", rule("true", "true", "null", m), Says(True, "", "m")),
         ("M12", saying("string(statuses[0].observed_generation)"), Says(True, "Ok", "2")),
         ("M13", when("resource.generation > 1 && statuses[0].observed_generation == resource.generation"), Says(True, "Ok", "m")),
@@ -61,7 +61,7 @@ fn vectors() -> Vec<(&'static str, RuleConfig, Gives)> {
         ("M15", saying("toJson(statuses[0].data)"), Says(True, "Ok", "{\"authToken\":\"***REDACTED***\",\"quota\":{\"remaining\":3},\"zone\":\"z1\"}")),
         ("M16", saying("dig(statuses[0].data, \"quota.remaining\")"), Says(True, "Ok", "3")),
         ("M17", when("dig(statuses, \"0.conditions.7.type\") == null"), Says(True, "Ok", "m")),
-        ("M18", saying("resource.spec.missing"), Error("there is no \"missing\"")),
+        ("M18", saying("resource.spec.missing"), Error("message: there is no \"missing\"")),
         ("M19", saying("resource.spec.?missing.orValue(\"none\")"), Says(True, "Ok", "none")),
         ("M25", saying("\"Admin password: \" + resource.spec.adminPassword"), Says(True, "Ok", "Admin password: ***REDACTED***")),
     ]
@@ -113,7 +113,7 @@ fn m10_a_reason_that_is_too_long_takes_its_condition_away() {
     // Checked before the status is, which is bad here.
     assert_eq!(
         scene.one(reason(256)),
-        Err("the status is neither True nor False".to_owned())
+        Err("status: it is neither True nor False".to_owned())
     );
     scene.previous = vec![previously(True)];
     let derived = scene.derive(vec![reason(257)]);
