@@ -84,7 +84,7 @@ pub struct OpenapiArgs {
 pub enum OpenapiFormat {
     /// For people.
     Yaml,
-    /// As it is served.
+    /// For programs.
     Json,
 }
 

@@ -65,7 +65,7 @@ pub fn reported(
     reports.push(report.clone());
     let facts = standing.facts.as_deref().map(|facts| {
         let mut facts = facts.clone();
-        let data = Data::of(&incoming.data);
+        let data = Data::of(incoming.data.clone());
         facts.data.insert(report.adapter.clone(), data);
         facts
     });

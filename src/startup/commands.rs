@@ -93,7 +93,10 @@ async fn migrate(args: &SettingsArgs) -> anyhow::Result<()> {
 /// Prints the document of the configured kinds.
 fn openapi(args: &OpenapiArgs) -> anyhow::Result<()> {
     let settings = Settings::load(&args.settings, &Settings::default())?;
-    let registry = settings.kinds()?.registry;
+    let Attached { registry, notes } = settings.kinds()?;
+    for note in notes {
+        eprintln!("{note}");
+    }
     let document = http::openapi(&registry, BUILD.version);
     let text = match args.format {
         OpenapiFormat::Yaml => http::yaml(&document)?,

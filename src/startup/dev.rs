@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
@@ -11,6 +12,7 @@ use anyhow::{Context as _, anyhow, bail};
 use super::{commands, database, telemetry};
 use crate::config::{DevArgs, Format, Settings};
 use crate::dev::{Durability, PrivatePostgres};
+use crate::domain::{Entity, EntityRegistry};
 
 /// Where data goes when we are root and the folder lies where the server's user cannot reach it.
 const FALLBACK: &str = "/var/lib/hyperfleet";
@@ -29,7 +31,7 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
         );
     }
     telemetry::start(&settings.logging);
-    let registry = commands::kinds(&settings)?;
+    let kinds = commands::kinds(&settings)?;
 
     let mut private = if Settings::names_a_database(&args.settings)? {
         None
@@ -47,8 +49,9 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
         .await
         .context("cannot bring the schema up to date")?;
 
-    let listening = commands::listen(&settings, registry, store)?;
-    let banner = banner(listening.server.address, private.as_ref().map(|p| &*p.1));
+    let listening = commands::listen(&settings, Arc::clone(&kinds), store)?;
+    let folder = private.as_ref().map(|p| &*p.1);
+    let banner = banner(listening.server.address, folder, &kinds);
     // Whoever reads our output may have left: that stops nothing.
     let _ = std::io::stdout().write_all(banner.as_bytes());
     let result = tokio::select! {
@@ -98,7 +101,7 @@ fn is_reachable(folder: &Path) -> bool {
         .all(|m| m.mode() & 0o001 != 0)
 }
 
-fn banner(address: SocketAddr, data: Option<&Path>) -> String {
+fn banner(address: SocketAddr, data: Option<&Path>, kinds: &EntityRegistry) -> String {
     let base = format!("http://{address}/api/hyperfleet/v1");
     let database = match data {
         Some(folder) => format!("private PostgreSQL in {}", folder.display()),
@@ -109,6 +112,7 @@ fn banner(address: SocketAddr, data: Option<&Path>) -> String {
     } else {
         "OFF: whoever reaches this address may change and delete everything"
     };
+    let first = first_steps(&base, kinds);
     format!(
         "
 HyperFleet API     {base}
@@ -118,10 +122,23 @@ HyperFleet API     {base}
   stop             Ctrl-C; data is kept
 
 Try it:
-  curl -s {base}/clusters
-  curl -s -X POST {base}/clusters -H 'Content-Type: application/json' -d '{{\"kind\":\"Cluster\",\"name\":\"first\",\"spec\":{{}}}}'
-  curl -s '{base}/audit?action=create'
+{first}  curl -s '{base}/audit?action=create'
 
+"
+    )
+}
+
+/// How to list and create resources of the first kind that takes any spec and any link.
+fn first_steps(base: &str, kinds: &EntityRegistry) -> String {
+    let is_plain = |e: &&Entity| {
+        e.parent.is_none() && e.spec_schema.is_none() && e.references.iter().all(|r| r.min == 0)
+    };
+    let Some(Entity { kind, plural, .. }) = kinds.entities().iter().find(is_plain) else {
+        return format!("  curl -s {base}/resources\n");
+    };
+    format!(
+        "  curl -s {base}/{plural}
+  curl -s -X POST {base}/{plural} -H 'Content-Type: application/json' -d '{{\"kind\":\"{kind}\",\"name\":\"first\",\"spec\":{{}}}}'
 "
     )
 }

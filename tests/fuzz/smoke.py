@@ -25,6 +25,7 @@ from hyperfleet_client.api.node_pools import (  # noqa: E402
     get_node_pool_by_id,
     get_node_pools_by_cluster_id,
 )
+from hyperfleet_client.api.resources import get_resources  # noqa: E402
 from hyperfleet_client.types import UNSET  # noqa: E402
 
 client = Client(base_url=sys.argv[2], raise_on_unexpected_status=True)
@@ -64,6 +65,11 @@ assert pool.owner_references.id == cluster.id
 call(get_node_pool_by_id, cluster.id, pool.id, status=200, kind=models.NodePool)
 pools = call(get_node_pools_by_cluster_id, cluster.id, status=200, kind=models.NodePoolList)
 assert [item.id for item in pools.items] == [pool.id]
+# A list is continued with what clients send by themselves.
+first = call(get_resources, size=1, status=200, kind=models.ResourceList)
+second = call(get_resources, size=1, continue_=first.continue_, status=200, kind=models.ResourceList)
+assert second.page == 2
+assert {item.id for item in first.items + second.items} == {cluster.id, pool.id}
 
 TRUE = models.AdapterConditionStatus.TRUE
 for adapter in ["validation", "dns", "pullsecret", "hypershift"]:

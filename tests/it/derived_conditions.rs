@@ -358,3 +358,23 @@ async fn the_worst_rules_that_pass_do_not_keep_a_report_waiting() {
     assert!(since.elapsed().as_secs() < 15, "{:?}", since.elapsed());
     assert_eq!(types(&api.get(&path).await).last(), Some(&"DnsSuccessful"));
 }
+
+/// The database writes data with blanks: more bytes than rules count.
+#[tokio::test]
+async fn data_of_many_small_members_is_as_large_for_a_patch_as_for_a_report() {
+    let seventh = ("Seventh", "true", "\"True\"", "string(statuses[0].data.k7)");
+    let api = TestApi::spawn_with(&kinds(&[seventh])).await;
+    let path = api.cluster("abc").await;
+    let data: serde_json::Map<_, _> = (0..5_000).map(|n| (format!("k{n}"), json!(n))).collect();
+    let compact = serde_json::to_string(&data).unwrap();
+    assert!(
+        (56_000..65_536).contains(&compact.len()),
+        "{}",
+        compact.len()
+    );
+    reported(&api, &path, "dns", 1, data.into()).await;
+    let seen = api.get(&path).await;
+    assert_eq!(says(&seen, "Seventh"), pair("True", "7"));
+    let changed = api.patch(&path, json!({"labels": {"a": "b"}})).await;
+    assert_eq!(changed.condition("Seventh")["observed_generation"], 2);
+}

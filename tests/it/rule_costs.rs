@@ -32,7 +32,7 @@ impl Scene {
         let numbers: Vec<_> = (0..numbers).map(Value::from).collect();
         let adapters: Vec<_> = (0..14).map(|n| format!("a{n:03}")).collect();
         let data = members(json!({ "t": "ab".repeat(bytes / 4), "m": mixed(bytes / 2) }));
-        let data = adapters.iter().map(|a| (a.clone(), Data::of(&data)));
+        let data = adapters.iter().map(|a| (a.clone(), Data::of(data.clone())));
         Self {
             facts: Facts {
                 spec: members(json!({ "n": numbers })),
@@ -191,8 +191,11 @@ fn as_many_rules_as_there_may_be_end_soon_together() {
     let mut rules = worst();
     rules.truncate(RULES_MAX);
     assert_eq!(rules.len(), RULES_MAX);
-    let (derived, took) = Scene::with(17_000, 65_000).derive(&rules);
-    println!("{took:?}, {} failures", derived.failures.len());
-    assert_eq!(derived.conditions.len() + derived.failures.len(), RULES_MAX);
-    assert!(took < PATIENCE * 2, "{took:?}");
+    // Of the larger one most fail at once, which is quick.
+    for (values, bytes) in [(2_000, 4_000), (17_000, 65_000)] {
+        let (derived, took) = Scene::with(values, bytes).derive(&rules);
+        println!("{took:?}, {} failures", derived.failures.len());
+        assert_eq!(derived.conditions.len() + derived.failures.len(), RULES_MAX);
+        assert!(took < PATIENCE, "{took:?}");
+    }
 }

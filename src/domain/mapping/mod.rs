@@ -113,10 +113,10 @@ impl Data {
 
     /// The data of a report, unless it is too large.
     #[must_use]
-    pub fn of(data: &Map<String, Value>) -> Self {
-        let length = serde_json::to_string(data).map_or(usize::MAX, |text| text.len());
+    pub fn of(data: Map<String, Value>) -> Self {
+        let length = serde_json::to_string(&data).map_or(usize::MAX, |text| text.len());
         if length <= Self::BYTES_MAX {
-            Self::Read(data.clone())
+            Self::Read(data)
         } else {
             Self::TooLarge
         }

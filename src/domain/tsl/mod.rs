@@ -25,6 +25,7 @@ mod check;
 mod expression;
 mod field;
 mod filter;
+#[doc(hidden)]
 pub mod laws;
 mod lexer;
 mod number;

@@ -97,6 +97,10 @@ fn schema(value: &mut Value) {
         return;
     };
     inner(schema);
+    if schema.contains_key("patternProperties") {
+        // Without the patterns it would forbid what they allow.
+        schema.remove("additionalProperties");
+    }
     for word in UNKNOWN_WORDS {
         schema.remove(word);
     }
@@ -200,7 +204,10 @@ fn null_alternative(schema: &mut Map<String, Value>) {
         if parts.len() == count {
             continue;
         }
-        if let [only] = parts.as_mut_slice() {
+        if parts.is_empty() {
+            schema.remove(word);
+            schema.insert("enum".to_owned(), json!([null]));
+        } else if let [only] = parts.as_mut_slice() {
             let only = only.take();
             schema.remove(word);
             schema.insert("allOf".to_owned(), json!([only]));
@@ -270,6 +277,14 @@ mod tests {
             (
                 json!({"anyOf": [{"type": "null"}, {"type": "string"}, {"type": "integer"}]}),
                 json!({"anyOf": [{"type": "string"}, {"type": "integer"}], "nullable": true}),
+            ),
+            (
+                json!({"anyOf": [{"type": "null"}]}),
+                json!({"enum": [null], "nullable": true}),
+            ),
+            (
+                json!({"patternProperties": {"^x": {}}, "additionalProperties": false}),
+                json!({}),
             ),
             (json!({"const": 1}), json!({"enum": [1]})),
             (json!({"examples": [1, 2]}), json!({"example": 1})),

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::row::StandingRow;
 use super::{Db, Error};
-use crate::domain::mapping::{Data, Facts};
+use crate::domain::mapping::{Data, Facts, TEXTS_BYTES_MAX};
 use crate::domain::{Condition, Labels, ReportedCondition, ResourceId, Standing, Tenancy};
 
 /// The columns of [`StandingRow`], and the facts of kinds with rules.
@@ -35,6 +35,10 @@ struct Row {
     facts: Option<Json<FactsColumn>>,
 }
 
+/// How much more the database may count than rules do, which decide: it writes the same data with
+/// blanks between, and numbers out.
+const WRITTEN_OUT: usize = 4;
+
 #[derive(Deserialize)]
 struct FactsColumn {
     spec: Map<String, Value>,
@@ -50,7 +54,7 @@ struct FactsColumn {
 impl From<FactsColumn> for Facts {
     fn from(column: FactsColumn) -> Self {
         let data = column.data.unwrap_or_default().into_iter();
-        let data = data.map(|(adapter, data)| (adapter, data.map_or(Data::TooLarge, Data::Read)));
+        let data = data.map(|(adapter, data)| (adapter, data.map_or(Data::TooLarge, Data::of)));
         Self {
             spec: column.spec,
             labels: column.labels,
@@ -117,10 +121,10 @@ impl Db<'_> {
                    SELECT array_agg(adapter) AS adapters, array_agg(observed_generation) AS generations,
                           array_agg(created_at) AS created, array_agg(reported_at) AS times,
                           array_agg(conditions) AS conditions,
-                          -- The size at rest first: what is too large even so is not unpacked.
-                          jsonb_object_agg(adapter, CASE WHEN r.kind = ANY($4)
-                              AND pg_column_size(data) <= $5 AND octet_length(data::text) <= $5 THEN data END) AS data
-                   FROM adapter_reports WHERE resource_id = r.id
+                          jsonb_object_agg(adapter, CASE WHEN bytes <= $5 AND all_bytes <= $6 THEN data END) AS data
+                   FROM (SELECT *, sum(bytes) OVER () AS all_bytes FROM (
+                       SELECT *, CASE WHEN r.kind = ANY($4) THEN octet_length(data::text) END AS bytes
+                       FROM adapter_reports WHERE resource_id = r.id) one) a
                ) e
                WHERE ($2::text IS NULL OR r.kind = $2) AND ($3::uuid IS NULL OR r.owner_id = $3)
                ORDER BY wanted.place"#,
@@ -128,7 +132,8 @@ impl Db<'_> {
             kind,
             owner.map(ResourceId::as_uuid),
             with_rules,
-            i32::try_from(Data::BYTES_MAX).unwrap_or(i32::MAX),
+            i32::try_from(Data::BYTES_MAX * WRITTEN_OUT).unwrap_or(i32::MAX),
+            i64::try_from(TEXTS_BYTES_MAX * WRITTEN_OUT).unwrap_or(i64::MAX),
         )
         .fetch_all(self.wire())
         .await;

@@ -98,7 +98,7 @@ impl Scene {
 
     fn derive_by(&self, registry: &EntityRegistry) -> Derived {
         let data = self.data.iter();
-        let data = data.map(|(adapter, data)| (adapter.clone(), Data::of(&members(data))));
+        let data = data.map(|(adapter, data)| (adapter.clone(), Data::of(members(data))));
         let facts = Facts::of(&self.resource, data.collect());
         let rules = registry.rules("Cluster").expect("the kind has rules");
         rules.derive(&Subject {
