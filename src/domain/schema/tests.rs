@@ -353,6 +353,13 @@ fn of_a_spec_that_is_too_much_work_no_place_is_told() {
     }
 }
 
+#[test]
+fn values_are_counted_with_what_holds_them() {
+    assert_eq!(values(&json!(1)), 1);
+    assert_eq!(values(&json!([])), 1);
+    assert_eq!(values(&json!({"a": [1, [2]], "b": {"c": null}})), 7);
+}
+
 /// What such a schema does to a spec of a few hundred bytes doubles with each level.
 #[test]
 fn schemas_that_recur_through_several_alternatives_are_refused() {
