@@ -341,6 +341,10 @@ fn of_a_spec_that_is_too_much_work_no_place_is_told() {
     let plain = json!({"properties": {"a": {"items": {"type": "string"}}}});
     let several = json!({"properties": {"a": {"anyOf": [{"items": {"type": "string"}}, {"items": {"type": "object"}}]}}});
     let told = |schema: &Value, items: usize| faults(schema, &json!({"a": vec![0; items]}));
+    // The spec and its one member are values, too.
+    let most = SpecSchema::FAULTS_WORK_MAX - 2;
+    assert_eq!(told(&plain, most).len(), Violations::COUNT_MAX);
+    assert_eq!(told(&plain, most + 1).len(), 1);
     for schema in [plain, several] {
         let vague = told(&schema, SpecSchema::FAULTS_WORK_MAX);
         assert_eq!(vague.len(), 1);
@@ -373,6 +377,17 @@ fn schemas_that_recur_through_several_alternatives_are_refused() {
         &json!({"S": {"items": {"$ref": "#/components/schemas/S"}, "allOf": [{"items": {"$ref": "#/components/schemas/S"}}]}}),
     );
     assert!(said.contains("more than 250 schemas at once"), "{said}");
+    let itself = json!({"$ref": "#/components/schemas/S"});
+    for (word, below) in [
+        ("additionalProperties", itself.clone()),
+        ("patternProperties", json!({"^a": itself})),
+    ] {
+        let said = refusal(
+            "3.1.0",
+            &json!({"S": {word: below, "allOf": [{word: below}]}}),
+        );
+        assert!(said.contains("more than 250 schemas at once"), "{said}");
+    }
     // Doubling without recursion, level by level.
     let step = |n: usize| {
         json!({"allOf": [
