@@ -24,7 +24,7 @@ pub use names::{KindNames, Names};
 const AUDIT_ACTION: &str = "AuditAction";
 
 /// Every schema of bodies: those of each kind, of resources of any kind, of reports and of the
-/// audit trail. Specs are left to [`specs`].
+/// audit trail. Specs are left to [`specs()`].
 #[must_use]
 pub fn components(registry: &EntityRegistry, names: &Names) -> Components {
     let mut builder = fixed();
