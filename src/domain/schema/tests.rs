@@ -517,3 +517,25 @@ fn kinds_get_the_schemas_that_they_name_or_somebody_is_told() {
         );
     }
 }
+
+#[test]
+fn as_many_schemas_as_a_value_may_have_to_fit() {
+    let many = |count: usize| json!({"S": {"allOf": vec![json!({}); count]}});
+    // The schema itself is one.
+    assert!(document(&many(FITTED_MAX - 1)).compile("S").is_ok());
+    assert!(document(&many(FITTED_MAX)).compile("S").is_err());
+    // Of a member's value those of the member count alone.
+    let member = |count: usize| {
+        let twice = json!({"properties": {"a": {"$ref": "#/components/schemas/T"}}});
+        json!({"S": {"allOf": [twice, twice]}, "T": {"allOf": vec![json!({}); count]}})
+    };
+    // Each of the two is a reference, what it leads to, and what that is made of.
+    let half = FITTED_MAX / 2 - 2;
+    assert!(document(&member(half)).compile("S").is_ok());
+    assert!(document(&member(half + 1)).compile("S").is_err());
+    let said = refusal("3.1.0", &json!({"S": {"require": []}}));
+    assert!(
+        said.contains("`require` is no keyword of schemas"),
+        "{said}"
+    );
+}
