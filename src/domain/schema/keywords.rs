@@ -1,6 +1,22 @@
-//! Where schemas stand within a schema, and which words there are in it.
+//! Where schemas stand within a document and within a schema, and which words there are in one.
 
 use serde_json::{Map, Value};
+
+/// What references to components begin with. What comes after it is a place: the name of a component,
+/// and a JSON pointer within that, which may be empty.
+pub const COMPONENTS: &str = "#/components/schemas/";
+
+/// What stands at a place.
+#[must_use]
+pub fn find<'a>(components: &'a Map<String, Value>, place: &str) -> Option<&'a Value> {
+    let (name, rest) = split(place);
+    components.get(name)?.pointer(rest)
+}
+
+/// The two parts of a place.
+pub(super) fn split(place: &str) -> (&str, &str) {
+    place.split_at(place.find('/').unwrap_or(place.len()))
+}
 
 /// Keywords that hold a schema.
 const SCHEMA: [&str; 12] = [
@@ -112,29 +128,29 @@ pub(super) fn applies(keyword: &str) -> Applies {
 
 /// The schemas one level below, each with its keyword and its place below the schema, as the end of a
 /// JSON pointer.
-pub(super) fn below(schema: &Map<String, Value>) -> Vec<(&str, String, &Value)> {
+pub(super) fn below(schema: &Map<String, Value>) -> Vec<(&str, String)> {
     let mut found = Vec::new();
     for (name, value) in schema {
         let name = name.as_str();
         match value {
             Value::Array(items) if LIST.contains(&name) => {
-                let items = items.iter().enumerate();
-                found.extend(items.map(|(place, item)| (name, format!("/{name}/{place}"), item)));
+                let places = 0..items.len();
+                found.extend(places.map(|place| (name, format!("/{name}/{place}"))));
             }
             Value::Object(members) if MAP.contains(&name) => {
-                found.extend(members.iter().map(|(member, value)| {
+                found.extend(members.keys().map(|member| {
                     let member = member.replace('~', "~0").replace('/', "~1");
-                    (name, format!("/{name}/{member}"), value)
+                    (name, format!("/{name}/{member}"))
                 }));
             }
-            _ if SCHEMA.contains(&name) => found.push((name, format!("/{name}"), value)),
+            _ if SCHEMA.contains(&name) => found.push((name, format!("/{name}"))),
             _ => {}
         }
     }
     found
 }
 
-/// The same, to be changed.
+/// The schemas themselves, to be changed.
 pub(super) fn below_mut(schema: &mut Map<String, Value>) -> Vec<&mut Value> {
     let mut found = Vec::new();
     for (name, value) in schema {

@@ -19,6 +19,7 @@ use jsonschema::{Draft, PatternOptions, Validator, draft202012};
 use serde_json::{Map, Value, json};
 
 use super::{Constraint, Violation, Violations, shown};
+pub use keywords::{COMPONENTS, find};
 pub use kinds::{Attached, attach};
 pub use soundness::FITTED_MAX;
 
@@ -96,10 +97,8 @@ impl SchemaDocument {
             return Err(InvalidSchema::Name(shown(name)));
         }
         let originals = Arc::new(schemas.clone());
-        for schema in schemas.values_mut() {
-            if is_30 {
-                openapi30::convert(schema);
-            }
+        if is_30 {
+            schemas.values_mut().for_each(openapi30::convert);
         }
         Ok(Self {
             schemas,
@@ -134,7 +133,7 @@ impl SchemaDocument {
         let taking_part: Map<_, _> = taking_part.map(|(n, s)| (n.clone(), s.clone())).collect();
         let source = json!({
             "$schema": "https://json-schema.org/draft/2020-12/schema",
-            "$ref": format!("#/components/schemas/{name}"),
+            "$ref": format!("{COMPONENTS}{name}"),
             "components": {"schemas": taking_part},
         });
         let validator = jsonschema::options()

@@ -10,11 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::keywords::{Applies, applies, below, is_known};
+use super::keywords::{Applies, COMPONENTS, applies, below, find, is_known, split};
 use crate::domain::shown;
 
-/// What references begin with.
-const PREFIX: &str = "#/components/schemas/";
 /// Most schemas that one value of a spec may have to fit, however deep in the spec it is.
 pub const FITTED_MAX: usize = 250;
 /// How many levels bodies may have.
@@ -74,11 +72,6 @@ struct Node {
     elements: Vec<String>,
 }
 
-/// The name of a component, and the rest of a place in it.
-fn split(pointer: &str) -> (&str, &str) {
-    pointer.split_at(pointer.find('/').unwrap_or(pointer.len()))
-}
-
 fn told(pointer: &str, why: impl Into<String>) -> Fault {
     (why.into(), format!("/components/schemas/{pointer}"))
 }
@@ -90,13 +83,8 @@ impl Graph<'_> {
             if self.nodes.contains_key(&pointer) {
                 continue;
             }
-            let (name, rest) = split(&pointer);
             // What is not there the validator tells.
-            let schema = self
-                .schemas
-                .get(name)
-                .and_then(|component| component.pointer(rest));
-            let node = match schema {
+            let node = match find(self.schemas, &pointer) {
                 Some(Value::Object(keywords)) => self.node(keywords, &pointer)?,
                 _ => Node::default(),
             };
@@ -111,9 +99,9 @@ impl Graph<'_> {
     fn node(&self, keywords: &Map<String, Value>, at: &str) -> Result<Node, Fault> {
         let mut node = Node::default();
         if let Some(reference) = keywords.get("$ref").and_then(Value::as_str) {
-            let Some(target) = reference.strip_prefix(PREFIX) else {
+            let Some(target) = reference.strip_prefix(COMPONENTS) else {
                 let why = format!(
-                    "the reference `{}` does not lead to `{PREFIX}…` of this document",
+                    "the reference `{}` does not lead to `{COMPONENTS}…` of this document",
                     shown(reference)
                 );
                 return Err(told(&format!("{at}/$ref"), why));
@@ -127,7 +115,7 @@ impl Graph<'_> {
         if let Some(name) = keywords.keys().find(|name| !is_known(name, self.is_30)) {
             return Err(told(&format!("{at}/{name}"), self.unknown(name)));
         }
-        for (keyword, place, _) in below(keywords) {
+        for (keyword, place) in below(keywords) {
             let pointer = format!("{at}{place}");
             match applies(keyword) {
                 Applies::Same => node.same.push(pointer),

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::domain::schema::SpecSchema;
-
-const PREFIX: &str = "#/components/schemas/";
+use crate::domain::schema::{COMPONENTS, SpecSchema, find};
 
 /// A schema under the name `target`, with everything that it refers to, however far away. Each target
 /// of a reference is a component of its own, below that name (`ClusterSpec.Platform`), where no schema
@@ -27,12 +25,6 @@ pub(super) fn components(target: &str, schema: &SpecSchema) -> Vec<(String, Valu
     }
     made.sort_by(|a, b| a.0.cmp(&b.0));
     made
-}
-
-/// What a reference leads to, by what it says after [`PREFIX`].
-fn find<'a>(all: &'a Map<String, Value>, place: &str) -> Option<&'a Value> {
-    let (name, rest) = place.split_at(place.find('/').unwrap_or(place.len()));
-    all.get(name)?.pointer(rest)
 }
 
 struct Bundle<'a> {
@@ -70,7 +62,7 @@ impl Bundle<'_> {
         for value in mapping.values_mut() {
             if let Value::String(reference) = value {
                 if self.all.contains_key(reference.as_str()) {
-                    reference.insert_str(0, PREFIX);
+                    reference.insert_str(0, COMPONENTS);
                 }
                 self.lead(reference, found);
             }
@@ -78,7 +70,7 @@ impl Bundle<'_> {
     }
 
     fn lead(&mut self, reference: &mut String, found: &mut Vec<String>) {
-        let Some(place) = reference.strip_prefix(PREFIX) else {
+        let Some(place) = reference.strip_prefix(COMPONENTS) else {
             return;
         };
         if find(self.all, place).is_none() {
@@ -89,7 +81,7 @@ impl Bundle<'_> {
             self.names.insert(place.to_owned(), self.free(place));
         }
         let name = &self.names[place];
-        *reference = format!("{PREFIX}{name}");
+        *reference = format!("{COMPONENTS}{name}");
     }
 
     /// A name that OpenAPI allows and no other component has.
