@@ -338,6 +338,38 @@ fn examples_fit_their_schemas() {
     }
 }
 
+/// In its description where the page would fill it in and find nothing.
+#[test]
+fn every_parameter_and_header_shows_a_value() {
+    let shows = |name: &str, given: &Value| {
+        let text = given["description"].as_str().unwrap_or_default();
+        let has = |example: &Value| !example.is_null();
+        let is_told = text.contains("such as `") || text.contains(&format!("`{name}="));
+        is_told || has(&given["example"]) || has(&given["schema"]["example"])
+    };
+    for registry in registries() {
+        let document = document(&registry);
+        let components = &document["components"];
+        let mut seen = 0;
+        let headers = components["headers"].as_object().unwrap().iter();
+        let shared = components["parameters"].as_object().unwrap().iter();
+        for (name, given) in headers.chain(shared) {
+            assert!(shows(name, given), "{name}: {given}");
+            seen += 1;
+        }
+        let items = document["paths"].as_object().unwrap().values();
+        for operation in items.flat_map(|item| item.as_object().unwrap().values()) {
+            let own = operation["parameters"].as_array().into_iter().flatten();
+            for given in own.filter(|given| given["$ref"].is_null()) {
+                let name = given["name"].as_str().unwrap();
+                assert!(shows(name, given), "{name}: {given}");
+                seen += 1;
+            }
+        }
+        assert!(seen > 15, "{seen}");
+    }
+}
+
 #[test]
 fn schemas_of_specs_are_taken_in() {
     let spec = json!({

@@ -57,7 +57,7 @@ pub fn resources() -> Vec<Parameter> {
     parameters.extend([
         query(
             "continue",
-            "What `continue` said in the answer before: the page after it. The path and the other \
+            "What `continue` said in the answer before, such as `WzEsInZ4ci1`: the page after it. The path and the other \
              parameters stay as they were, but for `size` and `fields`; not together with `page`.",
             text(),
             Value::Null,
@@ -90,11 +90,11 @@ pub fn resources() -> Vec<Parameter> {
         ),
         query(
             "ref_type",
-            "With `ref_target_id`: only resources with a link of this type to that resource.",
+            "With `ref_target_id`: only resources with a link of this type, such as `channel`, to that resource.",
             text(),
             Value::Null,
         ),
-        query("ref_target_id", "With `ref_type`: the target of the link.", text(), Value::Null),
+        query("ref_target_id", "With `ref_type`: the target of the link, such as `019b7868-8e00-7000-8000-000000000001`.", text(), Value::Null),
         fields(),
     ]);
     parameters
@@ -107,7 +107,9 @@ pub fn kind(kinds: &[&str]) -> Parameter {
     if !kinds.is_empty() {
         kind.enum_values = Some(kinds.iter().map(|kind| json!(kind)).collect());
     }
-    query("kind", "Only resources of this kind.", kind, Value::Null)
+    let first = kinds.first().unwrap_or(&"Cluster");
+    let description = format!("Only resources of this kind, such as `{first}`.");
+    query("kind", &description, kind, Value::Null)
 }
 
 /// Which members are wanted.
@@ -148,7 +150,7 @@ pub fn audit() -> Vec<Parameter> {
     parameters.extend([
         query(
             "resource_id",
-            "Only changes of this resource.",
+            "Only changes of this resource, such as `019b7868-8e00-7000-8000-000000000001`.",
             formatted(KnownFormat::Uuid),
             Value::Null,
         ),
@@ -173,7 +175,7 @@ pub fn audit() -> Vec<Parameter> {
         ),
         query(
             "until",
-            "Only changes before this time.",
+            "Only changes before this time, such as `2026-02-01T00:00:00Z`.",
             formatted(KnownFormat::DateTime),
             Value::Null,
         ),
