@@ -12,7 +12,6 @@ use figment::value::{Dict, Map, Value};
 use figment::{Metadata, Profile};
 
 use super::load::insert;
-use super::{Format, Level};
 
 /// Control plane for fleets of clusters.
 ///
@@ -139,10 +138,10 @@ pub struct SettingsArgs {
     pub server_openapi_schema_path: Option<PathBuf>,
     /// What is logged [env: HYPERFLEET_LOGGING_LEVEL] [default: info]
     #[arg(short = 'l', long, value_name = "LEVEL", help_heading = "Log")]
-    pub log_level: Option<Level>,
+    pub log_level: Option<String>,
     /// How it is written [env: HYPERFLEET_LOGGING_FORMAT] [default: json; dev: text]
     #[arg(short = 'f', long, value_name = "FORMAT", help_heading = "Log")]
-    pub log_format: Option<Format>,
+    pub log_format: Option<String>,
 }
 
 impl SettingsArgs {
@@ -150,8 +149,6 @@ impl SettingsArgs {
     fn given(&self) -> Vec<(&'static str, Value)> {
         let path = |path: &PathBuf| Value::from(path.to_string_lossy().into_owned());
         let text = |text: &String| Value::from(text.as_str());
-        let level = self.log_level.and_then(|l| Value::serialize(l).ok());
-        let format = self.log_format.and_then(|f| Value::serialize(f).ok());
         let all = [
             ("database.url", self.database_url.as_ref().map(text)),
             ("database.host", self.db_host.as_ref().map(text)),
@@ -178,8 +175,8 @@ impl SettingsArgs {
                 "server.openapi_schema_path",
                 self.server_openapi_schema_path.as_ref().map(path),
             ),
-            ("logging.level", level),
-            ("logging.format", format),
+            ("logging.level", self.log_level.as_ref().map(text)),
+            ("logging.format", self.log_format.as_ref().map(text)),
         ];
         let given = all.into_iter();
         given

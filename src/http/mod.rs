@@ -1,9 +1,10 @@
 //! The REST surface: take the request apart, call one use case, present. No rules here.
 //!
 //! ```text
-//! frame (id, panics, problems) ▸ request log ▸ gzip ▸ routes ▸ handler ▸ app
+//! frame (id, panics, problems) ▸ request log ▸ gzip ▸ routes ▸ admission ▸ handler ▸ app
 //! ```
 
+mod admission;
 mod audit;
 mod encoding;
 mod frame;

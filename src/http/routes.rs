@@ -3,11 +3,12 @@
 
 use actix_web::guard::GuardContext;
 use actix_web::http::Method;
+use actix_web::middleware::from_fn;
 use actix_web::{HttpRequest, HttpResponse, Resource, Route as ActixRoute, web};
 
 use super::problem::Problem;
 use super::request::Route;
-use super::{audit, meta, openapi, reports, resources};
+use super::{admission, audit, meta, openapi, reports, resources};
 use crate::domain::EntityRegistry;
 use crate::wire::BASE;
 
@@ -58,8 +59,22 @@ impl Operation {
         }
     }
 
+    /// Whether anybody may ask for it.
+    fn is_public(self) -> bool {
+        matches!(self, Self::Metadata | Self::Document | Self::Page)
+    }
+
     /// What answers it.
     fn route(self) -> ActixRoute {
+        let route = self.handler();
+        if self.is_public() {
+            route
+        } else {
+            route.wrap(from_fn(admission::admit))
+        }
+    }
+
+    fn handler(self) -> ActixRoute {
         match self {
             Self::Metadata => web::to(meta::metadata),
             Self::Document => web::to(openapi::document),

@@ -55,8 +55,9 @@ fn options(database: &Database) -> anyhow::Result<PgConnectOptions> {
     if !database.password.is_empty() {
         options = options.password(&database.password);
     }
-    if let Some(file) = &database.ssl.root_cert_file {
-        options = options.ssl_root_cert(file);
+    let roots = &database.ssl.root_cert_file;
+    if !roots.as_os_str().is_empty() {
+        options = options.ssl_root_cert(roots);
     }
     Ok(options)
 }

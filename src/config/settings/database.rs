@@ -1,0 +1,131 @@
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// The database.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Database {
+    /// Which sort of database: there is one.
+    pub dialect: Dialect,
+    /// All of it in one URL, which then counts alone.
+    pub url: Option<String>,
+    /// Host name, address, or folder of a Unix socket.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+    /// Database name.
+    pub name: String,
+    /// Who we are there.
+    pub username: String,
+    /// Our password.
+    pub password: String,
+    /// Whether every statement is logged, without its values.
+    pub debug: bool,
+    /// TLS towards the database.
+    pub ssl: Ssl,
+    /// Connections.
+    pub pool: Pool,
+}
+
+/// Which sort of database.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dialect {
+    /// PostgreSQL.
+    #[default]
+    Postgres,
+}
+
+/// TLS towards the database.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Ssl {
+    /// How much is verified.
+    pub mode: SslMode,
+    /// PEM file with the authorities to trust; empty for the system's.
+    pub root_cert_file: PathBuf,
+}
+
+/// How much of TLS is verified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SslMode {
+    /// No TLS.
+    Disable,
+    /// TLS, unverified.
+    Require,
+    /// The certificate must be good.
+    VerifyCa,
+    /// The certificate must be good and for this host.
+    VerifyFull,
+}
+
+/// Connections to the database.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Pool {
+    /// Most at a time. Few are faster than many: see docs/performance.md.
+    pub max_connections: usize,
+    /// Most that are kept while nobody needs them.
+    pub max_idle_connections: usize,
+    /// How old one may become; 0 for any age.
+    #[serde(with = "humantime_serde")]
+    pub conn_max_lifetime: Duration,
+    /// How long one is kept while nobody needs it; 0 for any time.
+    #[serde(with = "humantime_serde")]
+    pub conn_max_idle_time: Duration,
+    /// How long one statement may take; 0 for no limit.
+    #[serde(with = "humantime_serde")]
+    pub request_timeout: Duration,
+    /// How often a start tries again to reach the database.
+    pub conn_retry_attempts: u32,
+    /// How long it waits in between.
+    #[serde(with = "humantime_serde")]
+    pub conn_retry_interval: Duration,
+    /// How long `migrate` waits for another one to end; 0 for 5 minutes.
+    #[serde(with = "humantime_serde")]
+    pub advisory_lock_timeout: Duration,
+}
+
+impl Default for Database {
+    fn default() -> Self {
+        Self {
+            dialect: Dialect::Postgres,
+            url: None,
+            host: "localhost".to_owned(),
+            port: 5432,
+            name: "hyperfleet".to_owned(),
+            username: "hyperfleet".to_owned(),
+            password: String::new(),
+            debug: false,
+            ssl: Ssl::default(),
+            pool: Pool::default(),
+        }
+    }
+}
+
+impl Default for Ssl {
+    fn default() -> Self {
+        Self {
+            mode: SslMode::Disable,
+            root_cert_file: PathBuf::new(),
+        }
+    }
+}
+
+impl Default for Pool {
+    fn default() -> Self {
+        Self {
+            max_connections: 16,
+            max_idle_connections: 10,
+            conn_max_lifetime: Duration::from_mins(5),
+            conn_max_idle_time: Duration::from_mins(1),
+            request_timeout: Duration::from_secs(30),
+            conn_retry_attempts: 10,
+            conn_retry_interval: Duration::from_secs(3),
+            advisory_lock_timeout: Duration::from_mins(5),
+        }
+    }
+}
