@@ -12,6 +12,7 @@
 pub mod app;
 pub mod clock;
 pub mod config;
+pub mod crypto;
 pub mod dev;
 pub mod domain;
 pub mod http;

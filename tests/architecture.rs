@@ -22,7 +22,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "storage", may: &["domain"],                     never: &["actix", "utoipa", "Utc::now"] },
     Layer { name: "wire",    may: &["domain"],                     never: &["async ", "tokio", "sqlx", "actix", "Utc::now"] },
     Layer { name: "app",     may: &["domain", "storage"],          never: &["sqlx", "actix", "utoipa", "deadpool", "Utc::now"] },
-    Layer { name: "http",    may: &["app", "clock", "domain", "wire"], never: &["sqlx", "deadpool", "Utc::now"] },
+    Layer { name: "http",    may: &["app", "clock", "crypto", "domain", "wire"], never: &["sqlx", "deadpool", "Utc::now"] },
     Layer { name: "config",  may: &["domain"],                     never: SERVER },
     Layer { name: "dev",     may: &[],                             never: SERVER },
     Layer { name: "startup", may: &["app", "clock", "config", "dev", "domain", "http", "storage"], never: &["Utc::now"] },

@@ -7,6 +7,7 @@ use hyperfleet::config::Args;
 
 #[tokio::main]
 async fn main() -> ExitCode {
+    hyperfleet::crypto::install();
     match hyperfleet::startup::run(Args::parse()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

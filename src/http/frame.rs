@@ -133,6 +133,7 @@ mod tests {
         let server = HttpServer::new(app).workers(1).disable_signals();
         tokio::spawn(server.listen(listener).unwrap().run());
         // One connection: it must outlive the panic, too.
+        crate::crypto::install();
         let client = reqwest::Client::new();
         for round in ["first", "second"] {
             let url = format!("{base}/bad");

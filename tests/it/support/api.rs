@@ -69,7 +69,7 @@ impl TestApi {
         tokio::spawn(server.run());
         Self {
             base,
-            client: reqwest::Client::new(),
+            client: http_client(),
             clock,
             database,
         }
@@ -79,7 +79,7 @@ impl TestApi {
     pub(crate) fn remote(base: &str, database: TestDatabase) -> Self {
         Self {
             base: base.to_owned(),
-            client: reqwest::Client::new(),
+            client: http_client(),
             clock: TestClock::at("2026-01-01T10:00:00Z"),
             database,
         }
@@ -303,4 +303,10 @@ impl Answer {
         let found = conditions.iter().find(|c| c["type"] == kind);
         found.unwrap_or_else(|| panic!("no condition {kind} in {conditions:?}"))
     }
+}
+
+/// A client for HTTP, and for HTTPS if a test wants that.
+pub(crate) fn http_client() -> reqwest::Client {
+    hyperfleet::crypto::install();
+    reqwest::Client::new()
 }
