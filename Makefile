@@ -23,7 +23,7 @@ demo: ## Play a cluster's whole life against `make run`, checking each answer (B
 
 # ---- Test -----------------------------------------------------------------------------------
 
-.PHONY: test check fuzz check-long fmt lint doc sqlx sqlx-check openapi mutants fuzz-search
+.PHONY: test check fuzz check-long fmt lint doc sqlx sqlx-check openapi config-reference mutants fuzz-search
 test: setup ## Build and run every test; they start their own PostgreSQL
 	cargo test
 
@@ -59,6 +59,12 @@ openapi: setup ## Renew openapi/openapi.yaml after changing what the API takes o
 	@mkdir -p .dev
 	cargo run --quiet --bin hyperfleet-api -- openapi --config /dev/null > .dev/openapi.yaml
 	mv .dev/openapi.yaml openapi/openapi.yaml
+
+config-reference: setup ## Renew the tables of docs/configuration.md after changing settings
+	@cargo build --quiet --bin hyperfleet-api
+	@{ sed '/^<!-- settings -->$$/q' docs/configuration.md; target/debug/hyperfleet-api config reference; \
+	   sed -n '/^<!-- \/settings -->$$/,$$p' docs/configuration.md; } > .dev/configuration.md
+	mv .dev/configuration.md docs/configuration.md
 
 mutants: ## Change the domain in every small way and see that a test fails (cargo-mutants)
 	@command -v cargo-mutants >/dev/null || cargo install --locked cargo-mutants

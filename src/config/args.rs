@@ -6,12 +6,11 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
-use figment::Provider;
-use figment::value::{Dict, Map, Value};
-use figment::{Metadata, Profile};
+use clap::{Arg, ArgMatches, Parser, Subcommand};
 
-use super::load::insert;
+use super::catalogue::{CATALOGUE, Kind, Setting};
+use super::report::default_of;
+use super::retired;
 
 /// Control plane for fleets of clusters.
 ///
@@ -47,13 +46,55 @@ pub enum Command {
     /// Starts a PostgreSQL of its own in a folder, on a Unix socket only, unless the settings name
     /// a database. Data is kept between runs. Ctrl-C stops everything.
     Dev(DevArgs),
+    /// Look at the settings
+    #[command(subcommand, arg_required_else_help = true)]
+    Config(ConfigCommand),
     /// Print the OpenAPI document of the configured kinds
     ///
     /// The one that is served at /api/hyperfleet/v1/openapi: for generators of clients. Needs no
     /// database.
     Openapi(OpenapiArgs),
+    /// Print what makes a shell complete commands and flags
+    ///
+    /// For instance: source <(hyperfleet-api completion bash)
+    Completion {
+        /// Which shell.
+        shell: clap_complete::Shell,
+    },
     /// Print the version, the commit and the build time
     Version,
+}
+
+/// What to do with the settings.
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Check the settings and print each with its value and where that comes from
+    ///
+    /// Reads what `serve` would read, checks what `serve` would check before it looks for the
+    /// database, and leaves secrets out. Fails if anything is wrong.
+    Check(CheckArgs),
+    /// Print what can be set, as Markdown
+    Reference,
+}
+
+/// Options of `config check`.
+#[derive(Debug, clap::Args)]
+pub struct CheckArgs {
+    /// How it is written
+    #[arg(short = 'o', long, value_name = "FORMAT", default_value = "table")]
+    pub output: CheckFormat,
+    /// The settings.
+    #[command(flatten)]
+    pub settings: SettingsArgs,
+}
+
+/// How the settings are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum CheckFormat {
+    /// For people.
+    Table,
+    /// For programs.
+    Json,
 }
 
 /// Options of `dev`.
@@ -87,114 +128,103 @@ pub enum OpenapiFormat {
     Json,
 }
 
-/// Settings that flags can give. Unset ones leave the environment, the file or the default.
-#[derive(Debug, Clone, Default, clap::Args)]
+/// Settings that flags can give, made from the catalogue. Unset ones leave the environment, the
+/// file or the default.
+#[derive(Debug, Clone, Default)]
 pub struct SettingsArgs {
-    /// YAML file with settings [env: HYPERFLEET_CONFIG] [default: /etc/hyperfleet/config.yaml or
-    /// ./configs/config.yaml, whichever is there]
-    #[arg(long, value_name = "FILE")]
+    /// The file with settings, if one was named.
     pub config: Option<PathBuf>,
-    /// Database to use, as postgres://user:password@host:port/name [env: DATABASE_URL]
-    #[arg(long, value_name = "URL", help_heading = "Database")]
-    pub database_url: Option<String>,
-    /// Database host [env: HYPERFLEET_DATABASE_HOST] [default: localhost]
-    #[arg(long, value_name = "HOST", help_heading = "Database")]
-    pub db_host: Option<String>,
-    /// Database port [env: HYPERFLEET_DATABASE_PORT] [default: 5432]
-    #[arg(long, value_name = "PORT", help_heading = "Database")]
-    pub db_port: Option<u16>,
-    /// Database name [env: HYPERFLEET_DATABASE_NAME] [default: hyperfleet]
-    #[arg(long, value_name = "NAME", help_heading = "Database")]
-    pub db_name: Option<String>,
-    /// Database user [env: HYPERFLEET_DATABASE_USERNAME] [default: hyperfleet]
-    #[arg(long, value_name = "NAME", help_heading = "Database")]
-    pub db_username: Option<String>,
-    /// Database password; better given in the environment [env: HYPERFLEET_DATABASE_PASSWORD]
-    #[arg(long, value_name = "TEXT", help_heading = "Database")]
-    pub db_password: Option<String>,
-    /// disable, require, verify-ca or verify-full [env: HYPERFLEET_DATABASE_SSL_MODE] [default:
-    /// disable]
-    #[arg(long, value_name = "MODE", help_heading = "Database")]
-    pub db_ssl_mode: Option<String>,
-    /// PEM file with the authorities to trust [env: HYPERFLEET_DATABASE_SSL_ROOT_CERT_FILE]
-    #[arg(long, value_name = "FILE", help_heading = "Database")]
-    pub db_root_cert_file: Option<PathBuf>,
-    /// Most connections [env: HYPERFLEET_DATABASE_POOL_MAX_CONNECTIONS] [default: 16]
-    #[arg(long, value_name = "COUNT", help_heading = "Database")]
-    pub db_max_open_connections: Option<usize>,
-    /// Address or name to listen on [env: HYPERFLEET_SERVER_HOST] [default: localhost]
-    #[arg(long, value_name = "HOST", help_heading = "Server")]
-    pub server_host: Option<String>,
-    /// Port to listen on, 0 for a free one [env: HYPERFLEET_SERVER_PORT] [default: 8000]
-    #[arg(long, value_name = "PORT", help_heading = "Server")]
-    pub server_port: Option<u16>,
-    /// Whether callers must present a token [env: HYPERFLEET_SERVER_JWT_ENABLED] [default: true]
-    #[arg(long, value_name = "BOOL", help_heading = "Server", num_args = 0..=1)]
-    #[arg(default_missing_value = "true")]
-    pub server_jwt_enabled: Option<bool>,
-    /// OpenAPI document with the schemas of specs [env: HYPERFLEET_SERVER_OPENAPI_SCHEMA_PATH]
-    /// [default: none: any spec will do]
-    #[arg(long, value_name = "FILE", help_heading = "Server")]
-    pub server_openapi_schema_path: Option<PathBuf>,
-    /// What is logged [env: HYPERFLEET_LOGGING_LEVEL] [default: info]
-    #[arg(short = 'l', long, value_name = "LEVEL", help_heading = "Log")]
-    pub log_level: Option<String>,
-    /// How it is written [env: HYPERFLEET_LOGGING_FORMAT] [default: json; dev: text]
-    #[arg(short = 'f', long, value_name = "FORMAT", help_heading = "Log")]
-    pub log_format: Option<String>,
+    pub(super) given: Vec<(&'static Setting, String)>,
 }
 
 impl SettingsArgs {
-    /// Each flag that was given, with the setting it is for.
-    fn given(&self) -> Vec<(&'static str, Value)> {
-        let path = |path: &PathBuf| Value::from(path.to_string_lossy().into_owned());
-        let text = |text: &String| Value::from(text.as_str());
-        let all = [
-            ("database.url", self.database_url.as_ref().map(text)),
-            ("database.host", self.db_host.as_ref().map(text)),
-            ("database.port", self.db_port.map(Value::from)),
-            ("database.name", self.db_name.as_ref().map(text)),
-            ("database.username", self.db_username.as_ref().map(text)),
-            ("database.password", self.db_password.as_ref().map(text)),
-            ("database.ssl.mode", self.db_ssl_mode.as_ref().map(text)),
-            (
-                "database.ssl.root_cert_file",
-                self.db_root_cert_file.as_ref().map(path),
-            ),
-            (
-                "database.pool.max_connections",
-                self.db_max_open_connections.map(Value::from),
-            ),
-            ("server.host", self.server_host.as_ref().map(text)),
-            ("server.port", self.server_port.map(Value::from)),
-            (
-                "server.jwt.enabled",
-                self.server_jwt_enabled.map(Value::from),
-            ),
-            (
-                "server.openapi_schema_path",
-                self.server_openapi_schema_path.as_ref().map(path),
-            ),
-            ("logging.level", self.log_level.as_ref().map(text)),
-            ("logging.format", self.log_format.as_ref().map(text)),
-        ];
-        let given = all.into_iter();
-        given
-            .filter_map(|(key, value)| Some((key, value?)))
-            .collect()
+    /// Each flag that was given: its setting, and what it says.
+    pub(super) fn given(&self) -> impl Iterator<Item = (&'static Setting, &str)> {
+        self.given
+            .iter()
+            .map(|(setting, text)| (*setting, text.as_str()))
     }
 }
 
-impl Provider for SettingsArgs {
-    fn metadata(&self) -> Metadata {
-        Metadata::named("flags")
+impl clap::Args for SettingsArgs {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        let config = Arg::new("config")
+            .long("config")
+            .value_name("FILE")
+            .value_parser(clap::value_parser!(PathBuf))
+            .help("YAML file with settings [env: HYPERFLEET_CONFIG] [default: /etc/hyperfleet/config.yaml or ./configs/config.yaml, whichever is there]");
+        // Older scripts say it; it never did anything.
+        let inclusion = Arg::new(retired::INCLUSION_FLAG)
+            .long(retired::INCLUSION_FLAG)
+            .hide(true);
+        let flags = CATALOGUE.iter().filter_map(flag);
+        command.arg(config).arg(inclusion).args(flags)
     }
 
-    fn data(&self) -> Result<Map<Profile, Dict>, figment::Error> {
-        let mut root = Dict::new();
-        for (key, value) in self.given() {
-            insert(&mut root, key, value);
-        }
-        Ok(Map::from([(Profile::Default, root)]))
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl clap::FromArgMatches for SettingsArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut args = Self::default();
+        args.update_from_arg_matches(matches)?;
+        Ok(args)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.config = matches.get_one::<PathBuf>("config").cloned();
+        let flags = CATALOGUE.iter().filter(|setting| setting.flag.is_some());
+        let given = flags.filter_map(|setting| {
+            let text = matches.get_one::<String>(setting.key)?;
+            Some((setting, text.clone()))
+        });
+        self.given = given.collect();
+        Ok(())
+    }
+}
+
+/// The flag of a setting, if it has one.
+fn flag(setting: &'static Setting) -> Option<Arg> {
+    let name = setting.flag?;
+    let variable = setting.variable().unwrap_or_default();
+    let default = match default_of(setting).as_str() {
+        "" => String::new(),
+        default => format!(" [default: {default}]"),
+    };
+    let help = format!("{} [env: {variable}]{default}", setting.help);
+    let mut arg = Arg::new(setting.key)
+        .long(name)
+        .help(help)
+        .help_heading(heading(setting.section()));
+    arg = match setting.kind {
+        Kind::Bool => arg
+            .value_name("BOOL")
+            .num_args(0..=1)
+            .default_missing_value("true"),
+        Kind::Number => arg.value_name("NUMBER"),
+        Kind::Duration => arg.value_name("DURATION"),
+        Kind::File => arg.value_name("FILE"),
+        Kind::List => arg.value_name("TEXT,…"),
+        Kind::Choice(words) => arg.value_name("WORD").value_parser(words.to_vec()),
+        Kind::Text | Kind::Secret | Kind::Objects => arg.value_name("TEXT"),
+    };
+    Some(match setting.key {
+        "logging.level" => arg.short('l'),
+        "logging.format" => arg.short('f'),
+        _ => arg,
+    })
+}
+
+/// What flags of a section stand under.
+fn heading(section: &str) -> &'static str {
+    match section {
+        "server" => "Server",
+        "database" => "Database",
+        "logging" => "Log",
+        "metrics" => "Metrics",
+        "health" => "Health and shutdown",
+        _ => "More",
     }
 }

@@ -1,192 +1,215 @@
-//! From the four sources to one value.
+//! From the sources to one value: defaults, then the file, then the environment, then flags.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow, bail};
-use figment::providers::{Format as _, Serialized, Yaml};
-use figment::value::{Dict, Map, Value};
-use figment::{Figment, Metadata, Profile, Provider};
+use anyhow::{anyhow, bail};
+use figment::Figment;
+use figment::providers::Serialized;
 use humantime_serde::re::humantime::format_duration;
 
+use super::layers::{Layer, Origin, variable};
 use super::{Settings, SettingsArgs};
 
-/// What every variable begins with.
-const PREFIX: &str = "HYPERFLEET_";
 /// Where a file is looked for when none is named.
 const FILES: [&str; 2] = ["/etc/hyperfleet/config.yaml", "./configs/config.yaml"];
 /// Most connections that can be asked for: more than any PostgreSQL serves well.
-const CONNECTIONS_MAX: usize = 10_000;
+const DATABASE_CONNECTIONS_MAX: usize = 10_000;
+/// Most of anything that is counted one by one.
+const COUNT_MAX: usize = 1_000_000;
 /// Shortest time for which audit entries are kept, if not for ever: a slip must not empty the trail.
 const RETENTION_MIN: Duration = Duration::from_hours(1);
-/// The settings that the environment can give; `entities` is for the file alone. Texts stay texts
-/// even where they look like numbers, as passwords may.
-const VARIABLES: [(&str, Kind); 18] = [
-    ("server.host", Kind::Text),
-    ("server.port", Kind::Plain),
-    ("server.jwt.enabled", Kind::Plain),
-    ("server.openapi_schema_path", Kind::Text),
-    ("database.url", Kind::Text),
-    ("database.host", Kind::Text),
-    ("database.port", Kind::Plain),
-    ("database.name", Kind::Text),
-    ("database.username", Kind::Text),
-    ("database.password", Kind::Text),
-    ("database.ssl.mode", Kind::Text),
-    ("database.ssl.root_cert_file", Kind::Text),
-    ("database.pool.max_connections", Kind::Plain),
-    ("database.pool.request_timeout", Kind::Text),
-    ("logging.level", Kind::Text),
-    ("logging.format", Kind::Text),
-    ("lists.include_deleted", Kind::Plain),
-    ("audit.retention", Kind::Text),
-];
+/// Longest time that anything may be given: whatever is longer was meant otherwise.
+const TIME_MAX: Duration = Duration::from_hours(24 * 365);
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// A text.
-    Text,
-    /// A number or a truth value.
-    Plain,
+/// Settings, with where each of them comes from.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// The settings.
+    pub settings: Settings,
+    /// What is odd about the sources, but stops nothing; to be logged.
+    pub notes: Vec<String>,
+    /// Where each value comes from that is not a default.
+    pub(super) origins: BTreeMap<&'static str, Origin>,
 }
 
-impl Settings {
+impl Loaded {
     /// Reads all sources. `defaults` stand where none of them says anything.
     ///
     /// # Errors
     ///
-    /// A file that was named and cannot be read; a key that is not known; a value that does not
-    /// fit. The text says which source it came from.
-    pub fn load(args: &SettingsArgs, defaults: &Self) -> anyhow::Result<Self> {
-        let defaults = Figment::from(Serialized::defaults(defaults));
-        let settings: Self = defaults.merge(given(args)?).extract().map_err(told)?;
-        settings.check()?;
-        Ok(settings)
+    /// A file that was named and cannot be read; keys that are not known; values that do not fit.
+    /// All faults at once, each with the source that it is in.
+    pub fn new(args: &SettingsArgs, defaults: &Settings) -> anyhow::Result<Self> {
+        let mut figment = Figment::from(Serialized::defaults(defaults));
+        let (mut origins, mut notes, mut faults) = (BTreeMap::new(), Vec::new(), Vec::new());
+        for layer in layers(args)? {
+            figment = figment.merge(&layer);
+            let given = layer.values.into_iter();
+            origins.extend(given.map(|(key, (_, origin))| (key, origin)));
+            notes.extend(layer.notes);
+            faults.extend(layer.faults);
+        }
+        refuse(&faults)?;
+        let settings: Settings = figment.extract().map_err(|error| told(error, &origins))?;
+        refuse(&settings.faults())?;
+        Ok(Self {
+            settings,
+            notes,
+            origins,
+        })
     }
 
     /// Whether anything says which database to use, be it what the default says, too.
-    pub fn names_a_database(args: &SettingsArgs) -> anyhow::Result<bool> {
-        let given = given(args)?;
+    #[must_use]
+    pub fn names_a_database(&self) -> bool {
         let mut names = ["url", "host", "port", "name", "username", "password"].iter();
-        Ok(names.any(|name| {
-            let value = given.find_value(&format!("database.{name}"));
-            value.is_ok_and(|value| value.as_str() != Some(""))
-        }))
-    }
-
-    fn check(&self) -> anyhow::Result<()> {
-        let connections = self.database.pool.max_connections;
-        if !(1..=CONNECTIONS_MAX).contains(&connections) {
-            bail!(
-                "database.pool.max_connections is {connections}: set it to between 1 and {CONNECTIONS_MAX}"
-            );
-        }
-        if let Some(kept) = self.audit.retention
-            && kept < RETENTION_MIN
-        {
-            bail!(
-                "audit.retention is {}: set it to at least {}, or leave it out to keep entries for ever",
-                format_duration(kept),
-                format_duration(RETENTION_MIN),
-            );
-        }
-        Ok(())
+        names.any(|name| {
+            self.origins
+                .contains_key(format!("database.{name}").as_str())
+        })
     }
 }
 
-/// Everything but the defaults.
-fn given(args: &SettingsArgs) -> anyhow::Result<Figment> {
-    let mut figment = Figment::new();
-    if let Some(file) = file(args) {
-        // Refused here: figment would leave a file out that is not there.
-        std::fs::metadata(&file).with_context(|| format!("cannot read {}", file.display()))?;
-        figment = figment.merge(Yaml::file_exact(file));
+fn refuse(faults: &[String]) -> anyhow::Result<()> {
+    match faults {
+        [] => Ok(()),
+        [one] => bail!("{one}"),
+        several => bail!("the settings have faults:\n  - {}", several.join("\n  - ")),
     }
-    if let Some(url) = variable("DATABASE_URL") {
-        figment = figment.merge(("database.url", url));
-    }
-    Ok(figment.merge(Environment).merge(args))
 }
 
-/// What is wrong with which setting, and where that is to be mended.
-fn told(error: figment::Error) -> anyhow::Error {
+/// Everything but the defaults, weakest first.
+fn layers(args: &SettingsArgs) -> anyhow::Result<Vec<Layer>> {
+    let (named, usual) = file(args);
+    let mut layers = Vec::new();
+    match (named, usual) {
+        (Some(named), _) => layers.push(Layer::of_file(&named)?),
+        (None, Some(usual)) => layers.push(Layer::of_file(&usual)?),
+        (None, None) => {}
+    }
+    layers.push(Layer::of_environment());
+    layers.push(Layer::of_flags(args));
+    Ok(layers)
+}
+
+/// The file that was named, or else the one that is where one usually is.
+fn file(args: &SettingsArgs) -> (Option<PathBuf>, Option<PathBuf>) {
+    let named = args.config.clone();
+    let named = named.or_else(|| variable("HYPERFLEET_CONFIG").map(PathBuf::from));
+    let mut usual = FILES.iter().map(Path::new);
+    let usual = usual.find(|file| file.is_file()).map(Path::to_owned);
+    (named, usual)
+}
+
+/// What is wrong with which setting, and where that is to be mended: what the catalogue cannot know,
+/// such as members of entries.
+fn told(error: figment::Error, origins: &BTreeMap<&'static str, Origin>) -> anyhow::Error {
     let faults = error.into_iter().map(|fault| {
-        let setting = fault.path.join(".");
-        let source = fault.metadata.as_ref().map(|m| match &m.source {
-            Some(figment::Source::File(file)) => file.display().to_string(),
-            _ if m.name == Environment::NAME => variable_of(&setting),
-            _ => m.name.to_string(),
-        });
-        let setting = if setting.is_empty() {
-            "settings"
-        } else {
-            &setting
+        let path = fault.path.join(".");
+        let of = |key: &str| path == key || path.starts_with(&format!("{key}."));
+        let origin = origins.iter().find(|(key, _)| of(key));
+        let origin = origin.map_or_else(String::new, |(_, origin)| format!(" (from {origin})"));
+        let hint = match &fault.kind {
+            figment::error::Kind::UnknownField(name, known) => {
+                let meant = super::layers::likeliest(name, known.iter().copied());
+                meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"))
+            }
+            _ => String::new(),
         };
-        match source {
-            Some(source) => format!("{setting} (from {source}): {}", fault.kind),
-            None => format!("{setting}: {}", fault.kind),
-        }
+        format!("{path}{origin}: {}{hint}", fault.kind)
     });
     anyhow!("{}", faults.collect::<Vec<_>>().join("\n"))
 }
 
-fn file(args: &SettingsArgs) -> Option<PathBuf> {
-    let named = args.config.clone();
-    let named = named.or_else(|| variable("HYPERFLEET_CONFIG").map(PathBuf::from));
-    if named.is_some() {
-        return named;
-    }
-    let mut usual = FILES.iter().map(Path::new);
-    usual.find(|file| file.is_file()).map(Path::to_owned)
-}
-
-/// `HYPERFLEET_SERVER_PORT` for `server.port`; empty ones count as unset.
-struct Environment;
-
-impl Environment {
-    const NAME: &str = "environment";
-}
-
-/// The variable that gives a setting.
-fn variable_of(setting: &str) -> String {
-    format!("{PREFIX}{}", setting.replace('.', "_").to_uppercase())
-}
-
-impl Provider for Environment {
-    fn metadata(&self) -> Metadata {
-        Metadata::named(Self::NAME)
-    }
-
-    fn data(&self) -> Result<Map<Profile, Dict>, figment::Error> {
-        let mut root = Dict::new();
-        for (setting, kind) in VARIABLES {
-            let Some(text) = variable(&variable_of(setting)) else {
-                continue;
-            };
-            let value = match kind {
-                Kind::Text => Value::from(text),
-                Kind::Plain => text.parse().unwrap_or_else(|_| Value::from(text.as_str())),
-            };
-            insert(&mut root, setting, value);
+impl Settings {
+    /// What of single values makes no sense.
+    fn faults(&self) -> Vec<String> {
+        let mut faults = self.faults_of_counts();
+        faults.extend(self.faults_of_times());
+        for (key, host) in [
+            ("server.host", &self.server.host),
+            ("metrics.host", &self.metrics.host),
+            ("health.host", &self.health.host),
+            ("database.host", &self.database.host),
+        ] {
+            if host.trim().is_empty() {
+                faults.push(format!("{key} is empty: say where"));
+            }
         }
-        Ok(Map::from([(Profile::Default, root)]))
+        if self.tracing.enabled && self.tracing.service_name.is_empty() {
+            faults.push("tracing.service_name is empty: traces need a name".to_owned());
+        }
+        faults
     }
-}
 
-/// Puts a value at a dotted path.
-pub(super) fn insert(dict: &mut Dict, key: &str, value: Value) {
-    let Some((first, rest)) = key.split_once('.') else {
-        dict.insert(key.to_owned(), value);
-        return;
-    };
-    let entry = dict
-        .entry(first.to_owned())
-        .or_insert_with(|| Value::from(Dict::new()));
-    if let Value::Dict(_, inner) = entry {
-        insert(inner, rest, value);
+    fn faults_of_counts(&self) -> Vec<String> {
+        let (pool, limits) = (&self.database.pool, &self.server.limits);
+        let counts = [
+            (
+                "database.pool.max_connections",
+                pool.max_connections,
+                DATABASE_CONNECTIONS_MAX,
+            ),
+            (
+                "server.limits.max_connections",
+                limits.max_connections,
+                COUNT_MAX,
+            ),
+            (
+                "server.limits.max_in_flight",
+                limits.max_in_flight,
+                COUNT_MAX,
+            ),
+        ];
+        let odd = counts
+            .into_iter()
+            .filter(|(_, count, most)| !(1..=*most).contains(count));
+        odd.map(|(key, count, most)| format!("{key} is {count}: set it to between 1 and {most}"))
+            .collect()
     }
-}
 
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
+    fn faults_of_times(&self) -> Vec<String> {
+        let (timeouts, health, pool) = (&self.server.timeouts, &self.health, &self.database.pool);
+        let stuck = self.metrics.reconciliation_stuck_threshold;
+        let (none, instant, second) = (
+            Duration::ZERO,
+            Duration::from_millis(1),
+            Duration::from_secs(1),
+        );
+        #[rustfmt::skip]
+        let times = [
+            ("server.timeouts.read", timeouts.read, second),
+            ("server.timeouts.write", timeouts.write, second),
+            ("server.timeouts.idle", timeouts.idle, second),
+            ("health.shutdown_timeout", health.shutdown_timeout, second),
+            ("health.shutdown_delay", health.shutdown_delay, none),
+            ("health.db_ping_timeout", health.db_ping_timeout, instant),
+            ("metrics.reconciliation_stuck_threshold", stuck, second),
+            ("database.pool.conn_retry_interval", pool.conn_retry_interval, instant),
+            ("database.pool.conn_max_lifetime", pool.conn_max_lifetime, none),
+            ("database.pool.conn_max_idle_time", pool.conn_max_idle_time, none),
+            ("database.pool.request_timeout", pool.request_timeout, none),
+            ("database.pool.advisory_lock_timeout", pool.advisory_lock_timeout, none),
+        ];
+        let mut faults: Vec<_> = times
+            .into_iter()
+            .filter(|(_, time, least)| !(*least..=TIME_MAX).contains(time))
+            .map(|(key, time, least)| {
+                let (time, least) = (format_duration(time), format_duration(least));
+                format!("{key} is {time}: set it to between {least} and 1year")
+            })
+            .collect();
+        if let Some(kept) = self.audit.retention
+            && kept < RETENTION_MIN
+        {
+            faults.push(format!(
+                "audit.retention is {}: set it to at least {}, or leave it out to keep entries for ever",
+                format_duration(kept),
+                format_duration(RETENTION_MIN),
+            ));
+        }
+        faults
+    }
 }

@@ -1,18 +1,33 @@
 //! Settings: what they are, where they come from, and what they must be.
 //!
-//! Defaults, then the file, then the environment, then flags: later ones win. Unknown keys of the
-//! file are refused.
+//! ```text
+//! defaults ◀ file ◀ environment ◀ flags     later ones win: layers.rs, load.rs
+//!      └──────┬─────────┴───────────┘
+//!        catalogue.rs                       every setting: what it takes, variable, flag, help
+//! ```
 
 mod args;
+mod catalogue;
+mod layers;
 mod load;
+mod report;
+mod retired;
 mod schema;
 mod settings;
+#[cfg(test)]
+mod tests;
 
 use crate::domain;
 use crate::domain::entity_config;
 use crate::domain::schema::Attached;
 
-pub use args::{Args, Command, DevArgs, OpenapiArgs, OpenapiFormat, SettingsArgs};
+pub use args::{
+    Args, CheckArgs, CheckFormat, Command, ConfigCommand, DevArgs, OpenapiArgs, OpenapiFormat,
+    SettingsArgs,
+};
+pub use layers::Origin;
+pub use load::Loaded;
+pub use report::{Effective, as_json, as_table, reference};
 pub use settings::*;
 
 impl Settings {

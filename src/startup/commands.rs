@@ -6,12 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
+use clap::CommandFactory as _;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Server, database, dev, telemetry};
 use crate::app::Service;
 use crate::clock::Clock;
-use crate::config::{Args, Command, OpenapiArgs, OpenapiFormat, Settings, SettingsArgs};
+use crate::config::{
+    self, Args, CheckArgs, CheckFormat, Command, ConfigCommand, Loaded, OpenapiArgs, OpenapiFormat,
+    Settings, SettingsArgs,
+};
 use crate::domain::EntityRegistry;
 use crate::domain::schema::Attached;
 use crate::http::{self, Api, Build};
@@ -33,7 +37,22 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         Command::Serve(args) => serve(&args).await,
         Command::Migrate(args) => migrate(&args).await,
         Command::Dev(args) => dev::run(args).await,
+        Command::Config(ConfigCommand::Check(args)) => check(&args),
+        Command::Config(ConfigCommand::Reference) => {
+            print(&config::reference());
+            Ok(())
+        }
         Command::Openapi(args) => openapi(&args),
+        Command::Completion { shell } => {
+            let mut command = Args::command();
+            clap_complete::generate(
+                shell,
+                &mut command,
+                "hyperfleet-api",
+                &mut std::io::stdout(),
+            );
+            Ok(())
+        }
         Command::Version => {
             println!("version:    {}", BUILD.version);
             println!("commit:     {}", BUILD.commit);
@@ -43,9 +62,44 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     }
 }
 
+/// The settings of a command that logs, with the log started.
+fn load(args: &SettingsArgs) -> anyhow::Result<Settings> {
+    let loaded = Loaded::new(args, &Settings::default())?;
+    telemetry::start(&loaded.settings.logging);
+    tell(&loaded);
+    Ok(loaded.settings)
+}
+
+/// Logs what the settings are, as far as they are not defaults, and what is odd about them.
+pub(super) fn tell(loaded: &Loaded) {
+    tracing::info!(settings = loaded.summary(), "settings");
+    for note in &loaded.notes {
+        tracing::warn!("{note}");
+    }
+}
+
+/// Checks the settings as far as that goes without the database, and prints them.
+fn check(args: &CheckArgs) -> anyhow::Result<()> {
+    let loaded = Loaded::new(&args.settings, &Settings::default())?;
+    let Attached { notes, .. } = loaded.settings.kinds()?;
+    for note in loaded.notes.iter().chain(&notes) {
+        eprintln!("note: {note}");
+    }
+    let effective = loaded.effective();
+    print(&match args.output {
+        CheckFormat::Table => config::as_table(&effective),
+        CheckFormat::Json => serde_json::to_string_pretty(&config::as_json(&effective))? + "\n",
+    });
+    Ok(())
+}
+
+/// Prints to standard output. Whoever reads that may have left: that is no fault of ours.
+fn print(text: &str) {
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
 async fn serve(args: &SettingsArgs) -> anyhow::Result<()> {
-    let settings = Settings::load(args, &Settings::default())?;
-    telemetry::start(&settings.logging);
+    let settings = load(args)?;
     if settings.server.jwt.enabled {
         bail!(
             "authentication is on (the default), but this version cannot check tokens yet. To serve \
@@ -68,8 +122,7 @@ async fn serve(args: &SettingsArgs) -> anyhow::Result<()> {
 }
 
 async fn migrate(args: &SettingsArgs) -> anyhow::Result<()> {
-    let settings = Settings::load(args, &Settings::default())?;
-    telemetry::start(&settings.logging);
+    let settings = load(args)?;
     let store = database::store(&settings.database)?;
     let before = database::reach(&store, &settings.database).await?;
     let after = store
@@ -92,7 +145,7 @@ async fn migrate(args: &SettingsArgs) -> anyhow::Result<()> {
 
 /// Prints the document of the configured kinds.
 fn openapi(args: &OpenapiArgs) -> anyhow::Result<()> {
-    let settings = Settings::load(&args.settings, &Settings::default())?;
+    let settings = Loaded::new(&args.settings, &Settings::default())?.settings;
     let Attached { registry, notes } = settings.kinds()?;
     for note in notes {
         eprintln!("{note}");
@@ -102,8 +155,7 @@ fn openapi(args: &OpenapiArgs) -> anyhow::Result<()> {
         OpenapiFormat::Yaml => http::yaml(&document)?,
         OpenapiFormat::Json => serde_json::to_string_pretty(&document)? + "\n",
     };
-    // Whoever reads our output may have left: that is no fault of ours.
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    print(&text);
     Ok(())
 }
 

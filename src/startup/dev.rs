@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 
 use super::{commands, database, telemetry};
-use crate::config::{DevArgs, Format, Settings};
+use crate::config::{DevArgs, Format, Loaded, Output, Settings};
 use crate::dev::{Durability, PrivatePostgres};
 use crate::domain::{Entity, EntityRegistry};
 
@@ -23,7 +23,10 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
     defaults.server.host = "127.0.0.1".to_owned();
     defaults.server.jwt.enabled = false;
     defaults.logging.format = Format::Text;
-    let mut settings = Settings::load(&args.settings, &defaults)?;
+    // What is printed for people goes to standard output.
+    defaults.logging.output = Output::Stderr;
+    let loaded = Loaded::new(&args.settings, &defaults)?;
+    let mut settings = loaded.settings.clone();
     if settings.server.jwt.enabled {
         bail!(
             "`dev` serves without authentication, but the settings say server.jwt.enabled: true. \
@@ -31,9 +34,12 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
         );
     }
     telemetry::start(&settings.logging);
+    for note in &loaded.notes {
+        tracing::warn!("{note}");
+    }
     let kinds = commands::kinds(&settings)?;
 
-    let mut private = if Settings::names_a_database(&args.settings)? {
+    let mut private = if loaded.names_a_database() {
         None
     } else {
         let folder = data_folder(&args.data_dir)?;

@@ -32,6 +32,7 @@ mod references;
 mod routes;
 mod rule_costs;
 mod search;
+mod settings;
 mod smoke;
 mod spec_schemas;
 mod statements;

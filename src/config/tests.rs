@@ -1,0 +1,335 @@
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use clap::Parser as _;
+use figment::Figment;
+use figment::providers::Serialized;
+use figment::value::{Dict, Value};
+
+use super::catalogue::{CATALOGUE, Kind, setting};
+use super::layers::Layer;
+use super::{Args, Command, Loaded, Settings, SettingsArgs, reference};
+
+/// Every path of the defaults that holds a value.
+fn paths(above: &str, dict: &Dict, into: &mut BTreeSet<String>) {
+    for (name, value) in dict {
+        let key = format!("{above}{name}");
+        match value {
+            Value::Dict(_, inner) => paths(&format!("{key}."), inner, into),
+            _ => {
+                into.insert(key);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_catalogue_has_every_setting_and_no_other() {
+    let defaults: Dict = Figment::from(Serialized::defaults(Settings::default()))
+        .extract()
+        .unwrap();
+    let mut there = BTreeSet::new();
+    paths("", &defaults, &mut there);
+    let listed: BTreeSet<_> = CATALOGUE.iter().map(|s| s.key.to_owned()).collect();
+    assert_eq!(listed.len(), CATALOGUE.len(), "a setting stands twice");
+    assert_eq!(there, listed);
+}
+
+#[test]
+fn flags_and_variables_are_told_apart() {
+    let flags: Vec<_> = CATALOGUE.iter().filter_map(|s| s.flag).collect();
+    assert_eq!(flags.iter().collect::<BTreeSet<_>>().len(), flags.len());
+    let variables = || {
+        CATALOGUE
+            .iter()
+            .flat_map(|s| [s.variable(), s.file_variable()])
+            .flatten()
+    };
+    assert_eq!(
+        variables().collect::<BTreeSet<_>>().len(),
+        variables().count()
+    );
+    for setting in CATALOGUE {
+        assert_eq!(setting.variable().is_none(), setting.kind == Kind::Objects);
+        assert!(!setting.help.ends_with('.') && !setting.help.is_empty());
+        if setting.kind == Kind::Secret {
+            assert!(setting.file_variable().is_some(), "{}", setting.key);
+        }
+    }
+}
+
+/// What operators of the older service have in their files, variables and scripts
+/// (hyperfleet-ops.md rule 2.2).
+#[test]
+fn names_are_those_that_operators_know() {
+    for (key, variable, flag) in [
+        (
+            "server.tls.enabled",
+            "HYPERFLEET_SERVER_TLS_ENABLED",
+            Some("server-https-enabled"),
+        ),
+        (
+            "server.timeouts.read",
+            "HYPERFLEET_SERVER_TIMEOUTS_READ",
+            Some("server-read-timeout"),
+        ),
+        (
+            "database.username",
+            "HYPERFLEET_DATABASE_USERNAME",
+            Some("db-username"),
+        ),
+        (
+            "database.ssl.root_cert_file",
+            "HYPERFLEET_DATABASE_SSL_ROOT_CERT_FILE",
+            Some("db-root-cert-file"),
+        ),
+        (
+            "database.pool.max_connections",
+            "HYPERFLEET_DATABASE_POOL_MAX_CONNECTIONS",
+            Some("db-max-open-connections"),
+        ),
+        (
+            "database.pool.advisory_lock_timeout",
+            "HYPERFLEET_DATABASE_POOL_ADVISORY_LOCK_TIMEOUT",
+            None,
+        ),
+        (
+            "logging.masking.headers",
+            "HYPERFLEET_LOGGING_MASKING_HEADERS",
+            Some("log-masking-sensitive-headers"),
+        ),
+        (
+            "tracing.service_name",
+            "HYPERFLEET_TRACING_SERVICE_NAME",
+            None,
+        ),
+        (
+            "health.db_ping_timeout",
+            "HYPERFLEET_HEALTH_DB_PING_TIMEOUT",
+            Some("health-db-ping-timeout"),
+        ),
+    ] {
+        let setting = setting(key).unwrap();
+        assert_eq!(setting.variable().as_deref(), Some(variable));
+        assert_eq!(setting.flag, flag, "{key}");
+    }
+}
+
+/// What a file comes to, or the faults that are found in it.
+fn loaded(text: &str) -> Result<Loaded, String> {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    let args = SettingsArgs {
+        config: Some(file.path().to_owned()),
+        ..SettingsArgs::default()
+    };
+    let name = file.path().display().to_string();
+    Loaded::new(&args, &Settings::default()).map_err(|e| format!("{e:#}").replace(&name, "FILE"))
+}
+
+#[test]
+fn a_file_of_the_older_service_works() {
+    let loaded = loaded(
+        "
+server:
+  hostname: api-1.example.com
+  host: 0.0.0.0
+  port: 8000
+  timeouts: {read: 5s, write: 30s}
+  tls: {enabled: false, cert_file: '', key_file: ''}
+  jwt:
+    enabled: true
+    configs:
+      - issuer_url: https://sso.example.com/realms/x
+        jwk_cert_url: https://sso.example.com/certs
+        jwk_cert_ca_file: ''
+        identity_header: X-HyperFleet-Identity
+  tenant:
+    enabled: true
+    system_header: X-HyperFleet-System
+    dimensions: [{header: X-HyperFleet-Org, key: org, required: true}]
+database:
+  dialect: postgres
+  host: db
+  pool: {max_connections: 50, max_idle_connections: 10, conn_max_lifetime: 5m, conn_max_idle_time: 1m,
+         request_timeout: 30s, conn_retry_attempts: 10, conn_retry_interval: 3s, advisory_lock_timeout: 5m}
+logging:
+  level: info
+  masking: {enabled: true, headers: 'Authorization, X-HyperFleet-Identity', fields: [password]}
+  otel: {enabled: false}
+metrics: {label_metrics_inclusion_duration: 168h, reconciliation_stuck_threshold: 10m}
+health: {shutdown_timeout: 20s, db_ping_timeout: 2s}
+entities:
+",
+    )
+    .unwrap();
+    let settings = &loaded.settings;
+    assert_eq!(settings.server.jwt.configs[0].identity_claim, "email");
+    assert_eq!(settings.server.jwt.configs[0].header, "Authorization");
+    assert_eq!(settings.server.tenant.dimensions[0].key, "org");
+    assert_eq!(settings.database.pool.max_connections, 50);
+    assert_eq!(
+        settings.database.port, 5432,
+        "what is not said keeps its default"
+    );
+    let masked = ["Authorization", "X-HyperFleet-Identity"];
+    assert_eq!(settings.logging.masking.headers, masked);
+    assert!(!settings.tracing.enabled, "by its older name");
+    assert_eq!(settings.entities, None);
+    assert_eq!(loaded.notes.len(), 2, "{:?}", loaded.notes);
+}
+
+#[test]
+fn all_faults_of_a_file_are_told_at_once() {
+    let faults = loaded(
+        "
+server:
+  prt: 1
+  port: 70000
+  timeouts: {read: 5, write: soon}
+  jwt: {enabled: maybe}
+  tls: 5
+logging: {level: loud, masking: {headers: [[1]]}}
+servers: {}
+database: {password: 12345, name: {}}
+lists: {include_deleted: null}
+",
+    )
+    .unwrap_err();
+    for fault in [
+        "server.prt (from FILE): there is no such setting; did you mean server.port?",
+        "server.timeouts.read (from FILE): \"5\" is not a duration such as 30s, 5m or 1h30m",
+        "server.timeouts.write (from FILE): \"soon\" is not a duration",
+        "server.jwt.enabled (from FILE): \"maybe\" is not true or false",
+        "server.tls (from FILE): must hold settings, such as server.tls.enabled",
+        "logging.level (from FILE): \"loud\" is not one of: debug, info, warn, error",
+        "logging.masking.headers (from FILE): must be a list of texts",
+        "servers (from FILE): there is no such setting; did you mean server?",
+        "database.password (from FILE): must be a text: put it in quotes",
+        "database.name (from FILE): must be a text: put it in quotes",
+    ] {
+        assert!(faults.contains(fault), "no {fault:?} in:\n{faults}");
+    }
+    assert!(!faults.contains("12345"), "a secret is shown:\n{faults}");
+}
+
+#[test]
+fn what_only_types_know_is_told_with_its_place() {
+    for (text, words) in [
+        (
+            "server: {port: 70000}",
+            vec!["server.port (from FILE)", "70000"],
+        ),
+        (
+            "server: {jwt: {configs: [{issuer: x}]}}",
+            vec!["server.jwt.configs", "issuer", "did you mean issuer_url?"],
+        ),
+        (
+            "entities: [{kind: A, plurals: as}]",
+            vec!["entities", "plurals", "did you mean plural?"],
+        ),
+        (
+            "server: {port: 1, port: 2}",
+            vec!["FILE is not a settings file", "duplicate"],
+        ),
+        ("[1, 2]", vec!["FILE is not a settings file"]),
+        ("a: b: c", vec!["FILE is not a settings file"]),
+        (
+            "server: {timeouts: {read: 10ms}}",
+            vec!["server.timeouts.read is 10ms", "between 1s"],
+        ),
+        ("server: {host: ' '}", vec!["server.host is empty"]),
+        (
+            "server: {limits: {max_in_flight: 0}}",
+            vec!["max_in_flight is 0", "between 1 and"],
+        ),
+        (
+            "audit: {retention: 59m}",
+            vec!["audit.retention is 59m", "leave it out"],
+        ),
+    ] {
+        let faults = loaded(text).unwrap_err();
+        for word in words {
+            assert!(faults.contains(word), "{text}: no {word:?} in: {faults}");
+        }
+    }
+}
+
+#[test]
+fn an_empty_file_says_nothing() {
+    for text in ["", "# nothing\n", "server:\n", "server:\n  port:\n"] {
+        let loaded = loaded(text).unwrap();
+        assert_eq!(loaded.settings, Settings::default(), "{text:?}");
+        assert_eq!(loaded.summary(), "", "{text:?}");
+    }
+}
+
+fn serve_args(flags: &[&str]) -> Result<SettingsArgs, clap::Error> {
+    let args = ["hyperfleet-api", "serve"].iter().chain(flags);
+    match Args::try_parse_from(args)?.command {
+        Command::Serve(args) => Ok(args),
+        _ => unreachable!("serve was asked for"),
+    }
+}
+
+#[test]
+fn flags_win_and_are_named_as_sources() {
+    let args = serve_args(&[
+        "--server-port=8010",
+        "--server-jwt-enabled=false",
+        "--server-https-enabled",
+        "-l",
+        "debug",
+        "--log-masking-sensitive-headers",
+        "A, B",
+        "--metrics-label-metrics-inclusion-duration=1h",
+    ])
+    .unwrap();
+    let layer = Layer::of_flags(&args);
+    assert_eq!(layer.faults, Vec::<String>::new());
+    let settings: Settings = Figment::from(Serialized::defaults(Settings::default()))
+        .merge(&layer)
+        .extract()
+        .unwrap();
+    assert_eq!(settings.server.port, 8010);
+    assert!(settings.server.tls.enabled && !settings.server.jwt.enabled);
+    assert_eq!(settings.logging.masking.headers, ["A", "B"]);
+    assert_eq!(layer.values["server.port"].1.to_string(), "--server-port");
+    let layer = Layer::of_flags(&serve_args(&["--server-port", "x"]).unwrap());
+    assert_eq!(
+        layer.faults,
+        ["server.port (from --server-port): \"x\" is not a whole number"]
+    );
+    assert!(serve_args(&["--log-level", "loud"]).is_err());
+    assert!(serve_args(&["--no-such-flag"]).is_err());
+}
+
+#[test]
+fn secrets_are_left_out_of_what_is_shown() {
+    let loaded =
+        loaded("database: {password: hush-1, url: 'postgres://u:hush-2@h/n', name: shown-name}")
+            .unwrap();
+    let shown = format!(
+        "{}\n{}\n{}",
+        loaded.summary(),
+        super::as_table(&loaded.effective()),
+        super::as_json(&loaded.effective())
+    );
+    assert!(!shown.contains("hush"), "{shown}");
+    assert!(shown.contains("***REDACTED***") && shown.contains("shown-name"));
+}
+
+/// `make config-reference` renews it.
+#[test]
+fn the_tables_of_the_documentation_are_those_of_the_code() {
+    let document = std::fs::read_to_string(Path::new("docs/configuration.md")).unwrap();
+    let tables = document
+        .split_once("<!-- settings -->\n")
+        .and_then(|(_, rest)| rest.split_once("<!-- /settings -->"))
+        .map(|(tables, _)| tables);
+    assert_eq!(
+        tables,
+        Some(reference().as_str()),
+        "run `make config-reference`"
+    );
+}
