@@ -23,16 +23,26 @@ demo: ## Play a cluster's whole life against `make run`, checking each answer (B
 
 # ---- Test -----------------------------------------------------------------------------------
 
-.PHONY: test check fuzz check-long fmt lint doc sqlx sqlx-check openapi config-reference mutants fuzz-search
+.PHONY: test check fuzz deny sbom chaos check-long fmt lint doc sqlx sqlx-check openapi config-reference mutants fuzz-search
 test: setup ## Build and run every test; they start their own PostgreSQL
 	cargo test
 
-check: fmt lint doc sqlx-check test fuzz ## Everything that CI runs
+check: fmt lint doc deny sqlx-check test fuzz ## Everything that CI runs
 
 fuzz: setup ## Fuzz the API from its OpenAPI document, and try a generated client (CASES=20 SEED=1)
 	@CASES=$(CASES) SEED=$(SEED) tests/fuzz/run
 
-check-long: mutants ## What takes too long for CI; figures in docs/
+deny: setup ## Check licences, banned and foreign crates, known vulnerabilities (cargo-deny)
+	@scripts/deny
+
+sbom: setup ## List what the program is made of, as CycloneDX JSON in target/sbom (cargo-cyclonedx)
+	@scripts/sbom
+
+chaos: setup ## Break things around a release build and check that nothing is lost (ARGS="slow killed …")
+	@cargo build --quiet --release --bin hyperfleet-api
+	@tests/chaos/run $(ARGS)
+
+check-long: chaos mutants ## What takes too long for CI; figures in docs/
 
 fmt: ## Check the formatting
 	cargo fmt --check
