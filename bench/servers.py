@@ -65,14 +65,46 @@ class Postgres:
         made = subprocess.run(initdb, capture_output=True, text=True, **options)
         if made.returncode:
             raise Failed(f"initdb failed:\n{made.stderr}")
+        self.options = options
+        self.resume()
+
+    def resume(self):
+        """Starts the server on the data that is there."""
         command = [self.bin / "postgres", "-D", "data", "-k", self.folder]
         for name, value in POSTGRES_SETTINGS.items():
             command += ["-c", f"{name}={value}"]
-        with open(self.log, "wb") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, **options)
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, **self.options)
         pid_file = self.folder / "data/postmaster.pid"
         is_ready = lambda: pid_file.exists() and pid_file.read_text().rstrip().endswith("ready")
         wait_for("PostgreSQL", is_ready, self.process, self.log)
+
+    def halt(self):
+        """Stops the server as an administrator in a hurry does; its data stays."""
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait()
+
+    def freeze(self):
+        """Stops every one of its processes where it is."""
+        os.killpg(self.process.pid, signal.SIGSTOP)
+
+    def thaw(self):
+        os.killpg(self.process.pid, signal.SIGCONT)
+
+    def session(self, database):
+        """A connection that is kept: statements go to its `stdin`."""
+        command = [self.bin / "psql", "-X", "-q", "-h", self.folder, "-U", "postgres", "-d", database]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        return subprocess.Popen(command, stdin=subprocess.PIPE, text=True, **quiet)
+
+    def take_all_connections(self):
+        """Connects until no more connections are to be had; gives what holds them."""
+        holders = []
+        while True:
+            holders.append(self.session("postgres"))
+            time.sleep(0.01)
+            if any(holder.poll() is not None for holder in holders):
+                return holders
 
     @staticmethod
     def _user_to_become():
