@@ -16,10 +16,17 @@ mod subject;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write as _;
 
+use actix_web::http::header::EntityTag;
 use actix_web::web::Bytes;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::{DateTime, Utc};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::tag::TagBuilder;
 use utoipa::openapi::{
@@ -52,15 +59,32 @@ const ORDER: [&str; 7] = [
     "components",
 ];
 
-/// The document in the bytes that are served.
+/// The document in the bytes that are served: made once, however often it is asked for.
 #[derive(Debug, Clone)]
-pub struct Document(Bytes);
+pub struct Document {
+    plain: Bytes,
+    /// The same by gzip; unset if that failed, which memory does not.
+    packed: Option<Bytes>,
+    /// Which document it is.
+    tag: EntityTag,
+}
 
 impl Document {
     /// Writes a document, made by [`openapi`].
     #[must_use]
     pub fn new(document: &Value) -> Self {
-        Self(Bytes::from(document.to_string()))
+        let plain = document.to_string();
+        let digest = Sha256::digest(plain.as_bytes());
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+        let packed = gzip
+            .write_all(plain.as_bytes())
+            .and_then(|()| gzip.finish());
+        Self {
+            packed: packed.ok().map(Bytes::from),
+            // Weak: packed or not, it is the same document.
+            tag: EntityTag::new_weak(URL_SAFE_NO_PAD.encode(digest)),
+            plain: Bytes::from(plain),
+        }
     }
 }
 

@@ -4,8 +4,10 @@
 use std::io::Read as _;
 use std::sync::{Arc, LazyLock};
 
-use actix_web::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, VARY};
-use actix_web::web::Data;
+use actix_web::http::header::{
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, ETag, IfNoneMatch, VARY,
+};
+use actix_web::web::{Data, Header};
 use actix_web::{HttpRequest, HttpResponse};
 use utoipa_swagger_ui::{Config, SwaggerFile};
 
@@ -19,11 +21,38 @@ static CONFIG: LazyLock<Arc<Config<'static>>> = LazyLock::new(|| {
     Arc::new(config.use_base_layout().validator_url("none"))
 });
 
-/// `GET` of the document.
-pub(in crate::http) async fn document(document: Data<Document>) -> HttpResponse {
-    HttpResponse::Ok()
-        .content_type("application/json")
-        .body(document.0.clone())
+/// `GET` of the document; 304 to those who have it.
+pub(in crate::http) async fn document(
+    request: HttpRequest,
+    document: Data<Document>,
+    known: Header<IfNoneMatch>,
+) -> HttpResponse {
+    let is_known = match &*known {
+        IfNoneMatch::Any => true,
+        IfNoneMatch::Items(tags) => tags.iter().any(|tag| tag.weak_eq(&document.tag)),
+    };
+    let mut answer = if is_known {
+        HttpResponse::NotModified()
+    } else {
+        HttpResponse::Ok()
+    };
+    answer.insert_header(ETag(document.tag.clone()));
+    answer.insert_header((VARY, "Accept-Encoding"));
+    if is_known {
+        return answer.finish();
+    }
+    answer.content_type("application/json");
+    match &document.packed {
+        Some(packed) if accepts_gzip(&request) => answer
+            .insert_header((CONTENT_ENCODING, "gzip"))
+            .body(packed.clone()),
+        _ => answer.body(document.plain.clone()),
+    }
+}
+
+/// All that a middleware before has left there is gzip, or nothing.
+fn accepts_gzip(request: &HttpRequest) -> bool {
+    request.headers().contains_key(ACCEPT_ENCODING)
 }
 
 /// `GET` of the page.
@@ -60,8 +89,7 @@ fn served(request: &HttpRequest, file: SwaggerFile<'_>) -> Result<HttpResponse, 
         return Ok(answer.body(file.bytes.into_owned()));
     }
     answer.insert_header((VARY, "Accept-Encoding"));
-    // All that a middleware before has left there is gzip, or nothing.
-    if request.headers().contains_key(ACCEPT_ENCODING) {
+    if accepts_gzip(request) {
         answer.insert_header((CONTENT_ENCODING, "gzip"));
         return Ok(answer.body(file.bytes.into_owned()));
     }

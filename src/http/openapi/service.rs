@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use utoipa::openapi::path::OperationBuilder;
 use utoipa::openapi::schema::{Object, Schema, Type};
 use utoipa::openapi::security::SecurityRequirement;
-use utoipa::openapi::{ContentBuilder, Ref, ResponseBuilder};
+use utoipa::openapi::{ContentBuilder, Ref, Response, ResponseBuilder};
 
 use super::operations::{json_answer, refusals, text};
 use super::problems;
@@ -54,6 +54,10 @@ pub(super) fn describe(operation: Operation, created: Option<&Value>) -> Option<
         .securities(Some(Vec::<SecurityRequirement>::new()))
         .parameter_ref(Ref::new("#/components/parameters/X-Request-Id"))
         .response("200", answer);
+    let described = match operation {
+        O::Document => described.response("304", unchanged()),
+        _ => described,
+    };
     Some(refusals(described, &[405, 500]))
 }
 
@@ -97,6 +101,12 @@ fn metadata() -> ResponseBuilder {
         Schema::Object(schema),
         Some(example),
     )
+}
+
+/// To those whose `If-None-Match` says that they have it.
+fn unchanged() -> Response {
+    let answer = ResponseBuilder::new().description("You have this document already.");
+    problems::with_request_id(answer).build()
 }
 
 fn anything() -> Schema {

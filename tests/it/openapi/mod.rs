@@ -33,7 +33,7 @@ async fn the_document_is_json_of_openapi_3_0() {
     assert_eq!(answer.status, 200);
     assert_eq!(answer.header("content-type"), Some("application/json"));
     assert!(answer.header("x-request-id").is_some());
-    assert_eq!(answer.header("vary"), None);
+    assert_eq!(answer.header("vary"), Some("Accept-Encoding"));
     let document = answer.body;
     assert!(document["openapi"].as_str().unwrap().starts_with("3.0."));
     assert_eq!(document["info"]["title"], "HyperFleet API");

@@ -103,3 +103,25 @@ async fn only_files_of_the_page_are_served() {
     .await;
     assert_eq!(answer.problem(), (405, "VAL-008"));
 }
+
+#[tokio::test]
+async fn whoever_has_the_document_is_told_so() {
+    let api = TestApi::spawn().await;
+    let path = "/api/hyperfleet/v1/openapi";
+    let first = ask(&api, "get", path, &[]).await;
+    let packed = ask(&api, "get", path, &[("accept-encoding", "gzip")]).await;
+    assert_eq!(packed.header("content-encoding"), Some("gzip"));
+    assert!(packed.bytes.len() * 4 < first.bytes.len());
+    let tag = first.header("etag").unwrap().to_owned();
+    assert_eq!(packed.header("etag"), Some(tag.as_str()));
+    for known in ["*".to_owned(), tag.clone(), format!("\"other\", {tag}")] {
+        let again = ask(&api, "get", path, &[("if-none-match", &known)]).await;
+        assert_eq!(again.status, 304, "{known}");
+        assert!(again.bytes.is_empty());
+        assert_eq!(again.header("etag"), Some(tag.as_str()));
+    }
+    for unknown in ["\"other\"", "nonsense", ""] {
+        let again = ask(&api, "get", path, &[("if-none-match", unknown)]).await;
+        assert_eq!((again.status, again.bytes.len()), (200, first.bytes.len()));
+    }
+}
