@@ -13,6 +13,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
 use super::aggregation::{Subject, aggregate};
@@ -159,7 +160,7 @@ pub fn patch(
     }
     let mut changed = resource.clone();
     changed.state.generation = next_generation(state)?;
-    changed.state.updated_at = origin.at;
+    changed.state.updated_at = next_moment(state, origin);
     changed.updated_by = origin.actor.clone();
     if let Some(spec) = &patch.spec {
         changed.spec = spec.clone();
@@ -390,9 +391,9 @@ impl Outcome {
             refuse_referrers(&state, referrers)?;
             let before = state.generation;
             state.generation = next_generation(&state)?;
-            state.updated_at = origin.at;
+            state.updated_at = next_moment(&state, origin);
             state.deletion = Some(Deletion {
-                at: origin.at,
+                at: state.updated_at,
                 by: origin.actor.clone(),
             });
             self.released.push(state.id);
@@ -501,6 +502,12 @@ fn next_generation(state: &ResourceState) -> Result<i32, Refusal> {
         id: state.id,
     };
     state.generation.checked_add(1).ok_or_else(exhausted)
+}
+
+/// When a change happens to a resource: now, but not before the last one. Clocks are set back, and
+/// differ between the instances of a service; the audit trail says what each of them showed.
+fn next_moment(state: &ResourceState, origin: &Origin) -> DateTime<Utc> {
+    origin.at.max(state.updated_at)
 }
 
 /// What each resource of a family owns.

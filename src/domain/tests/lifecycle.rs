@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::given::{
-    at, condition, finalized, finalized_by, finalizing, id, kind, origin, origin_of, registry,
-    report, resource, saying_finalized, standing,
+    at, condition, family, finalized, finalized_by, finalizing, id, kind, origin, origin_of,
+    registry, report, resource, saying_finalized, standing,
 };
 use crate::domain::ConditionStatus::{False, True, Unknown};
 use crate::domain::aggregation::{LAST_KNOWN_RECONCILED, RECONCILED};
@@ -116,6 +116,30 @@ fn each_part_that_differs_moves_the_generation_by_one_in_all() {
         assert_eq!(after.references, links);
         let reconciled = condition(&after.state.conditions, RECONCILED).unwrap();
         assert_eq!(reconciled.observed_generation, 2);
+    }
+}
+
+#[test]
+fn a_clock_that_is_set_back_changes_nothing_before_it_was_last_changed() {
+    let kinds = kinds();
+    let before = resource(&kinds, "Cluster", 1, None);
+    let labelled = Patch {
+        labels: Some(Labels::default()),
+        spec: Some(object(&json!({"changed": true}))),
+        ..Patch::default()
+    };
+    for (now, then) in [(-3600, 0), (0, 0), (1, 1)] {
+        let after = lifecycle::patch(&before, &labelled, &[], &[], &origin(now)).unwrap();
+        let state = after.unwrap().state;
+        assert_eq!((state.updated_at, state.generation), (at(then), 2), "{now}");
+        let family = family(standing(&kinds, "Cluster", 1, None), Vec::new());
+        let (state, _) = lifecycle::delete(&family, &[], &kinds, &origin(now)).unwrap();
+        let deletion = state.deletion.unwrap();
+        assert_eq!(
+            (state.updated_at, deletion.at),
+            (at(then), at(then)),
+            "{now}"
+        );
     }
 }
 

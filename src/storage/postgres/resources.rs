@@ -162,7 +162,7 @@ impl Db<'_> {
             r#"WITH changed AS (
                    UPDATE resources
                    SET spec = $3, labels = $4, conditions = $5, generation = $6,
-                       updated_at = $7, updated_by = $8, revision = revision + 1
+                       updated_at = $12, updated_by = $8, revision = revision + 1
                    WHERE id = $1 AND revision = $2
                    RETURNING id, kind, name
                ), logged AS (
@@ -182,6 +182,7 @@ impl Db<'_> {
             origin.request_id,
             Action::Patch.as_str(),
             before.state.generation,
+            state.updated_at,
         )
         .fetch_one(self.wire())
         .await;
