@@ -3,13 +3,15 @@
 //!
 //! ```text
 //! bin ─▶ startup ─▶ http ─▶ app ─▶ storage ─▶ domain
-//!           │         └───▶ wire ───────────────▲
-//!           └─▶ config, dev (a private PostgreSQL)
+//!           │         ├───▶ wire ───────────────▲
+//!           │         └───▶ auth (who is calling)
+//!           └─▶ config, dev (a private PostgreSQL, tokens for trying)
 //! ```
 //!
 //! Arrows point one way; `tests/architecture.rs` holds that.
 
 pub mod app;
+pub mod auth;
 pub mod clock;
 pub mod config;
 pub mod crypto;

@@ -1,0 +1,167 @@
+//! Who may call: tokens of any issuer that is set, in their order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+
+use super::bearer::{HeaderField, NotBearer};
+use super::config::Issuer;
+use super::keys::Verified;
+use super::live::Live;
+use super::pace::Pace;
+use super::{IdentityFault, Refusal, TokenFault, signature};
+use crate::clock::Clock;
+
+/// Callers that were refused, by reason.
+const FAILURES: &str = "hyperfleet_api_auth_failures_total";
+
+/// Whether callers have to prove who they are.
+#[derive(Debug, Clone)]
+pub enum Authentication {
+    /// Anybody may call, and nobody is asked.
+    Off,
+    /// With a token.
+    On(Authenticator),
+}
+
+/// What has to be known of a caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// That they may call.
+    Proof,
+    /// Who they are, too: they change something.
+    Identity,
+}
+
+/// Knows the issuers and their keys. Clones are the same one; what keeps its keys ends with the
+/// last.
+#[derive(Debug, Clone)]
+pub struct Authenticator(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    issuers: Vec<Arc<Live>>,
+    clock: Clock,
+    _tasks: JoinSet<()>,
+}
+
+impl Authenticator {
+    /// Starts to fetch keys and to watch files, in the current runtime. Files have been read, so
+    /// that their keys are there at once.
+    #[must_use]
+    pub fn start(issuers: Vec<Issuer>, pace: Pace, clock: &Clock) -> Self {
+        signature::install();
+        let mut tasks = JoinSet::new();
+        let live = |issuer| Arc::new(Live::new(issuer, pace, clock.clone()));
+        let issuers: Vec<_> = issuers.into_iter().map(live).collect();
+        for issuer in &issuers {
+            tasks.spawn(issuer.clone().keep_fetching());
+            tasks.spawn(issuer.clone().keep_reading());
+        }
+        Self(Arc::new(Inner {
+            issuers,
+            clock: clock.clone(),
+            _tasks: tasks,
+        }))
+    }
+
+    /// Waits until every issuer was asked for its keys once, but not for longer than this.
+    pub async fn settle(&self, limit: Duration) {
+        let all = self.0.issuers.iter().map(|issuer| issuer.settle(limit));
+        futures_util::future::join_all(all).await;
+    }
+
+    /// The names of the issuers, in their order.
+    pub fn issuers(&self) -> impl Iterator<Item = &str> {
+        self.0.issuers.iter().map(|live| live.issuer.url.as_str())
+    }
+
+    /// The headers that tokens and identities are looked for in.
+    pub fn headers(&self) -> impl Iterator<Item = &str> {
+        self.0.issuers.iter().flat_map(|live| {
+            let identity = live.issuer.identity.header.as_deref();
+            [Some(live.issuer.header.as_str()), identity]
+                .into_iter()
+                .flatten()
+        })
+    }
+
+    /// Who is calling, as far as that is known, by the fields of the request's header.
+    ///
+    /// The first issuer whose token is good decides where the caller's identity is looked for.
+    ///
+    /// # Errors
+    ///
+    /// No token of an issuer; a token at fault (that it has expired is told before anything else);
+    /// no identity where one is needed.
+    pub async fn authenticate<'a>(
+        &self,
+        field: impl Fn(&str) -> HeaderField<'a>,
+        need: Need,
+    ) -> Result<Option<String>, Refusal> {
+        let outcome = match self.proven(&field).await {
+            Ok((live, verified)) => {
+                let identity = identity(live, &verified, field, need);
+                identity.map_err(|fault| (Some(live), Refusal::Unidentified(fault)))
+            }
+            Err(refused) => Err(refused),
+        };
+        outcome.map_err(|(live, refusal)| {
+            let (reason, issuer) = (refusal.reason(), live.map(|live| &live.issuer.url));
+            tracing::info!(issuer, reason, "a caller is refused");
+            metrics::counter!(FAILURES, "reason" => reason).increment(1);
+            refusal
+        })
+    }
+
+    /// The issuer whose token is good; else what is wrong, and with which issuer's.
+    async fn proven<'a>(
+        &self,
+        field: &impl Fn(&str) -> HeaderField<'a>,
+    ) -> Result<(&Live, Arc<Verified>), (Option<&Live>, Refusal)> {
+        let now = self.0.clock.now();
+        let mut refused = (None, Refusal::Missing);
+        for live in &self.0.issuers {
+            let live = live.as_ref();
+            let refusal = match field(&live.issuer.header).token() {
+                None => continue,
+                Some(Err(NotBearer)) => Refusal::NotBearer,
+                Some(Ok(token)) => match live.verify(token, now).await {
+                    Ok(verified) => return Ok((live, verified)),
+                    Err(fault) => fault.into(),
+                },
+            };
+            if weight(&refusal) > weight(&refused.1) {
+                refused = (Some(live), refusal);
+            }
+        }
+        Err(refused)
+    }
+}
+
+/// Which of several refusals is told: what says most about the token.
+fn weight(refusal: &Refusal) -> u8 {
+    match refusal {
+        Refusal::Missing => 0,
+        Refusal::NotBearer => 1,
+        Refusal::Invalid(TokenFault::Issuer) => 2,
+        Refusal::Invalid(_) => 3,
+        Refusal::Expired | Refusal::Unidentified(_) => 4,
+    }
+}
+
+/// Who is calling, if that is known or has to be.
+fn identity<'a>(
+    live: &Live,
+    verified: &Verified,
+    field: impl Fn(&str) -> HeaderField<'a>,
+    need: Need,
+) -> Result<Option<String>, IdentityFault> {
+    let header = live.issuer.identity.of_header(field);
+    match header.unwrap_or_else(|| verified.identity.clone()) {
+        Ok(identity) => Ok(Some(identity)),
+        Err(_) if need == Need::Proof => Ok(None),
+        Err(fault) => Err(fault),
+    }
+}

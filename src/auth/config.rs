@@ -1,0 +1,80 @@
+//! Issuers: as operators set them, and as they are once that is checked.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use reqwest::{Client, Url};
+
+use super::identity::IdentityRule;
+use super::key::Published;
+
+/// One issuer, as it is set. Texts and paths are empty for none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct IssuerConfig {
+    /// What `iss` must say.
+    pub issuer_url: String,
+    /// Where its keys are published.
+    pub jwk_cert_url: String,
+    /// File with its keys.
+    pub jwk_cert_file: PathBuf,
+    /// PEM file with authorities to trust beside the system's when keys are fetched.
+    pub jwk_cert_ca_file: PathBuf,
+    /// Header that carries the token.
+    pub header: String,
+    /// What `aud` must contain.
+    pub audience: String,
+    /// Claim that says who is calling.
+    pub identity_claim: String,
+    /// Regular expression that identities must match somewhere.
+    pub identity_claim_pattern: String,
+    /// Header that says who is calling instead of the claim.
+    pub identity_header: String,
+}
+
+/// What is wrong with one setting of one issuer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigFault {
+    /// Which issuer, from 0.
+    pub issuer: usize,
+    /// Which of its settings.
+    pub setting: &'static str,
+    /// What is wrong, and what to do.
+    pub text: String,
+}
+
+impl fmt::Display for ConfigFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            issuer,
+            setting,
+            text,
+        } = self;
+        write!(f, "configs[{issuer}].{setting} {text}")
+    }
+}
+
+/// An issuer whose settings are right.
+#[derive(Debug)]
+pub struct Issuer {
+    pub(super) url: String,
+    pub(super) header: String,
+    pub(super) audience: Option<String>,
+    pub(super) identity: IdentityRule,
+    pub(super) file: Option<KeyFile>,
+    pub(super) address: Option<KeyAddress>,
+}
+
+/// A file of keys, with what it held first.
+#[derive(Debug)]
+pub(super) struct KeyFile {
+    pub(super) path: PathBuf,
+    pub(super) text: Vec<u8>,
+    pub(super) published: Published,
+}
+
+/// An address of keys, with the client that asks it.
+#[derive(Debug)]
+pub(super) struct KeyAddress {
+    pub(super) url: Url,
+    pub(super) client: Client,
+}

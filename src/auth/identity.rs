@@ -1,0 +1,254 @@
+//! Who is calling, according to a request whose token is good (hyperfleet-http.md §8.3).
+
+use regex::Regex;
+use serde_json::{Map, Value};
+
+use super::HeaderField;
+
+/// Longest identity, in bytes.
+pub const IDENTITY_BYTES_MAX: usize = 256;
+
+/// Claims that say the same under another name.
+const ALIASES: [(&str, &str); 3] = [
+    ("username", "preferred_username"),
+    ("first_name", "given_name"),
+    ("last_name", "family_name"),
+];
+
+/// Where an issuer's callers say who they are, and what they may say.
+#[derive(Debug)]
+pub(super) struct IdentityRule {
+    /// The claim.
+    pub(super) claim: String,
+    /// The header that counts before the claim.
+    pub(super) header: Option<String>,
+    /// What every identity must match somewhere.
+    pub(super) pattern: Option<Regex>,
+}
+
+/// Where an identity stands.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Source {
+    /// In a header.
+    #[error("header {0:?}")]
+    Header(String),
+    /// In a claim.
+    #[error("JWT claim {0:?}")]
+    Claim(String),
+}
+
+/// Why nobody knows who is calling.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IdentityFault {
+    /// Nothing says it.
+    #[error("identity claim {0:?} not found or empty")]
+    NotFound(String),
+    /// It is too long.
+    #[error("{0} value exceeds maximum length {IDENTITY_BYTES_MAX}")]
+    TooLong(Source),
+    /// It has control characters, or is no text.
+    #[error("{0} value contains invalid characters")]
+    Characters(Source),
+    /// The header breaks the issuer's pattern.
+    #[error("identity header value does not match required pattern")]
+    HeaderPattern,
+    /// The claim breaks the issuer's pattern.
+    #[error("identity claim value does not match required pattern")]
+    ClaimPattern,
+}
+
+impl IdentityRule {
+    /// Who the header says is calling; `None` where it says nothing, so that the claim counts. A
+    /// header at fault counts, too: the claim must not stand in for it.
+    pub(super) fn of_header<'a>(
+        &self,
+        field: impl Fn(&str) -> HeaderField<'a>,
+    ) -> Option<Result<String, IdentityFault>> {
+        let name = self.header.as_deref()?;
+        let source = || Source::Header(name.to_owned());
+        let bytes = match field(name) {
+            HeaderField::Absent => return None,
+            HeaderField::Several => return Some(Err(IdentityFault::Characters(source()))),
+            HeaderField::One(bytes) => bytes,
+        };
+        let Ok(text) = str::from_utf8(bytes) else {
+            return Some(Err(IdentityFault::Characters(source())));
+        };
+        let text = text.trim();
+        (!text.is_empty()).then(|| self.checked(text, source, IdentityFault::HeaderPattern))
+    }
+
+    /// Who the claims say is calling.
+    pub(super) fn of_claims(&self, claims: &Map<String, Value>) -> Result<String, IdentityFault> {
+        let text =
+            said(claims, &self.claim).ok_or_else(|| IdentityFault::NotFound(self.claim.clone()))?;
+        let source = || Source::Claim(self.claim.clone());
+        self.checked(text, source, IdentityFault::ClaimPattern)
+    }
+
+    fn checked(
+        &self,
+        text: &str,
+        source: impl Fn() -> Source,
+        mismatch: IdentityFault,
+    ) -> Result<String, IdentityFault> {
+        if text.len() > IDENTITY_BYTES_MAX {
+            return Err(IdentityFault::TooLong(source()));
+        }
+        if text.bytes().any(|byte| byte < 0x20 || byte == 0x7f) {
+            return Err(IdentityFault::Characters(source()));
+        }
+        match &self.pattern {
+            Some(pattern) if !pattern.is_match(text) => Err(mismatch),
+            _ => Ok(text.to_owned()),
+        }
+    }
+}
+
+/// What a claim says, or one of its aliases.
+fn said<'a>(claims: &'a Map<String, Value>, claim: &str) -> Option<&'a str> {
+    let text = |name: &str| {
+        let text = claims.get(name)?.as_str()?.trim();
+        (!text.is_empty()).then_some(text)
+    };
+    let alias = || {
+        ALIASES.iter().find_map(|&(one, other)| match claim {
+            _ if claim == one => text(other),
+            _ if claim == other => text(one),
+            _ => None,
+        })
+    };
+    let part = || {
+        let name = text("name")?;
+        let (first, rest) = name.split_once(' ').unwrap_or((name, ""));
+        let part = match claim {
+            "first_name" | "given_name" => first,
+            "last_name" | "family_name" => rest.trim_start(),
+            _ => "",
+        };
+        (!part.is_empty()).then_some(part)
+    };
+    text(claim).or_else(alias).or_else(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn rule(claim: &str, header: Option<&str>, pattern: Option<&str>) -> IdentityRule {
+        IdentityRule {
+            claim: claim.to_owned(),
+            header: header.map(ToOwned::to_owned),
+            pattern: pattern.map(|pattern| Regex::new(pattern).unwrap()),
+        }
+    }
+
+    fn of_claims(claim: &str, claims: &Value) -> Result<String, String> {
+        let found = rule(claim, None, None).of_claims(claims.as_object().unwrap());
+        found.map_err(|fault| fault.to_string())
+    }
+
+    #[test]
+    fn a_claim_or_its_alias_says_who_calls() {
+        for (claim, claims, identity) in [
+            ("email", json!({"email": " a@b "}), "a@b"),
+            (
+                "email",
+                json!({"email": "service-account:sentinel"}),
+                "service-account:sentinel",
+            ),
+            ("iss", json!({"iss": "https://x"}), "https://x"),
+            ("clientId", json!({"clientId": "c"}), "c"),
+            (
+                "username",
+                json!({"username": "u", "preferred_username": "p"}),
+                "u",
+            ),
+            (
+                "username",
+                json!({"username": " ", "preferred_username": "p"}),
+                "p",
+            ),
+            ("preferred_username", json!({"username": "u"}), "u"),
+            ("first_name", json!({"given_name": "g"}), "g"),
+            ("given_name", json!({"first_name": "f"}), "f"),
+            ("last_name", json!({"family_name": "f"}), "f"),
+            ("first_name", json!({"name": "Ada King Lovelace"}), "Ada"),
+            (
+                "last_name",
+                json!({"name": "Ada King Lovelace"}),
+                "King Lovelace",
+            ),
+        ] {
+            assert_eq!(
+                of_claims(claim, &claims).as_deref(),
+                Ok(identity),
+                "{claims}"
+            );
+        }
+        for (claim, claims) in [
+            ("email", json!({})),
+            ("email", json!({"email": ""})),
+            ("email", json!({"email": 7})),
+            ("email", json!({"email": ["a@b"]})),
+            ("email", json!({"Email": "a@b"})),
+            ("last_name", json!({"name": "Ada"})),
+        ] {
+            let fault = format!("identity claim \"{claim}\" not found or empty");
+            assert_eq!(of_claims(claim, &claims), Err(fault), "{claims}");
+        }
+    }
+
+    #[test]
+    fn identities_have_limits() {
+        let exact = "é".repeat(128);
+        assert_eq!(of_claims("email", &json!({"email": exact})), Ok(exact));
+        let long = of_claims("email", &json!({"email": "e".repeat(257)}));
+        let text = "JWT claim \"email\" value exceeds maximum length 256";
+        assert_eq!(long, Err(text.to_owned()));
+        for bad in ["a\0b", "a\nb", "a\u{7f}b", "a\u{1b}[0m"] {
+            let fault = of_claims("email", &json!({"email": bad}));
+            let text = "JWT claim \"email\" value contains invalid characters";
+            assert_eq!(fault, Err(text.to_owned()), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_header_counts_before_the_claim_even_if_it_is_at_fault() {
+        let rule = rule("email", Some("X-Caller"), Some("@corp"));
+        let found = |value: HeaderField<'static>| {
+            let found = rule.of_header(|name| {
+                assert_eq!(name, "X-Caller");
+                value
+            });
+            found.map(|found| found.map_err(|fault| fault.to_string()))
+        };
+        let bad = |text: &str| Some(Err(text.to_owned()));
+        let characters = bad("header \"X-Caller\" value contains invalid characters");
+        assert_eq!(
+            found(HeaderField::One(b" a@corp.example ")),
+            Some(Ok("a@corp.example".to_owned()))
+        );
+        assert_eq!(found(HeaderField::Absent), None);
+        assert_eq!(found(HeaderField::One(b"  ")), None);
+        assert_eq!(found(HeaderField::Several), characters);
+        assert_eq!(found(HeaderField::One(b"a\xff")), characters);
+        assert_eq!(found(HeaderField::One(b"a\x01@corp")), characters);
+        assert_eq!(
+            found(HeaderField::One(b"a@home")),
+            bad("identity header value does not match required pattern")
+        );
+        assert_eq!(
+            found(HeaderField::One(&[b'x'; 257])),
+            bad("header \"X-Caller\" value exceeds maximum length 256")
+        );
+        let claims = json!({"email": "a@home"});
+        let fault = rule.of_claims(claims.as_object().unwrap()).unwrap_err();
+        assert_eq!(
+            fault.to_string(),
+            "identity claim value does not match required pattern"
+        );
+    }
+}

@@ -1,0 +1,308 @@
+//! Keys of an issuer, as it publishes them (RFC 7517).
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jsonwebtoken::{Algorithm, DecodingKey};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::signature;
+use super::token::{Token, algorithm};
+
+/// Most keys of a set, usable or not.
+pub const KEYS_MAX: usize = 100;
+/// Longest name that a key may have for a message to mention it, in characters.
+const SHOWN_MAX: usize = 64;
+/// Sizes of RSA keys that are taken, in bits (RFC 7518 §3.3 for the least).
+const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
+
+const RSA: &[Algorithm] = &[Algorithm::RS256, Algorithm::RS384, Algorithm::RS512];
+const P256: &[Algorithm] = &[Algorithm::ES256];
+const ED25519: &[Algorithm] = &[Algorithm::EdDSA];
+
+/// A public key and what may be signed with it.
+#[derive(Debug)]
+pub(super) struct Key {
+    kid: Option<String>,
+    algorithms: Vec<Algorithm>,
+    public: DecodingKey,
+}
+
+/// Why a set of keys cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KeySetFault {
+    /// It is no JSON object with `keys`.
+    #[error("it is no JSON object with an array `keys`")]
+    Malformed,
+    /// It has too many.
+    #[error("it has more than {KEYS_MAX} keys")]
+    TooMany,
+    /// None of them is for us; why, of each.
+    #[error("it has no key that can be used{}", list(.0))]
+    Empty(Vec<String>),
+}
+
+fn list(reasons: &[String]) -> String {
+    let mut text = String::new();
+    for reason in reasons {
+        text += "; ";
+        text += reason;
+    }
+    text
+}
+
+/// A key set, read.
+#[derive(Debug)]
+pub(super) struct Published {
+    /// The keys that can be used.
+    pub(super) keys: Vec<Arc<Key>>,
+    /// Why others cannot.
+    pub(super) skipped: Vec<String>,
+}
+
+/// Members of a key. What they say of the same thing must agree.
+#[derive(Deserialize)]
+struct Jwk {
+    kty: String,
+    kid: Option<String>,
+    alg: Option<String>,
+    r#use: Option<String>,
+    key_ops: Option<Vec<String>>,
+    crv: Option<String>,
+    n: Option<String>,
+    e: Option<String>,
+    x: Option<String>,
+    y: Option<String>,
+    d: Option<Value>,
+}
+
+/// Reads a key set. Keys that are for something else are left out: an issuer may publish keys of
+/// kinds that are not invented yet.
+pub(super) fn read(text: &[u8]) -> Result<Published, KeySetFault> {
+    #[derive(Deserialize)]
+    struct Set {
+        keys: Vec<Value>,
+    }
+    let set: Set = serde_json::from_slice(text).map_err(|_| KeySetFault::Malformed)?;
+    if set.keys.len() > KEYS_MAX {
+        return Err(KeySetFault::TooMany);
+    }
+    let (mut keys, mut skipped) = (Vec::new(), Vec::new());
+    for (index, value) in set.keys.into_iter().enumerate() {
+        let name = match value.get("kid").and_then(Value::as_str) {
+            Some(kid) => format!("{:?}", kid.chars().take(SHOWN_MAX).collect::<String>()),
+            None => format!("number {index}"),
+        };
+        match Key::new(value) {
+            Ok(key) => keys.push(Arc::new(key)),
+            Err(why) => skipped.push(format!("key {name}: {why}")),
+        }
+    }
+    if keys.is_empty() {
+        return Err(KeySetFault::Empty(skipped));
+    }
+    Ok(Published { keys, skipped })
+}
+
+impl Key {
+    fn new(value: Value) -> Result<Self, &'static str> {
+        let jwk: Jwk = serde_json::from_value(value).map_err(|_| "it is no JWK")?;
+        if jwk.r#use.as_deref().is_some_and(|usage| usage != "sig") {
+            return Err("`use` is not `sig`");
+        }
+        if let Some(operations) = &jwk.key_ops
+            && !operations.iter().any(|operation| operation == "verify")
+        {
+            return Err("`key_ops` lacks `verify`");
+        }
+        let (key, fitting) = jwk.key()?;
+        // Who publishes it has given it away: anybody can sign with it.
+        if jwk.d.is_some() {
+            return Err("it is private, and not to be published");
+        }
+        let algorithms = match jwk.alg.as_deref() {
+            None => fitting.to_vec(),
+            Some(name) => match algorithm(name) {
+                Some(only) if fitting.contains(&only) => vec![only],
+                _ => return Err("`alg` is none that is taken of such a key"),
+            },
+        };
+        Ok(Self {
+            kid: jwk.kid,
+            algorithms,
+            public: key,
+        })
+    }
+
+    /// Whether a token may mean this key: by its name if it gives one, and by its algorithm.
+    pub(super) fn fits(&self, token: &Token<'_>) -> bool {
+        let is_meant = token.kid.is_none() || token.kid == self.kid;
+        is_meant && self.algorithms.contains(&token.algorithm)
+    }
+
+    /// Whether it has this name.
+    pub(super) fn is_called(&self, kid: &str) -> bool {
+        self.kid.as_deref() == Some(kid)
+    }
+
+    /// Whether a token is signed with it.
+    pub(super) fn signed(&self, token: &Token<'_>) -> bool {
+        self.algorithms.contains(&token.algorithm)
+            && signature::is_by(
+                &self.public,
+                token.algorithm,
+                token.message,
+                token.signature,
+            )
+    }
+}
+
+impl Jwk {
+    /// The key, and what its kind can do. The kind decides, not what a token says.
+    fn key(&self) -> Result<(DecodingKey, &'static [Algorithm]), &'static str> {
+        let coordinate = |text: &Option<String>| {
+            let bytes = text
+                .as_deref()
+                .and_then(|text| URL_SAFE_NO_PAD.decode(text).ok());
+            bytes.filter(|bytes| bytes.len() == 32)
+        };
+        let made = match (self.kty.as_str(), self.crv.as_deref()) {
+            ("RSA", _) => {
+                let (n, e) = (self.n.as_deref(), self.e.as_deref());
+                (rsa(n.zip(e).ok_or("`n` or `e` is missing")?)?, RSA)
+            }
+            ("EC", Some("P-256")) => {
+                let both = coordinate(&self.x).zip(coordinate(&self.y));
+                both.ok_or("`x` and `y` are no coordinates")?;
+                let (x, y) = (self.x.as_deref(), self.y.as_deref());
+                let (x, y) = (x.unwrap_or_default(), y.unwrap_or_default());
+                (DecodingKey::from_ec_components(x, y).ok(), P256)
+            }
+            ("OKP", Some("Ed25519")) => {
+                coordinate(&self.x).ok_or("`x` is no public key")?;
+                let x = self.x.as_deref().unwrap_or_default();
+                (DecodingKey::from_ed_components(x).ok(), ED25519)
+            }
+            ("oct", _) => return Err("it is symmetric"),
+            _ => return Err("its kind is not taken"),
+        };
+        Ok((made.0.ok_or("it cannot be read")?, made.1))
+    }
+}
+
+fn rsa((n, e): (&str, &str)) -> Result<Option<DecodingKey>, &'static str> {
+    let decode = |text: &str| {
+        URL_SAFE_NO_PAD
+            .decode(text)
+            .map_err(|_| "`n` or `e` is no number")
+    };
+    let (n, e) = (decode(n)?, decode(e)?);
+    // Some issuers write a sign byte, which `ring` takes for a fault.
+    let (n, e) = (unsigned(&n), unsigned(&e));
+    let leading = n.first().map_or(0, |byte| byte.leading_zeros() as usize);
+    let bits = n.len() * 8 - leading;
+    if bits < *RSA_BITS.start() {
+        return Err("it is RSA of less than 2048 bits");
+    }
+    if bits > *RSA_BITS.end() {
+        return Err("it is RSA of more than 8192 bits");
+    }
+    if e.is_empty() || e.len() > 4 || e == [1] || e.last().is_some_and(|last| last % 2 == 0) {
+        return Err("`e` is none of a safe RSA key");
+    }
+    Ok(Some(DecodingKey::from_rsa_raw_components(n, e)))
+}
+
+fn unsigned(number: &[u8]) -> &[u8] {
+    let zeros = number.iter().take_while(|byte| **byte == 0).count();
+    &number[zeros..]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn rsa_key(bytes: usize) -> Value {
+        let n = URL_SAFE_NO_PAD.encode(vec![0xff; bytes]);
+        json!({"kty": "RSA", "kid": "r", "n": n, "e": "AQAB"})
+    }
+
+    fn with(mut key: Value, member: &str, value: Value) -> Value {
+        key[member] = value;
+        key
+    }
+
+    fn algorithms(key: &Value) -> Result<Vec<Algorithm>, &'static str> {
+        Key::new(key.clone()).map(|key| key.algorithms)
+    }
+
+    #[test]
+    fn the_kind_of_a_key_decides_what_it_signs() {
+        let x = URL_SAFE_NO_PAD.encode([7; 32]);
+        let ec = json!({"kty": "EC", "crv": "P-256", "x": x, "y": x});
+        let ed = json!({"kty": "OKP", "crv": "Ed25519", "x": x});
+        let rsa = rsa_key(256);
+        assert_eq!(algorithms(&rsa), Ok(RSA.to_vec()));
+        assert_eq!(algorithms(&ec), Ok(P256.to_vec()));
+        assert_eq!(algorithms(&ed), Ok(ED25519.to_vec()));
+        let one = with(rsa.clone(), "alg", json!("RS384"));
+        assert_eq!(algorithms(&one), Ok(vec![Algorithm::RS384]));
+        let signed = with(rsa.clone(), "use", json!("sig"));
+        assert!(algorithms(&signed).is_ok());
+        let padded = with(rsa.clone(), "e", json!("AAEAAQ"));
+        assert!(algorithms(&padded).is_ok());
+        for (key, word) in [
+            (with(rsa.clone(), "alg", json!("ES256")), "alg"),
+            (with(rsa.clone(), "alg", json!("HS256")), "alg"),
+            (with(rsa.clone(), "alg", json!("PS256")), "alg"),
+            (with(ec.clone(), "alg", json!("EdDSA")), "alg"),
+            (with(rsa.clone(), "use", json!("enc")), "use"),
+            (with(rsa.clone(), "key_ops", json!(["sign"])), "key_ops"),
+            (with(rsa.clone(), "d", json!("AQAB")), "private"),
+            (with(rsa.clone(), "e", json!("AQ")), "safe"),
+            (with(rsa.clone(), "e", json!("BA")), "safe"),
+            (with(rsa.clone(), "n", json!("a b")), "number"),
+            (with(rsa.clone(), "kid", json!(1)), "no JWK"),
+            (rsa_key(255), "2048"),
+            (rsa_key(1025), "8192"),
+            (with(ec.clone(), "crv", json!("P-384")), "kind"),
+            (with(ec, "x", json!("AQAB")), "coordinates"),
+            (with(ed, "x", json!("AQAB")), "public key"),
+            (json!({"kty": "oct", "k": "AQAB"}), "symmetric"),
+            (json!({"kty": "new"}), "kind"),
+            (json!("RSA"), "no JWK"),
+        ] {
+            let why = algorithms(&key).unwrap_err();
+            assert!(why.contains(word), "{key}: {why}");
+        }
+    }
+
+    #[test]
+    fn a_set_is_what_can_be_used_of_it() {
+        let oct = json!({"kty": "oct", "kid": "o", "k": "AQAB"});
+        let read = |set: Value| read(set.to_string().as_bytes());
+        let mixed = read(json!({"keys": [oct, rsa_key(256)]})).unwrap();
+        assert_eq!(mixed.keys.len(), 1);
+        assert_eq!(mixed.skipped, ["key \"o\": it is symmetric"]);
+        let none = read(json!({"keys": [oct]})).unwrap_err();
+        assert!(none.to_string().contains("symmetric"), "{none}");
+        assert_eq!(
+            read(json!({"keys": []})).unwrap_err(),
+            KeySetFault::Empty(vec![])
+        );
+        assert_eq!(
+            read(json!({"keys": {}})).unwrap_err(),
+            KeySetFault::Malformed
+        );
+        assert_eq!(read(json!([])).unwrap_err(), KeySetFault::Malformed);
+        let many = vec![rsa_key(256); KEYS_MAX + 1];
+        assert_eq!(
+            read(json!({"keys": many})).unwrap_err(),
+            KeySetFault::TooMany
+        );
+    }
+}

@@ -1,0 +1,121 @@
+//! The keys of one issuer at one moment, and the tokens that they have verified.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ring::digest::{SHA256, digest};
+
+use super::TokenFault;
+use super::claims::Validity;
+use super::identity::IdentityFault;
+use super::key::Key;
+use super::token::Token;
+
+/// How many keys a token without `kid` is tried with.
+const TRIES_MAX: usize = 16;
+/// How many verified tokens are remembered.
+const REMEMBERED_MAX: usize = 1024;
+
+/// What a token says whose signature, issuer and audience are right. Whether it is its time has to
+/// be asked each time.
+#[derive(Debug)]
+pub(super) struct Verified {
+    pub(super) validity: Validity,
+    pub(super) identity: Result<String, IdentityFault>,
+}
+
+/// A token's digest: what verified tokens are remembered by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct TokenDigest([u8; 32]);
+
+impl TokenDigest {
+    pub(super) fn of(token: &str) -> Self {
+        let mut bytes = [0; 32];
+        bytes.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
+        Self(bytes)
+    }
+}
+
+/// Keys, which never change: other keys are another set, which remembers nothing of this one.
+#[derive(Debug, Default)]
+pub(super) struct KeySet {
+    keys: Vec<Arc<Key>>,
+    remembered: Mutex<HashMap<TokenDigest, Arc<Verified>>>,
+}
+
+impl KeySet {
+    pub(super) fn new(keys: Vec<Arc<Key>>) -> Self {
+        Self {
+            keys,
+            remembered: Mutex::default(),
+        }
+    }
+
+    /// How many.
+    pub(super) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Checks that a token is signed by one of these keys.
+    pub(super) fn verify(&self, token: &Token<'_>) -> Result<(), TokenFault> {
+        if let Some(kid) = &token.kid {
+            let mut named = self.keys.iter().filter(|key| key.is_called(kid)).peekable();
+            if named.peek().is_none() {
+                return Err(TokenFault::UnknownKey);
+            }
+            if !named.any(|key| key.fits(token)) {
+                return Err(TokenFault::Algorithm);
+            }
+        }
+        let fitting = self.keys.iter().filter(|key| key.fits(token));
+        if fitting.take(TRIES_MAX).any(|key| key.signed(token)) {
+            Ok(())
+        } else if token.kid.is_some() {
+            Err(TokenFault::Signature)
+        } else {
+            Err(TokenFault::UnknownKey)
+        }
+    }
+
+    /// A token that was verified before.
+    pub(super) fn remembered(&self, digest: &TokenDigest) -> Option<Arc<Verified>> {
+        let remembered = self.remembered.lock();
+        let remembered = remembered.unwrap_or_else(PoisonError::into_inner);
+        remembered.get(digest).cloned()
+    }
+
+    /// Remembers a verified token. There are few at a time, so that starting over when there are
+    /// too many costs little.
+    pub(super) fn remember(&self, digest: TokenDigest, verified: Arc<Verified>) {
+        let remembered = self.remembered.lock();
+        let mut remembered = remembered.unwrap_or_else(PoisonError::into_inner);
+        if remembered.len() >= REMEMBERED_MAX {
+            remembered.clear();
+        }
+        remembered.insert(digest, verified);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let set = KeySet::default();
+        let claims = json!({"exp": 1});
+        let verified = Arc::new(Verified {
+            validity: Validity::of(claims.as_object().unwrap()).unwrap(),
+            identity: Ok("a".to_owned()),
+        });
+        for number in 0..=REMEMBERED_MAX {
+            let digest = TokenDigest::of(&number.to_string());
+            assert!(set.remembered(&digest).is_none());
+            set.remember(digest, verified.clone());
+            assert!(set.remembered(&digest).is_some());
+        }
+        assert!(set.remembered.lock().unwrap().len() <= REMEMBERED_MAX);
+    }
+}

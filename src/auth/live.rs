@@ -1,0 +1,189 @@
+//! An issuer at work: its keys as they are now, and the tokens that they are asked about.
+//!
+//! Requests only ever read the keys of the moment; one whose key is not known asks the task that
+//! fetches (`upkeep`) to be quick, and waits a little.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use tokio::time::timeout;
+
+use super::TokenFault;
+use super::claims::{self, Validity};
+use super::config::{Issuer, KeyFile};
+use super::gate::Gate;
+use super::key::{Key, Published};
+use super::keys::{KeySet, TokenDigest, Verified};
+use super::pace::Pace;
+use super::token::{TOKEN_BYTES_MAX, Token};
+use crate::clock::Clock;
+
+/// An issuer with its keys.
+#[derive(Debug)]
+pub(super) struct Live {
+    pub(super) issuer: Issuer,
+    pub(super) pace: Pace,
+    clock: Clock,
+    /// Swapped whole; nobody holds the lock for longer than a copy of the pointer.
+    keys: RwLock<Arc<KeySet>>,
+    parts: Mutex<Parts>,
+    pub(super) gate: Gate,
+}
+
+/// The last good keys of each source.
+#[derive(Debug, Default)]
+struct Parts {
+    file: Part,
+    address: Part,
+}
+
+#[derive(Debug, Default)]
+struct Part {
+    text: Vec<u8>,
+    keys: Vec<Arc<Key>>,
+}
+
+/// Which source keys are from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    File,
+    Address,
+}
+
+impl Live {
+    pub(super) fn new(issuer: Issuer, pace: Pace, clock: Clock) -> Self {
+        let live = Self {
+            pace,
+            clock,
+            keys: RwLock::default(),
+            parts: Mutex::default(),
+            gate: Gate::new(pace.cooldown),
+            issuer,
+        };
+        if let Some(KeyFile {
+            text, published, ..
+        }) = &live.issuer.file
+        {
+            live.take(Origin::File, text.clone(), published);
+        }
+        live
+    }
+
+    /// Checks a token at this time. May wait for a fetch, but not for long.
+    pub(super) async fn verify(
+        &self,
+        text: &str,
+        now: DateTime<Utc>,
+    ) -> Result<Arc<Verified>, TokenFault> {
+        if text.len() > TOKEN_BYTES_MAX {
+            return Err(TokenFault::TooLong);
+        }
+        let digest = TokenDigest::of(text);
+        let mut keys = self.keys();
+        if let Some(verified) = keys.remembered(&digest) {
+            verified.validity.check(now)?;
+            return Ok(verified);
+        }
+        let token = Token::parse(text)?;
+        // First, so that the tokens of one issuer do not make another one's keys be fetched.
+        if !claims::is_of(&token.claims, &self.issuer.url) {
+            return Err(TokenFault::Issuer);
+        }
+        let mut outcome = keys.verify(&token);
+        if outcome == Err(TokenFault::UnknownKey) {
+            self.refresh().await;
+            keys = self.keys();
+            outcome = keys.verify(&token);
+        }
+        outcome?;
+        let validity = Validity::of(&token.claims)?;
+        validity.check(now)?;
+        if let Some(audience) = &self.issuer.audience
+            && !claims::is_for(&token.claims, audience)
+        {
+            return Err(TokenFault::Audience);
+        }
+        let verified = Arc::new(Verified {
+            validity,
+            identity: self.issuer.identity.of_claims(&token.claims),
+        });
+        keys.remember(digest, verified.clone());
+        Ok(verified)
+    }
+
+    /// The keys of the moment.
+    pub(super) fn keys(&self) -> Arc<KeySet> {
+        let keys = self.keys.read();
+        keys.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Has the keys fetched unless that was done just now, and waits for it for a while.
+    async fn refresh(&self) {
+        if self.issuer.address.is_some()
+            && let Some(mut ended) = self.gate.wish()
+        {
+            // Whether it came in time is seen by the keys.
+            let _ = timeout(self.pace.wait, ended.changed()).await;
+        }
+    }
+
+    /// Waits until the keys were fetched once, or could not be, but not for longer than this.
+    pub(super) async fn settle(&self, limit: Duration) {
+        if self.issuer.address.is_some() {
+            let _ = timeout(limit, self.gate.first()).await;
+        }
+    }
+
+    /// Whether this is what the file held when its keys were last taken.
+    pub(super) fn is_in_file(&self, text: &[u8]) -> bool {
+        self.parts().file.text == text
+    }
+
+    fn parts(&self) -> MutexGuard<'_, Parts> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the good keys of a source in place of those it had.
+    pub(super) fn take(&self, origin: Origin, text: Vec<u8>, published: &Published) {
+        let mut parts = self.parts();
+        let part = match origin {
+            Origin::File => &mut parts.file,
+            Origin::Address => &mut parts.address,
+        };
+        metrics::gauge!(
+            "hyperfleet_api_jwks_last_success_timestamp_seconds",
+            "issuer" => self.issuer.url.clone()
+        )
+        .set(seconds(self.clock.now()));
+        if part.text == text {
+            return;
+        }
+        *part = Part {
+            text,
+            keys: published.keys.clone(),
+        };
+        let both = parts.file.keys.iter().chain(&parts.address.keys);
+        let keys = KeySet::new(both.cloned().collect());
+        metrics::gauge!("hyperfleet_api_jwks_keys", "issuer" => self.issuer.url.clone())
+            .set(u32::try_from(keys.len()).unwrap_or(u32::MAX));
+        tracing::info!(
+            issuer = self.issuer.url,
+            keys = keys.len(),
+            from = ?origin,
+            "the issuer has new keys"
+        );
+        for why in &published.skipped {
+            tracing::warn!(issuer = self.issuer.url, "left out: {why}");
+        }
+        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "microseconds of this century fit"
+)]
+fn seconds(at: DateTime<Utc>) -> f64 {
+    at.timestamp_micros() as f64 / 1e6
+}

@@ -1,0 +1,36 @@
+//! Who is calling: tokens (RFC 7519), the keys that they are signed with, and what they say of the
+//! caller. Knows nothing of what is called.
+//!
+//! ```text
+//! header ▸ bearer ▸ token ▸ keys ◂ upkeep ◂ fetch (address, file)
+//!                     └───▸ claims ▸ identity
+//! ```
+
+mod authenticator;
+mod bearer;
+mod check;
+mod claims;
+mod config;
+mod fetch;
+mod gate;
+mod identity;
+mod json;
+mod key;
+mod keys;
+mod live;
+mod pace;
+mod refusal;
+mod signature;
+mod token;
+mod upkeep;
+
+pub use authenticator::{Authentication, Authenticator, Need};
+pub use bearer::HeaderField;
+pub use check::issuers;
+pub use config::{ConfigFault, Issuer, IssuerConfig};
+pub use fetch::KEY_SET_BYTES_MAX;
+pub use identity::{IDENTITY_BYTES_MAX, IdentityFault, Source};
+pub use key::{KEYS_MAX, KeySetFault};
+pub use pace::Pace;
+pub use refusal::{Refusal, TokenFault};
+pub use token::TOKEN_BYTES_MAX;

@@ -1,0 +1,188 @@
+//! A token as it stands, before anything in it is believed.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jsonwebtoken::Algorithm;
+use serde_json::{Map, Value};
+
+use super::TokenFault;
+use super::json;
+
+/// Longest token, in bytes. What is longer is not even split.
+pub const TOKEN_BYTES_MAX: usize = 16 * 1024;
+/// Longest name of a key, in bytes.
+const KID_BYTES_MAX: usize = 256;
+
+/// The algorithms that can be taken at all, by their names in headers and keys (RFC 7518 §3.1,
+/// RFC 8037). A key decides which of them it takes.
+const ALGORITHMS: [(&str, Algorithm); 5] = [
+    ("RS256", Algorithm::RS256),
+    ("RS384", Algorithm::RS384),
+    ("RS512", Algorithm::RS512),
+    ("ES256", Algorithm::ES256),
+    ("EdDSA", Algorithm::EdDSA),
+];
+
+/// The algorithm of this name, if it can be taken. Names are compared as they stand.
+pub(super) fn algorithm(name: &str) -> Option<Algorithm> {
+    let found = ALGORITHMS.iter().find(|(known, _)| *known == name);
+    found.map(|(_, algorithm)| *algorithm)
+}
+
+/// A compact JWS (RFC 7515 §3.1), taken apart.
+///
+/// Where keys might be found, as `jku`, `jwk`, `x5u` and `x5c` say, is never looked at: a token must
+/// not name its own judge.
+#[derive(Debug)]
+pub(super) struct Token<'a> {
+    /// What is signed.
+    pub(super) message: &'a str,
+    /// The signature, as it is written.
+    pub(super) signature: &'a str,
+    /// What it is said to be signed with.
+    pub(super) algorithm: Algorithm,
+    /// Which key is meant.
+    pub(super) kid: Option<String>,
+    /// What it says.
+    pub(super) claims: Map<String, Value>,
+}
+
+impl<'a> Token<'a> {
+    /// Takes a token apart.
+    pub(super) fn parse(text: &'a str) -> Result<Self, TokenFault> {
+        if text.len() > TOKEN_BYTES_MAX {
+            return Err(TokenFault::TooLong);
+        }
+        let (message, signature) = text.rsplit_once('.').ok_or(TokenFault::Malformed)?;
+        let (header, payload) = message.split_once('.').ok_or(TokenFault::Malformed)?;
+        if signature.is_empty() || payload.contains('.') {
+            return Err(TokenFault::Malformed);
+        }
+        let (algorithm, kid) = read_header(&object(header)?)?;
+        Ok(Self {
+            message,
+            signature,
+            algorithm,
+            kid,
+            claims: object(payload)?,
+        })
+    }
+}
+
+fn object(part: &str) -> Result<Map<String, Value>, TokenFault> {
+    let text = URL_SAFE_NO_PAD.decode(part);
+    let text = text.map_err(|_| TokenFault::Malformed)?;
+    json::object(&text).ok_or(TokenFault::Malformed)
+}
+
+fn read_header(header: &Map<String, Value>) -> Result<(Algorithm, Option<String>), TokenFault> {
+    let name = header.get("alg").and_then(Value::as_str);
+    let algorithm = name.and_then(algorithm).ok_or(TokenFault::Algorithm)?;
+    // We understand no extension, so none may be critical (RFC 7515 §4.1.11).
+    if header.contains_key("crit") {
+        return Err(TokenFault::Critical);
+    }
+    if let Some(kind) = header.get("typ") {
+        let kind = kind.as_str().ok_or(TokenFault::Type)?;
+        if !is_token_type(kind) {
+            return Err(TokenFault::Type);
+        }
+    }
+    let kid = match header.get("kid") {
+        None => None,
+        Some(Value::String(kid)) if kid.len() <= KID_BYTES_MAX => Some(kid.clone()),
+        Some(_) => return Err(TokenFault::UnknownKey),
+    };
+    Ok((algorithm, kid))
+}
+
+/// `JWT` (RFC 7519 §5.1) or `at+jwt` (RFC 9068 §2.1), with or without `application/`.
+fn is_token_type(kind: &str) -> bool {
+    let kind = kind.to_ascii_lowercase();
+    let kind = kind.strip_prefix("application/").unwrap_or(&kind);
+    kind == "jwt" || kind == "at+jwt"
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn token(header: &Value) -> String {
+        let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        format!("{}.{}.c2ln", part(header), part(&json!({"iss": "x"})))
+    }
+
+    #[test]
+    fn a_header_says_which_key_and_algorithm_are_meant() {
+        let text = token(&json!({"alg": "ES256", "kid": "a", "typ": "JWT", "jku": "https://evil"}));
+        let token = Token::parse(&text).unwrap();
+        assert_eq!(token.algorithm, Algorithm::ES256);
+        assert_eq!(token.kid.as_deref(), Some("a"));
+        assert_eq!(token.claims["iss"], "x");
+        assert_eq!(format!("{}.{}", token.message, token.signature), text);
+    }
+
+    #[test]
+    fn headers_that_cannot_be_honoured_are_refused() {
+        for (header, fault) in [
+            (json!({}), TokenFault::Algorithm),
+            (json!({"alg": "none"}), TokenFault::Algorithm),
+            (json!({"alg": "HS256"}), TokenFault::Algorithm),
+            (json!({"alg": "rs256"}), TokenFault::Algorithm),
+            (json!({"alg": ["RS256"]}), TokenFault::Algorithm),
+            (json!({"alg": "RS256", "crit": []}), TokenFault::Critical),
+            (json!({"alg": "RS256", "typ": "JOSE"}), TokenFault::Type),
+            (json!({"alg": "RS256", "typ": 1}), TokenFault::Type),
+            (json!({"alg": "RS256", "kid": 1}), TokenFault::UnknownKey),
+            (
+                json!({"alg": "RS256", "kid": "k".repeat(257)}),
+                TokenFault::UnknownKey,
+            ),
+        ] {
+            let text = token(&header);
+            assert_eq!(Token::parse(&text).err(), Some(fault), "{header}");
+        }
+        for kind in [
+            "jwt",
+            "JWT",
+            "at+JWT",
+            "application/at+jwt",
+            "Application/JWT",
+        ] {
+            let text = token(&json!({"alg": "EdDSA", "typ": kind}));
+            assert!(Token::parse(&text).is_ok(), "{kind}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_compact_jws_is_refused() {
+        let good = token(&json!({"alg": "RS256"}));
+        assert!(Token::parse(&good).is_ok());
+        let (message, _) = good.rsplit_once('.').unwrap();
+        let (header, payload) = message.split_once('.').unwrap();
+        for text in [
+            String::new(),
+            "..".to_owned(),
+            message.to_owned(),
+            format!("{message}."),
+            format!("{good}.c2ln"),
+            format!("{good}."),
+            format!(".{good}"),
+            format!("{header}..c2ln"),
+            format!(".{payload}.c2ln"),
+            format!("{header}=.{payload}.c2ln"),
+            format!("{header}.{payload}=.c2ln"),
+            format!("{header}.W10.c2ln"),
+        ] {
+            assert_eq!(
+                Token::parse(&text).err(),
+                Some(TokenFault::Malformed),
+                "{text}"
+            );
+        }
+        let long = format!("{good}{}", "x".repeat(TOKEN_BYTES_MAX));
+        assert_eq!(Token::parse(&long).err(), Some(TokenFault::TooLong));
+    }
+}

@@ -1,0 +1,124 @@
+//! What keeps an issuer's keys as they are: one task fetches them, another looks at the file.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ring::rand::SystemRandom;
+
+use super::config::KeyAddress;
+use super::fetch::{self, FetchFault};
+use super::key;
+use super::live::{Live, Origin};
+
+/// What a fetch brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fetched {
+    Good,
+    Failed,
+}
+
+impl Live {
+    /// Fetches the keys now, then whenever it is time or somebody asks. Never ends.
+    pub(super) async fn keep_fetching(self: Arc<Self>) {
+        let Some(address) = &self.issuer.address else {
+            return;
+        };
+        let mut failures = 0;
+        loop {
+            self.gate.begin();
+            failures = match self.fetch(address).await {
+                Fetched::Good => 0,
+                Fetched::Failed => failures + 1,
+            };
+            self.gate.end();
+            self.gate.rest(self.pause(failures)).await;
+        }
+    }
+
+    async fn fetch(&self, address: &KeyAddress) -> Fetched {
+        let fetched = fetch::fetch(&address.client, &address.url).await;
+        let read = fetched.and_then(|text| Ok((key::read(&text)?, text)));
+        self.count(&read);
+        match read {
+            Ok((published, text)) => {
+                self.take(Origin::Address, text, &published);
+                Fetched::Good
+            }
+            Err(fault) => {
+                tracing::warn!(
+                    issuer = self.issuer.url,
+                    keys = self.keys().len(),
+                    "the issuer's keys stay as they are: {fault}"
+                );
+                Fetched::Failed
+            }
+        }
+    }
+
+    /// Until the next fetch.
+    fn pause(&self, failures: u32) -> Duration {
+        if failures == 0 {
+            return self.pace.period.mul_f64(0.9 + 0.2 * random());
+        }
+        let doubled = self.pace.retry_min * 2_u32.pow((failures - 1).min(10));
+        doubled.min(self.pace.retry_max)
+    }
+
+    /// Looks at the file again and again. By what it holds, not by its time: links are swapped, and
+    /// clocks are coarse.
+    pub(super) async fn keep_reading(self: Arc<Self>) {
+        let Some(file) = &self.issuer.file else {
+            return;
+        };
+        let mut complaint = String::new();
+        loop {
+            tokio::time::sleep(self.pace.file_period).await;
+            let path = file.path.clone();
+            let Ok(read) = tokio::task::spawn_blocking(move || fetch::read(&path)).await else {
+                continue;
+            };
+            if read.as_ref().is_ok_and(|text| self.is_in_file(text)) {
+                complaint.clear();
+                continue;
+            }
+            let read = read.and_then(|text| Ok((key::read(&text)?, text)));
+            match read {
+                Ok((published, text)) => {
+                    self.count(&Ok(()));
+                    self.take(Origin::File, text, &published);
+                    complaint.clear();
+                }
+                // Once for each fault, not at each look.
+                Err(fault) if complaint != fault.to_string() => {
+                    complaint = fault.to_string();
+                    let path = file.path.display();
+                    tracing::warn!(
+                        issuer = self.issuer.url,
+                        "the keys of {path} stay as they were: {fault}"
+                    );
+                    self.count::<()>(&Err(fault));
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn count<T>(&self, outcome: &Result<T, FetchFault>) {
+        let outcome = outcome
+            .as_ref()
+            .err()
+            .map_or("success", FetchFault::outcome);
+        metrics::counter!(
+            "hyperfleet_api_jwks_refreshes_total",
+            "issuer" => self.issuer.url.clone(),
+            "outcome" => outcome
+        )
+        .increment(1);
+    }
+}
+
+/// From 0 to 1; in the middle where the machine has no randomness to give.
+fn random() -> f64 {
+    let bytes = ring::rand::generate::<[u8; 1]>(&SystemRandom::new());
+    bytes.map_or(0.5, |bytes| f64::from(bytes.expose()[0]) / 255.0)
+}
