@@ -1,0 +1,256 @@
+//! Tokens for trying the service on this machine, signed with a key that is made for it.
+//!
+//! The private key stays in its folder. The service knows the public one only, as it knows those of
+//! any other issuer: from the key set beside it.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chrono::{DateTime, Utc};
+use ring::digest::{SHA256, digest};
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
+use serde_json::{Value, json};
+
+/// The issuer of such tokens, unless another is asked for. Its scheme and host are those that
+/// settings take for this machine.
+pub const ISSUER: &str = "http://localhost/dev-token";
+/// The key set, in the folder.
+pub const KEY_SET_FILE: &str = "jwks.json";
+/// The private key, in the folder: PKCS#8, DER.
+const KEY_FILE: &str = "key.pk8";
+
+/// Why there is no token.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file cannot be used.
+    #[error("{path}")]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file is there, and holds no key of ours.
+    #[error("{0} holds no private key for ES256: name another folder with --folder, or remove it")]
+    NoKey(PathBuf),
+    /// The machine has no randomness to give.
+    #[error("the machine gives no randomness")]
+    Random,
+    /// A time that no token can say.
+    #[error("a token cannot be valid for that long")]
+    TooLong,
+}
+
+/// What a token says.
+#[derive(Debug, Clone)]
+pub struct Claims {
+    /// Who it is from.
+    pub issuer: String,
+    /// Whom it is for, if for somebody in particular.
+    pub audience: Option<String>,
+    /// Who it is about.
+    pub subject: String,
+    /// How to name them.
+    pub email: String,
+    /// How long it is good for.
+    pub valid_for: Duration,
+}
+
+/// A folder with a key.
+#[derive(Debug)]
+pub struct Minter {
+    pair: EcdsaKeyPair,
+    kid: String,
+}
+
+impl Minter {
+    /// Finds the key of a folder, or makes it. What is made is whole or not there: of two that are
+    /// asked at once, both end up with the same key.
+    ///
+    /// # Errors
+    ///
+    /// A folder or a file that cannot be used.
+    pub fn open(folder: &Path) -> Result<Self, Error> {
+        let mut builder = DirBuilder::new();
+        let made = builder.recursive(true).mode(0o755).create(folder);
+        made.map_err(file(folder))?;
+        let path = folder.join(KEY_FILE);
+        let key = match fs::read(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => make_key(folder, &path)?,
+            read => read.map_err(file(&path))?,
+        };
+        let pair =
+            EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &key, &SystemRandom::new());
+        let pair = pair.map_err(|_| Error::NoKey(path))?;
+        let kid = thumbprint(&pair);
+        let minter = Self { pair, kid };
+        minter.publish(&folder.join(KEY_SET_FILE))?;
+        Ok(minter)
+    }
+
+    /// Writes the key set, if it does not stand there already.
+    fn publish(&self, path: &Path) -> Result<(), Error> {
+        let (x, y) = coordinates(&self.pair);
+        let set = json!({"keys": [
+            {"kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "kid": self.kid, "x": x, "y": y}
+        ]});
+        let text = format!("{set:#}\n");
+        if fs::read_to_string(path).is_ok_and(|there| there == text) {
+            return Ok(());
+        }
+        let part = part_of(path);
+        write(&part, 0o644, text.as_bytes()).map_err(file(&part))?;
+        fs::rename(&part, path).map_err(file(path))
+    }
+
+    /// A token that is good from now on.
+    ///
+    /// # Errors
+    ///
+    /// A time that is out of all reason.
+    pub fn mint(&self, claims: &Claims, now: DateTime<Utc>) -> Result<String, Error> {
+        let time = chrono::TimeDelta::from_std(claims.valid_for).ok();
+        let expires = time.and_then(|time| now.checked_add_signed(time));
+        let expires = expires.ok_or(Error::TooLong)?.timestamp();
+        let header = json!({"alg": "ES256", "kid": self.kid, "typ": "JWT"});
+        let mut payload = json!({
+            "iss": claims.issuer,
+            "sub": claims.subject,
+            "email": claims.email,
+            "iat": now.timestamp(),
+            "exp": expires,
+        });
+        if let Some(audience) = &claims.audience {
+            payload["aud"] = json!(audience);
+        }
+        let message = format!("{}.{}", part(&header), part(&payload));
+        let signature = self.pair.sign(&SystemRandom::new(), message.as_bytes());
+        let signature = signature.map_err(|_| Error::Random)?;
+        Ok(format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature)))
+    }
+}
+
+fn part(value: &Value) -> String {
+    URL_SAFE_NO_PAD.encode(value.to_string())
+}
+
+fn file(path: &Path) -> impl FnOnce(io::Error) -> Error {
+    let path = path.to_owned();
+    |source| Error::File { path, source }
+}
+
+/// A new file beside another, of this process alone.
+fn part_of(path: &Path) -> PathBuf {
+    path.with_extension(format!("new-{}", uuid::Uuid::now_v7()))
+}
+
+fn write(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create_new(true).mode(mode).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// Makes a key, unless somebody else has just done so: then theirs counts.
+fn make_key(folder: &Path, path: &Path) -> Result<Vec<u8>, Error> {
+    let made = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new());
+    let made = made.map_err(|_| Error::Random)?;
+    let part = part_of(path);
+    write(&part, 0o600, made.as_ref()).map_err(file(folder))?;
+    // A link, unlike a rename, does not replace what is there.
+    let linked = fs::hard_link(&part, path);
+    fs::remove_file(&part).map_err(file(&part))?;
+    match linked {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(file(path)(error)),
+        _ => fs::read(path).map_err(file(path)),
+    }
+}
+
+/// Both coordinates of the public key, as key sets spell them.
+fn coordinates(pair: &EcdsaKeyPair) -> (String, String) {
+    let point = pair.public_key().as_ref();
+    // One byte that says that both follow, then 32 for each.
+    let (x, y) = point[1..].split_at(32);
+    (URL_SAFE_NO_PAD.encode(x), URL_SAFE_NO_PAD.encode(y))
+}
+
+/// The name of a key, made from it (RFC 7638).
+fn thumbprint(pair: &EcdsaKeyPair) -> String {
+    let (x, y) = coordinates(pair);
+    let text = format!(r#"{{"crv":"P-256","kty":"EC","x":"{x}","y":"{y}"}}"#);
+    URL_SAFE_NO_PAD.encode(digest(&SHA256, text.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn folder() -> tempfile::TempDir {
+        tempfile::tempdir().unwrap()
+    }
+
+    #[test]
+    fn a_key_is_made_once_and_kept_to_its_owner() {
+        let folder = folder();
+        let inner = folder.path().join("a/b");
+        let first = Minter::open(&inner).unwrap();
+        let second = Minter::open(&inner).unwrap();
+        assert_eq!(first.kid, second.kid);
+        let key = fs::metadata(inner.join(KEY_FILE)).unwrap();
+        assert_eq!(key.permissions().mode() & 0o777, 0o600);
+        let mut names: Vec<_> = fs::read_dir(&inner)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        names.sort();
+        assert_eq!(names, [KEY_SET_FILE, KEY_FILE]);
+    }
+
+    #[test]
+    fn many_at_once_make_one_key() {
+        let folder = folder();
+        let kids: Vec<_> = std::thread::scope(|scope| {
+            let open = || Minter::open(folder.path()).unwrap().kid;
+            let all: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
+            all.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        assert!(kids.iter().all(|kid| *kid == kids[0]), "{kids:?}");
+        let set = fs::read_to_string(folder.path().join(KEY_SET_FILE)).unwrap();
+        assert!(set.contains(&kids[0]), "{set}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn what_is_no_key_is_not_replaced() {
+        let folder = folder();
+        let path = folder.path().join(KEY_FILE);
+        fs::write(&path, "precious").unwrap();
+        let error = Minter::open(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("--folder"), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
+    }
+
+    #[test]
+    fn times_out_of_all_reason_are_refused() {
+        let minter = Minter::open(folder().path()).unwrap();
+        let claims = |valid_for| Claims {
+            issuer: ISSUER.to_owned(),
+            audience: None,
+            subject: "dev".to_owned(),
+            email: "dev".to_owned(),
+            valid_for,
+        };
+        let day = minter.mint(&claims(Duration::from_hours(24)), DateTime::UNIX_EPOCH);
+        assert_eq!(day.unwrap().split('.').count(), 3);
+        let ever = minter.mint(&claims(Duration::MAX), DateTime::UNIX_EPOCH);
+        assert!(matches!(ever, Err(Error::TooLong)));
+    }
+}
