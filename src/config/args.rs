@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Parser, Subcommand};
 
+use super::DevTokenArgs;
 use super::catalogue::{CATALOGUE, Kind, Setting};
 use super::report::default_of;
 use super::retired;
@@ -41,7 +42,7 @@ pub enum Command {
     /// Takes a lock: two that run at once do not disturb each other. A schema that is newer than
     /// this program, as after a step back to an older version, is left as it is.
     Migrate(SettingsArgs),
-    /// Try the service on this machine: private PostgreSQL, schema, API, no authentication
+    /// Try the service on this machine: private PostgreSQL, schema, API, no authentication unless asked for
     ///
     /// Starts a PostgreSQL of its own in a folder, on a Unix socket only, unless the settings name
     /// a database. Data is kept between runs. Ctrl-C stops everything.
@@ -61,6 +62,11 @@ pub enum Command {
         /// Which shell.
         shell: clap_complete::Shell,
     },
+    /// Print a token for trying the service on this machine
+    ///
+    /// Signs it with a key pair that it makes and keeps in a folder. A service whose settings name
+    /// the issuer and the folder's jwks.json takes it; see examples/auth.yaml.
+    DevToken(DevTokenArgs),
     /// Print the version, the commit and the build time
     Version,
 }

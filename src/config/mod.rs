@@ -8,6 +8,7 @@
 
 mod args;
 mod catalogue;
+mod dev_token;
 mod layers;
 mod load;
 mod report;
@@ -25,6 +26,7 @@ pub use args::{
     Args, CheckArgs, CheckFormat, Command, ConfigCommand, DevArgs, OpenapiArgs, OpenapiFormat,
     SettingsArgs,
 };
+pub use dev_token::DevTokenArgs;
 pub use layers::Origin;
 pub use load::Loaded;
 pub use report::{Effective, as_json, as_table, reference};

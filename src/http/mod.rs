@@ -6,6 +6,7 @@
 
 mod admission;
 mod audit;
+mod authentication;
 mod encoding;
 mod frame;
 mod meta;
@@ -24,6 +25,7 @@ use actix_web::{App, Error, web};
 use tracing_actix_web::TracingLogger;
 
 use crate::app::Service;
+use crate::auth::Authentication;
 use crate::clock::Clock;
 use crate::wire::BODY_BYTES_MAX;
 
@@ -39,6 +41,8 @@ pub struct Api {
     pub clock: Clock,
     /// Which program this is.
     pub build: Build,
+    /// Who may call.
+    pub authentication: Authentication,
 }
 
 /// The API as one application: every worker makes its own. The document is made once, for all.
@@ -58,12 +62,14 @@ pub fn app(
         service,
         clock,
         build,
+        authentication,
     } = api;
     let registry = service.registry().clone();
     App::new()
         .app_data(web::Data::new(service))
         .app_data(web::Data::new(clock))
         .app_data(web::Data::new(build))
+        .app_data(web::Data::new(authentication))
         .app_data(web::Data::new(document))
         .app_data(web::PayloadConfig::new(BODY_BYTES_MAX))
         .configure(|config| routes::configure(config, &registry))

@@ -13,6 +13,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::app;
+use crate::auth::Refusal;
 use crate::domain::{Violation, Violations, moment, shown};
 use crate::wire::{BODY_BYTES_MAX, BodyFault, ParamsFault};
 
@@ -32,6 +33,9 @@ mod sorts {
     pub(super) const CHILD_KIND: Sort = (StatusCode::UNPROCESSABLE_ENTITY, "VAL-000", "validation-error", "Validation Failed");
     pub(super) const BAD_REQUEST: Sort = (StatusCode::BAD_REQUEST, "VAL-005", "bad-request", "Bad Request");
     pub(super) const MALFORMED: Sort = (StatusCode::BAD_REQUEST, "VAL-006", "malformed-request", "Malformed Request");
+    pub(super) const NO_CREDENTIALS: Sort = (StatusCode::UNAUTHORIZED, "AUT-001", "authentication-error", "Authentication Required");
+    pub(super) const BAD_CREDENTIALS: Sort = (StatusCode::UNAUTHORIZED, "AUT-002", "authentication-error", "Invalid Credentials");
+    pub(super) const EXPIRED: Sort = (StatusCode::UNAUTHORIZED, "AUT-003", "authentication-error", "Invalid Token");
     pub(super) const NO_METHOD: Sort = (StatusCode::METHOD_NOT_ALLOWED, "VAL-008", "method-not-allowed", "Method Not Allowed");
     pub(super) const NO_PATH: Sort = (StatusCode::NOT_FOUND, "NTF-000", "not-found", "Endpoint Not Found");
     pub(super) const NOT_FOUND: Sort = (StatusCode::NOT_FOUND, "NTF-001", "not-found", "Resource Not Found");
@@ -151,6 +155,26 @@ impl Problem {
     pub(super) fn too_large() -> Self {
         let detail = format!("Request body must be at most {BODY_BYTES_MAX} bytes");
         Self::new(sorts::TOO_LARGE, detail)
+    }
+
+    /// A change by nobody knows whom.
+    pub(super) fn unidentified() -> Self {
+        let detail = "Caller identity is required for mutating requests but could not be resolved";
+        Self::challenge(sorts::NO_CREDENTIALS, detail, Some("unknown identity"))
+    }
+
+    /// A caller who has to prove something, and is told how (RFC 6750 §3): a token, or a better one.
+    fn challenge(sort: Sort, detail: impl Into<String>, fault: Option<&str>) -> Self {
+        let realm = "Bearer realm=\"hyperfleet\"";
+        let challenge = match fault {
+            None => realm.to_owned(),
+            Some(fault) => {
+                format!("{realm}, error=\"invalid_token\", error_description=\"{fault}\"")
+            }
+        };
+        let mut problem = Self::new(sort, detail);
+        problem.0.header = Some((header::WWW_AUTHENTICATE, challenge));
+        problem
     }
 
     /// The database cannot serve right now.
@@ -277,6 +301,20 @@ impl From<ParamsFault> for Problem {
                 problem
             }
         }
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        let (sort, fault) = match &refusal {
+            Refusal::Missing => (sorts::NO_CREDENTIALS, None),
+            // Whoever comes with another scheme has not given a token either.
+            Refusal::NotBearer => (sorts::BAD_CREDENTIALS, None),
+            Refusal::Expired => (sorts::EXPIRED, Some("the token has expired")),
+            Refusal::Invalid(_) => (sorts::BAD_CREDENTIALS, Some("the token is invalid")),
+            Refusal::Unidentified(_) => (sorts::NO_CREDENTIALS, Some("unknown identity")),
+        };
+        Self::challenge(sort, refusal.to_string(), fault)
     }
 }
 

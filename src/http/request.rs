@@ -30,14 +30,24 @@ impl FromRequest for Caller {
     type Error = Problem;
     type Future = Ready<Result<Self, Problem>>;
 
-    fn from_request(_: &HttpRequest, _: &mut Payload) -> Self::Future {
-        ready(Ok(Self {
-            identity: ANONYMOUS.to_owned(),
-        }))
+    /// Whom admission has left with the request; without one nothing is changed.
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let caller = request.extensions().get::<Self>().cloned();
+        ready(caller.ok_or_else(Problem::unidentified))
     }
 }
 
 impl Caller {
+    /// Anybody: authentication is off.
+    pub(super) fn anonymous() -> Self {
+        Self::of(ANONYMOUS.to_owned())
+    }
+
+    /// The caller of this identity.
+    pub(super) fn of(identity: String) -> Self {
+        Self { identity }
+    }
+
     /// The caller as the author of a change that happens now.
     pub(super) fn origin(self, request: &HttpRequest, clock: &Clock) -> Origin {
         let id = request.extensions().get::<RequestId>().cloned();

@@ -9,13 +9,15 @@ use anyhow::{Context as _, anyhow, bail};
 use clap::CommandFactory as _;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{Server, database, dev, telemetry};
+use super::{Server, authentication, database, dev, telemetry};
 use crate::app::Service;
+use crate::auth::Authentication;
 use crate::clock::Clock;
 use crate::config::{
-    self, Args, CheckArgs, CheckFormat, Command, ConfigCommand, Loaded, OpenapiArgs, OpenapiFormat,
-    Settings, SettingsArgs,
+    self, Args, CheckArgs, CheckFormat, Command, ConfigCommand, DevTokenArgs, Loaded, OpenapiArgs,
+    OpenapiFormat, Settings, SettingsArgs,
 };
+use crate::dev::token::{Claims, Minter};
 use crate::domain::EntityRegistry;
 use crate::domain::schema::Attached;
 use crate::http::{self, Api, Build};
@@ -53,6 +55,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
             );
             Ok(())
         }
+        Command::DevToken(args) => dev_token(args),
         Command::Version => {
             println!("version:    {}", BUILD.version);
             println!("commit:     {}", BUILD.commit);
@@ -78,19 +81,28 @@ pub(super) fn tell(loaded: &Loaded) {
     }
 }
 
-/// Checks the settings as far as that goes without the database, and prints them.
+/// Prints the settings and checks them as far as that goes without the database.
 fn check(args: &CheckArgs) -> anyhow::Result<()> {
     let loaded = Loaded::new(&args.settings, &Settings::default())?;
-    let Attached { notes, .. } = loaded.settings.kinds()?;
-    for note in loaded.notes.iter().chain(&notes) {
-        eprintln!("note: {note}");
-    }
     let effective = loaded.effective();
     print(&match args.output {
         CheckFormat::Table => config::as_table(&effective),
         CheckFormat::Json => serde_json::to_string_pretty(&config::as_json(&effective))? + "\n",
     });
-    Ok(())
+    let (mut notes, mut faults) = (loaded.notes, Vec::new());
+    match loaded.settings.kinds() {
+        Ok(kinds) => notes.extend(kinds.notes),
+        Err(fault) => faults.push(fault),
+    }
+    faults.extend(authentication::issuers(&loaded.settings.server.jwt).err());
+    for note in notes {
+        eprintln!("note: {note}");
+    }
+    let faults: Vec<_> = faults.iter().map(|fault| format!("{fault:#}")).collect();
+    if faults.is_empty() {
+        return Ok(());
+    }
+    bail!("{}", faults.join("\n"))
 }
 
 /// Prints to standard output. Whoever reads that may have left: that is no fault of ours.
@@ -100,13 +112,7 @@ fn print(text: &str) {
 
 async fn serve(args: &SettingsArgs) -> anyhow::Result<()> {
     let settings = load(args)?;
-    if settings.server.jwt.enabled {
-        bail!(
-            "authentication is on (the default), but this version cannot check tokens yet. To serve \
-             without authentication, say so: --server-jwt-enabled=false, or \
-             HYPERFLEET_SERVER_JWT_ENABLED=false, or server.jwt.enabled: false in the file"
-        );
-    }
+    let issuers = authentication::issuers(&settings.server.jwt)?;
     let registry = kinds(&settings)?;
     let store = database::store(&settings.database)?;
     let schema = database::reach(&store, &settings.database).await?;
@@ -116,7 +122,9 @@ async fn serve(args: &SettingsArgs) -> anyhow::Result<()> {
             schema.missing
         );
     }
-    let listening = listen(&settings, registry, store)?;
+    let clock = Clock::system();
+    let authentication = authentication::start(issuers, &clock).await;
+    let listening = listen(&settings, registry, store, clock, authentication)?;
     tracing::info!(address = %listening.server.address, "serving");
     listening.run().await
 }
@@ -159,6 +167,20 @@ fn openapi(args: &OpenapiArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Prints a token, alone, so that a shell can take it.
+fn dev_token(args: DevTokenArgs) -> anyhow::Result<()> {
+    let minter = Minter::open(&args.folder)?;
+    let claims = Claims {
+        issuer: args.issuer,
+        audience: args.audience,
+        subject: args.subject,
+        email: args.email,
+        valid_for: args.valid_for,
+    };
+    let token = minter.mint(&claims, Clock::system().now())?;
+    writeln!(std::io::stdout(), "{token}").context("cannot print the token")
+}
+
 /// The API with everything that runs beside it.
 pub(super) struct Listening {
     pub(super) server: Server,
@@ -181,11 +203,12 @@ pub(super) fn listen(
     settings: &Settings,
     registry: Arc<EntityRegistry>,
     store: Store,
+    clock: Clock,
+    authentication: Authentication,
 ) -> anyhow::Result<Listening> {
     // What the start needed: from now on each thread has connections of its own.
     store.rest();
     let service = Service::new(store, registry, settings.lists.include_deleted);
-    let clock = Clock::system();
     let (host, port) = (settings.server.host.as_str(), settings.server.port);
     let listener =
         TcpListener::bind((host, port)).map_err(|error| cannot_listen(&error, host, port))?;
@@ -194,6 +217,7 @@ pub(super) fn listen(
         service: service.clone(),
         clock: clock.clone(),
         build: BUILD,
+        authentication,
     };
     let processors = std::thread::available_parallelism().map_or(2, usize::from);
     // Each thread has connections of its own: one at least.
@@ -264,5 +288,22 @@ async fn expire_audit(service: Service, clock: Clock, kept: Duration) {
             }
         }
         tokio::time::sleep(RETENTION_PERIOD).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::dev::token;
+
+    #[test]
+    fn the_issuer_of_dev_tokens_is_the_one_that_dev_knows() {
+        let args = Args::parse_from(["hyperfleet-api", "dev-token"]);
+        let Command::DevToken(args) = args.command else {
+            panic!("{args:?}")
+        };
+        assert_eq!(args.issuer, token::ISSUER);
     }
 }

@@ -1,18 +1,18 @@
 //! `hyperfleet-api dev`: everything on this machine, from nothing.
 
 use std::io::Write as _;
-use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, anyhow};
 
-use super::{commands, database, telemetry};
+use super::banner::{Protection, banner};
+use super::{authentication, commands, database, telemetry};
+use crate::clock::Clock;
 use crate::config::{DevArgs, Format, Loaded, Output, Settings};
 use crate::dev::{Durability, PrivatePostgres};
-use crate::domain::{Entity, EntityRegistry};
 
 /// Where data goes when we are root and the folder lies where the server's user cannot reach it.
 const FALLBACK: &str = "/var/lib/hyperfleet";
@@ -27,16 +27,11 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
     defaults.logging.output = Output::Stderr;
     let loaded = Loaded::new(&args.settings, &defaults)?;
     let mut settings = loaded.settings.clone();
-    if settings.server.jwt.enabled {
-        bail!(
-            "`dev` serves without authentication, but the settings say server.jwt.enabled: true. \
-             Use `serve`, or say --server-jwt-enabled=false"
-        );
-    }
     telemetry::start(&settings.logging);
     for note in &loaded.notes {
         tracing::warn!("{note}");
     }
+    let issuers = authentication::issuers(&settings.server.jwt)?;
     let kinds = commands::kinds(&settings)?;
 
     let mut private = if loaded.names_a_database() {
@@ -55,9 +50,12 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
         .await
         .context("cannot bring the schema up to date")?;
 
-    let listening = commands::listen(&settings, Arc::clone(&kinds), store)?;
+    let clock = Clock::system();
+    let authentication = authentication::start(issuers, &clock).await;
+    let protection = Protection::of(&authentication);
+    let listening = commands::listen(&settings, Arc::clone(&kinds), store, clock, authentication)?;
     let folder = private.as_ref().map(|p| &*p.1);
-    let banner = banner(listening.server.address, folder, &kinds);
+    let banner = banner(listening.server.address, folder, &protection, &kinds);
     // Whoever reads our output may have left: that stops nothing.
     let _ = std::io::stdout().write_all(banner.as_bytes());
     let result = tokio::select! {
@@ -105,46 +103,4 @@ fn is_reachable(folder: &Path) -> bool {
     above
         .filter_map(|f| std::fs::metadata(f).ok())
         .all(|m| m.mode() & 0o001 != 0)
-}
-
-fn banner(address: SocketAddr, data: Option<&Path>, kinds: &EntityRegistry) -> String {
-    let base = format!("http://{address}/api/hyperfleet/v1");
-    let database = match data {
-        Some(folder) => format!("private PostgreSQL in {}", folder.display()),
-        None => "the PostgreSQL that was named".to_owned(),
-    };
-    let authentication = if address.ip().is_loopback() {
-        "off (for trying it on this machine only)"
-    } else {
-        "OFF: whoever reaches this address may change and delete everything"
-    };
-    let first = first_steps(&base, kinds);
-    format!(
-        "
-HyperFleet API     {base}
-  documentation    {base}/openapi.html
-  authentication   {authentication}
-  database         {database}
-  stop             Ctrl-C; data is kept
-
-Try it:
-{first}  curl -s '{base}/audit?action=create'
-
-"
-    )
-}
-
-/// How to list and create resources of the first kind that takes any spec and any link.
-fn first_steps(base: &str, kinds: &EntityRegistry) -> String {
-    let is_plain = |e: &&Entity| {
-        e.parent.is_none() && e.spec_schema.is_none() && e.references.iter().all(|r| r.min == 0)
-    };
-    let Some(Entity { kind, plural, .. }) = kinds.entities().iter().find(is_plain) else {
-        return format!("  curl -s {base}/resources\n");
-    };
-    format!(
-        "  curl -s {base}/{plural}
-  curl -s -X POST {base}/{plural} -H 'Content-Type: application/json' -d '{{\"kind\":\"{kind}\",\"name\":\"first\",\"spec\":{{}}}}'
-"
-    )
 }

@@ -1,5 +1,7 @@
 //! The composition root: the one place that knows every part.
 
+mod authentication;
+mod banner;
 mod commands;
 mod database;
 mod dev;

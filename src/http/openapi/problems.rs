@@ -10,6 +10,7 @@ use utoipa::openapi::{
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::app;
+use crate::auth::Refusal;
 use crate::domain::{Constraint, EntityRegistry};
 use crate::http::problem::{Body, Place, Problem, ViolationView};
 use crate::wire::schemas::examples;
@@ -37,8 +38,9 @@ type Sort = (u16, &'static str, &'static str);
 
 /// Every status that is not a success.
 #[rustfmt::skip]
-const SORTS: [Sort; 9] = [
+const SORTS: [Sort; 10] = [
     (400, "BadRequest", "A parameter or the body breaks a rule, or cannot be read."),
+    (401, "Unauthorized", "No token, or none that is taken; or, for changes, one that does not say who is calling. Only where the service is set to check tokens."),
     (404, "NotFound", "There is no such resource."),
     (405, "MethodNotAllowed", "The path has other methods: `Allow` names them."),
     (409, "Conflict", "The name is taken, or the state of the resource does not allow it."),
@@ -94,7 +96,7 @@ fn header(name: &str) -> Ref {
     Ref::new(format!("#/components/headers/{name}"))
 }
 
-fn headers() -> [(&'static str, Header); 4] {
+fn headers() -> [(&'static str, Header); 5] {
     let header = |kind: Type, text: &str, example: Value| {
         let header = HeaderBuilder::new().schema(Some(Object::with_type(kind)));
         header
@@ -124,6 +126,14 @@ fn headers() -> [(&'static str, Header); 4] {
             ),
         ),
         (
+            "WWW-Authenticate",
+            header(
+                Type::String,
+                "What is to be proven, and what is wrong with the token if there is one.",
+                json!("Bearer realm=\"hyperfleet\""),
+            ),
+        ),
+        (
             X_REQUEST_ID,
             header(
                 Type::String,
@@ -150,6 +160,7 @@ fn described(status: u16, text: &str, registry: &EntityRegistry) -> Response {
         .content("application/problem+json", content);
     answer = with_headers(answer);
     answer = match status {
+        401 => answer.header_ref("WWW-Authenticate", header("WWW-Authenticate")),
         405 => answer.header_ref("Allow", header("Allow")),
         503 => answer.header_ref("Retry-After", header("Retry-After")),
         _ => answer,
@@ -167,6 +178,11 @@ fn examples_of(status: u16, registry: &EntityRegistry) -> Vec<(&'static str, Val
     let id = "019b7868-8e00-7000-8000-000000000002".to_owned();
     let problems: Vec<(&str, Option<Problem>)> = match status {
         400 => bad_requests(registry),
+        401 => vec![
+            ("no token", Some(Refusal::Missing.into())),
+            ("expired token", Some(Refusal::Expired.into())),
+            ("nobody knows who", Some(Problem::unidentified())),
+        ],
         404 => vec![(
             "no such resource",
             Some(app::Error::NotFound { kind, id }.into()),

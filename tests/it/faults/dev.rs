@@ -149,7 +149,7 @@ async fn a_dev_whose_postgres_dies_ends_and_says_so() {
 }
 
 #[tokio::test]
-async fn a_dev_does_not_pretend_to_authenticate() {
+async fn a_dev_that_is_to_authenticate_asks_for_an_issuer() {
     let folder = Folder::new();
     let data = folder.data();
     let mut program = Program::start(&[
@@ -160,7 +160,10 @@ async fn a_dev_does_not_pretend_to_authenticate() {
     ]);
     assert!(!program.ended().await.success());
     let said = program.said();
-    assert!(said.contains("--server-jwt-enabled=false"), "{said}");
+    assert!(
+        said.contains("server.jwt.configs requires at least one issuer"),
+        "{said}"
+    );
     assert!(!data.exists());
 }
 

@@ -6,13 +6,14 @@ use super::program::Program;
 use crate::support::TestDatabase;
 
 #[tokio::test]
-async fn serve_says_how_to_go_without_authentication() {
+async fn serve_without_an_issuer_says_what_to_do() {
     let database = TestDatabase::create().await;
     let url = database.url();
     let mut program = Program::start(&["serve", "--database-url", &url, "--server-port", "0"]);
     assert!(!program.ended().await.success());
     let said = program.said();
     for word in [
+        "server.jwt.configs requires at least one issuer when jwt is enabled",
         "--server-jwt-enabled=false",
         "HYPERFLEET_SERVER_JWT_ENABLED=false",
         "server.jwt.enabled",

@@ -2,6 +2,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 
 use hyperfleet::app::Service;
+use hyperfleet::auth::Authentication;
 use hyperfleet::domain::EntityRegistry;
 use hyperfleet::domain::entity_config::{self, EntityConfig};
 use hyperfleet::http::{Api, Build};
@@ -53,16 +54,39 @@ impl TestApi {
         lists_include_deleted: bool,
     ) -> Self {
         let clock = TestClock::at("2026-01-01T10:00:00Z");
+        let service = Service::new(store, Arc::new(registry), lists_include_deleted);
+        Self::spawn_service(service, database, clock, Authentication::Off)
+    }
+
+    /// With callers who have to prove who they are.
+    pub(crate) fn spawn_protected(
+        registry: EntityRegistry,
+        database: TestDatabase,
+        store: Store,
+        clock: TestClock,
+        authentication: Authentication,
+    ) -> Self {
+        let service = Service::new(store, Arc::new(registry), false);
+        Self::spawn_service(service, database, clock, authentication)
+    }
+
+    fn spawn_service(
+        service: Service,
+        database: TestDatabase,
+        clock: TestClock,
+        authentication: Authentication,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let api = Api {
-            service: Service::new(store, Arc::new(registry), lists_include_deleted),
+            service,
             clock: clock.clock(),
             build: Build {
                 version: "1.2.3",
                 commit: "abc",
                 time: "now",
             },
+            authentication,
         };
         let server = Server::bind(listener, &api, 1).unwrap();
         let base = format!("http://{}/api/hyperfleet/v1", server.address);

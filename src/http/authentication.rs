@@ -1,0 +1,42 @@
+//! Who is calling: what the request's header proves.
+
+use actix_web::HttpMessage as _;
+use actix_web::dev::ServiceRequest;
+use actix_web::http::Method;
+use actix_web::http::header::HeaderValue;
+use actix_web::web::Data;
+
+use super::problem::Problem;
+use super::request::Caller;
+use crate::auth::{Authentication, HeaderField, Need};
+
+/// Leaves the caller with the request. Without an identity, which only who changes something has
+/// to have, nobody is left.
+pub(super) async fn authenticate(request: &ServiceRequest) -> Result<(), Problem> {
+    let caller = match request
+        .app_data::<Data<Authentication>>()
+        .map(Data::get_ref)
+    {
+        None => return Err(Problem::internal("an application without authentication")),
+        Some(Authentication::Off) => Some(Caller::anonymous()),
+        Some(Authentication::On(authenticator)) => {
+            let headers = request.headers();
+            let field =
+                |name: &str| HeaderField::of(headers.get_all(name).map(HeaderValue::as_bytes));
+            let caller = authenticator.authenticate(field, need(request.method()));
+            caller.await?.map(Caller::of)
+        }
+    };
+    if let Some(caller) = caller {
+        request.extensions_mut().insert(caller);
+    }
+    Ok(())
+}
+
+fn need(method: &Method) -> Need {
+    if method.is_safe() {
+        Need::Proof
+    } else {
+        Need::Identity
+    }
+}

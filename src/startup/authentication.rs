@@ -1,0 +1,66 @@
+//! From settings to who may call.
+
+use std::time::Duration;
+
+use anyhow::bail;
+
+use crate::auth::{self, Authentication, Authenticator, Issuer, IssuerConfig, Pace};
+use crate::clock::Clock;
+use crate::config::Jwt;
+
+/// How long the start waits for issuers to answer; requests that come sooner wait themselves.
+const SETTLE_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Whose tokens are taken, as the settings say; `None` where nobody needs one.
+///
+/// Reads the files that the settings name, and nothing else.
+///
+/// # Errors
+///
+/// Every setting that cannot be used, with its path.
+pub(super) fn issuers(jwt: &Jwt) -> anyhow::Result<Option<Vec<Issuer>>> {
+    if !jwt.enabled {
+        return Ok(None);
+    }
+    if jwt.configs.is_empty() {
+        bail!(
+            "server.jwt.configs requires at least one issuer when jwt is enabled: name one in the \
+             file (docs/authentication.md). To serve without authentication, say so: \
+             --server-jwt-enabled=false, or HYPERFLEET_SERVER_JWT_ENABLED=false, or \
+             server.jwt.enabled: false in the file"
+        );
+    }
+    let configs: Vec<_> = jwt.configs.iter().map(config).collect();
+    match auth::issuers(&configs, Pace::default()) {
+        Ok(issuers) => Ok(Some(issuers)),
+        Err(faults) => {
+            let faults = faults.iter().map(|fault| format!("server.jwt.{fault}"));
+            bail!("{}", faults.collect::<Vec<_>>().join("\n"))
+        }
+    }
+}
+
+fn config(issuer: &crate::config::Issuer) -> IssuerConfig {
+    IssuerConfig {
+        issuer_url: issuer.issuer_url.clone(),
+        jwk_cert_url: issuer.jwk_cert_url.clone(),
+        jwk_cert_file: issuer.jwk_cert_file.clone(),
+        jwk_cert_ca_file: issuer.jwk_cert_ca_file.clone(),
+        header: issuer.header.clone(),
+        audience: issuer.audience.clone(),
+        identity_claim: issuer.identity_claim.clone(),
+        identity_claim_pattern: issuer.identity_claim_pattern.clone(),
+        identity_header: issuer.identity_header.clone(),
+    }
+}
+
+/// Starts to take the tokens of these issuers. One that does not answer is tolerated: its tokens
+/// are refused until it does.
+pub(super) async fn start(issuers: Option<Vec<Issuer>>, clock: &Clock) -> Authentication {
+    let Some(issuers) = issuers else {
+        return Authentication::Off;
+    };
+    let authenticator = Authenticator::start(issuers, Pace::default(), clock);
+    authenticator.settle(SETTLE_TIME_MAX).await;
+    Authentication::On(authenticator)
+}

@@ -1,0 +1,115 @@
+//! What `dev` says when it serves.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use crate::auth::Authentication;
+use crate::dev::token;
+use crate::domain::{Entity, EntityRegistry};
+
+/// What a caller has to bring.
+pub(super) enum Protection {
+    /// Nothing.
+    Off,
+    /// A token of one of these issuers in this header.
+    Token {
+        issuers: Vec<String>,
+        header: String,
+    },
+}
+
+impl Protection {
+    pub(super) fn of(authentication: &Authentication) -> Self {
+        match authentication {
+            Authentication::Off => Self::Off,
+            Authentication::On(authenticator) => Self::Token {
+                issuers: authenticator.issuers().map(ToOwned::to_owned).collect(),
+                header: authenticator
+                    .headers()
+                    .next()
+                    .unwrap_or_default()
+                    .to_owned(),
+            },
+        }
+    }
+
+    /// Whether it is on, for whom to know.
+    fn told(&self, address: SocketAddr) -> String {
+        match self {
+            Self::Off if address.ip().is_loopback() => {
+                "off (for trying it on this machine only)".to_owned()
+            }
+            Self::Off => {
+                "OFF: whoever reaches this address may change and delete everything".to_owned()
+            }
+            Self::Token { issuers, .. } => format!("on: tokens of {}", issuers.join(", ")),
+        }
+    }
+
+    /// How to get a token, in a shell.
+    fn token(&self) -> String {
+        match self {
+            Self::Off => String::new(),
+            Self::Token { issuers, .. } if issuers.iter().any(|name| name == token::ISSUER) => {
+                let program = std::env::args().next();
+                let program = program.as_deref().unwrap_or("hyperfleet-api");
+                format!("  TOKEN=$({program} dev-token)\n")
+            }
+            Self::Token { .. } => "  TOKEN=…   # of one of these issuers\n".to_owned(),
+        }
+    }
+
+    /// The option of `curl` that sends it.
+    fn option(&self) -> String {
+        match self {
+            Self::Off => String::new(),
+            Self::Token { header, .. } => format!(" -H \"{header}: Bearer $TOKEN\""),
+        }
+    }
+}
+
+/// What `dev` says when it serves.
+pub(super) fn banner(
+    address: SocketAddr,
+    data: Option<&Path>,
+    protection: &Protection,
+    kinds: &EntityRegistry,
+) -> String {
+    let base = format!("http://{address}/api/hyperfleet/v1");
+    let database = match data {
+        Some(folder) => format!("private PostgreSQL in {}", folder.display()),
+        None => "the PostgreSQL that was named".to_owned(),
+    };
+    let authentication = protection.told(address);
+    let token = protection.token();
+    let curl = format!("curl -s{}", protection.option());
+    let first = first_steps(&curl, &base, kinds);
+    format!(
+        "
+HyperFleet API     {base}
+  documentation    {base}/openapi.html
+  authentication   {authentication}
+  database         {database}
+  stop             Ctrl-C; data is kept
+
+Try it:
+{token}{first}  {curl} '{base}/audit?action=create'
+
+"
+    )
+}
+
+/// How to list and create resources of the first kind that takes any spec and any link.
+fn first_steps(curl: &str, base: &str, kinds: &EntityRegistry) -> String {
+    let is_plain = |e: &&Entity| {
+        e.parent.is_none() && e.spec_schema.is_none() && e.references.iter().all(|r| r.min == 0)
+    };
+    let Some(Entity { kind, plural, .. }) = kinds.entities().iter().find(is_plain) else {
+        return format!("  {curl} {base}/resources\n");
+    };
+    format!(
+        "  {curl} {base}/{plural}
+  {curl} -X POST {base}/{plural} -H 'Content-Type: application/json' -d '{{\"kind\":\"{kind}\",\"name\":\"first\",\"spec\":{{}}}}'
+"
+    )
+}
