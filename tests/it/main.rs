@@ -10,6 +10,7 @@
 mod support;
 
 mod audit;
+mod auth;
 mod bad_input;
 mod clients;
 mod continuation;

@@ -12,6 +12,7 @@ mod restart;
 mod rules;
 mod schemas;
 mod startup;
+mod tokens;
 
 use sqlx::postgres::PgConnection;
 

@@ -1,0 +1,239 @@
+//! Several issuers, each with its own header, and routes that ask nobody.
+
+use hyperfleet::auth::IssuerConfig;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::signer::Signer;
+use super::world::{ISSUER, NOW, ask, change, claims, of_file, read, service, slow, with};
+use crate::support::{Answer, Problem as _, TestApi};
+
+const SECOND: &str = "https://second.example/realm";
+
+/// Of the second issuer.
+fn second(member: &str, value: impl Into<Value>) -> Value {
+    let mut claims = with("iss", SECOND);
+    claims[member] = value.into();
+    claims
+}
+
+struct World {
+    api: TestApi,
+    first: Signer,
+    second: Signer,
+    _folder: TempDir,
+}
+
+impl World {
+    /// The second one's tokens come in this header.
+    async fn new(header: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (first, second) = (Signer::p256("key"), Signer::p256("key"));
+        let configs = [
+            of_file(ISSUER, &folder, &[&first]),
+            IssuerConfig {
+                header: header.to_owned(),
+                identity_claim: "sub".to_owned(),
+                ..of_file(SECOND, &folder, &[&second])
+            },
+        ];
+        Self {
+            api: service(&configs, slow()).await,
+            first,
+            second,
+            _folder: folder,
+        }
+    }
+
+    async fn get(&self, headers: &[(&str, &str)]) -> Answer {
+        ask(&self.api, "GET", "/clusters", headers, &Value::Null).await
+    }
+}
+
+#[tokio::test]
+async fn every_issuer_of_a_header_is_tried_and_the_one_that_fits_says_where_the_identity_is() {
+    let world = World::new("authorization").await;
+    for (token, author) in [
+        (world.first.sign(&with("sub", "s")), "ada@example.com"),
+        (world.second.sign(&second("sub", "s")), "s"),
+    ] {
+        let bearer = format!("Bearer {token}");
+        let name = format!("of-{}", author.len());
+        let made = change(&world.api, &name, &[("authorization", &bearer)]).await;
+        assert_eq!(made.status, 201, "{}", made.body);
+        assert_eq!(made.body["created_by"], author);
+    }
+    // A key of one issuer is none of another.
+    let crossed = world.first.sign(&second("sub", "s"));
+    assert_eq!(read(&world.api, &crossed).await.problem(), (401, "AUT-002"));
+}
+
+#[tokio::test]
+async fn the_first_good_token_counts_and_the_most_telling_refusal_is_told() {
+    let world = World::new("x-second").await;
+    let bearer = |token: &str| format!("Bearer {token}");
+    let good = bearer(&world.first.sign(&claims()));
+    let good_second = bearer(&world.second.sign(&second("sub", "s")));
+    let expired = bearer(&world.first.sign(&with("exp", NOW - 31)));
+    let expired_second = bearer(&world.second.sign(&second("exp", NOW - 31)));
+    let (garbage, basic) = ("Bearer x", "Basic x");
+    for (first, other, outcome) in [
+        (Some(good.as_str()), Some(garbage), None),
+        (Some(garbage), Some(good_second.as_str()), None),
+        (Some(expired.as_str()), Some(&good_second), None),
+        (Some(basic), Some(&good_second), None),
+        (None, Some(&good_second), None),
+        (
+            None,
+            None,
+            Some(("AUT-001", "missing authorization header")),
+        ),
+        (Some(garbage), None, Some(("AUT-002", "invalid JWT token"))),
+        (
+            Some(basic),
+            None,
+            Some(("AUT-002", "authorization header does not use Bearer scheme")),
+        ),
+        (
+            Some(basic),
+            Some(garbage),
+            Some(("AUT-002", "invalid JWT token")),
+        ),
+        (
+            Some(garbage),
+            Some(basic),
+            Some(("AUT-002", "invalid JWT token")),
+        ),
+        (
+            Some(&expired),
+            Some(garbage),
+            Some(("AUT-003", "JWT token has expired")),
+        ),
+        (
+            Some(garbage),
+            Some(&expired_second),
+            Some(("AUT-003", "JWT token has expired")),
+        ),
+        (
+            Some(basic),
+            Some(&expired_second),
+            Some(("AUT-003", "JWT token has expired")),
+        ),
+        // The token of one issuer in the header of another.
+        (
+            Some(&good_second),
+            None,
+            Some(("AUT-002", "invalid JWT token")),
+        ),
+    ] {
+        let headers = [("authorization", first), ("x-second", other)];
+        let headers: Vec<_> = headers
+            .iter()
+            .filter_map(|(n, v)| Some((*n, (*v)?)))
+            .collect();
+        let answer = world.get(&headers).await;
+        match outcome {
+            None => assert_eq!(answer.status, 200, "{headers:?}: {}", answer.body),
+            Some((code, detail)) => {
+                assert_eq!(
+                    (answer.code(), answer.detail()),
+                    (code, detail),
+                    "{headers:?}"
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_says_what_to_bring_and_not_what_was_wrong() {
+    let world = World::new("x-second").await;
+    let realm = "Bearer realm=\"hyperfleet\"";
+    let with_error =
+        |text: &str| format!("{realm}, error=\"invalid_token\", error_description=\"{text}\"");
+    let expired = format!("Bearer {}", world.first.sign(&with("exp", NOW - 31)));
+    let nobody = format!("Bearer {}", world.first.sign(&with("email", "")));
+    let unknown = format!("Bearer {}", Signer::p256("x").sign(&claims()));
+    for (method, header, title, challenge) in [
+        ("GET", None, "Authentication Required", realm.to_owned()),
+        (
+            "GET",
+            Some("Basic x"),
+            "Invalid Credentials",
+            realm.to_owned(),
+        ),
+        (
+            "GET",
+            Some("Bearer x"),
+            "Invalid Credentials",
+            with_error("the token is invalid"),
+        ),
+        (
+            "GET",
+            Some(unknown.as_str()),
+            "Invalid Credentials",
+            with_error("the token is invalid"),
+        ),
+        (
+            "GET",
+            Some(&expired),
+            "Invalid Token",
+            with_error("the token has expired"),
+        ),
+        (
+            "DELETE",
+            Some(&nobody),
+            "Authentication Required",
+            with_error("unknown identity"),
+        ),
+    ] {
+        let headers: Vec<_> = header
+            .iter()
+            .map(|value| ("authorization", *value))
+            .collect();
+        let path = "/clusters/019b7868-8e00-7000-8000-000000000002";
+        let answer = ask(&world.api, method, path, &headers, &Value::Null).await;
+        assert_eq!(answer.status, 401);
+        assert_eq!(answer.body["title"], title);
+        assert_eq!(answer.header("www-authenticate"), Some(challenge.as_str()));
+        assert_eq!(
+            answer.body["type"],
+            "https://api.hyperfleet.io/errors/authentication-error"
+        );
+        answer.code();
+    }
+}
+
+#[tokio::test]
+async fn what_is_public_and_what_is_not_there_needs_no_token() {
+    let world = World::new("authorization").await;
+    let api = &world.api;
+    let root = api.base.trim_end_matches("/v1");
+    for url in [
+        root.to_owned(),
+        format!("{}/openapi", api.base),
+        format!("{}/openapi.html", api.base),
+        format!("{}/openapi/", api.base),
+    ] {
+        let answer = api.client.get(&url).send().await.unwrap();
+        assert_eq!(answer.status(), 200, "{url}");
+    }
+    for (method, path, problem) in [
+        ("GET", "/nowhere", (404, "NTF-000")),
+        ("PUT", "/clusters", (405, "VAL-008")),
+        ("POST", "/audit", (405, "VAL-008")),
+        ("GET", "/clusters", (401, "AUT-001")),
+        ("HEAD", "/clusters", (401, "")),
+        ("GET", "/audit", (401, "AUT-001")),
+        ("GET", "/resources", (401, "AUT-001")),
+        ("GET", "/clusters/no-id", (401, "AUT-001")),
+        ("GET", "/clusters/x/nodepools/y/statuses", (401, "AUT-001")),
+        ("PUT", "/clusters/x/statuses", (401, "AUT-001")),
+        ("POST", "/clusters/x/force-delete", (401, "AUT-001")),
+        ("DELETE", "/clusters/x", (401, "AUT-001")),
+    ] {
+        // Before the body is looked at, too.
+        let answer = ask(api, method, path, &[], &json!("{")).await;
+        assert_eq!(answer.problem(), problem, "{method} {path}");
+    }
+}

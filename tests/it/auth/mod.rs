@@ -1,0 +1,12 @@
+//! Who may call: tokens that are taken and tokens that are not, and where the keys come from.
+
+mod attacks;
+mod files;
+mod identity;
+mod issuers;
+mod metrics;
+mod outages;
+mod rotation;
+mod signer;
+mod tls;
+mod world;

@@ -1,0 +1,90 @@
+//! Keys over HTTPS: who answers has to prove who it is.
+
+use std::sync::Arc;
+
+use actix_web::{App, HttpResponse, HttpServer, web};
+use hyperfleet::auth::IssuerConfig;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::ServerConfig;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use tempfile::TempDir;
+
+use super::signer::Signer;
+use super::world::{ISSUER, claims, config, key_set, read, service, slow};
+
+/// An issuer that answers over TLS, by an authority of its own.
+struct Secure {
+    url: String,
+    folder: TempDir,
+}
+
+impl Secure {
+    fn start(keys: String) -> Self {
+        hyperfleet::crypto::install();
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let authority = params.self_signed(&key).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("ca.pem"), authority.pem()).unwrap();
+        let authority = Issuer::new(params, key);
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        let certificate = params.signed_by(&key, &authority).unwrap();
+        let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let tls = ServerConfig::builder()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], private)
+            .unwrap();
+        let keys = Arc::new(keys);
+        let app = move || {
+            let keys = keys.clone();
+            App::new().default_service(web::to(move || {
+                let keys = keys.clone();
+                async move { HttpResponse::Ok().body(keys.to_string()) }
+            }))
+        };
+        let server = HttpServer::new(app).workers(1).disable_signals();
+        let server = server.bind_rustls_0_23(("127.0.0.1", 0), tls).unwrap();
+        let url = format!("https://localhost:{}/keys", server.addrs()[0].port());
+        tokio::spawn(server.run());
+        Self { url, folder }
+    }
+
+    fn config(&self) -> IssuerConfig {
+        IssuerConfig {
+            jwk_cert_url: self.url.clone(),
+            ..config(ISSUER)
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_authority_of_ones_own_is_trusted_where_it_is_named_and_only_there() {
+    let key = Signer::p256("key");
+    let issuer = Secure::start(key_set(&[&key]));
+    let token = key.sign(&claims());
+    let named = IssuerConfig {
+        jwk_cert_ca_file: issuer.folder.path().join("ca.pem"),
+        ..issuer.config()
+    };
+    let api = service(std::slice::from_ref(&named), slow()).await;
+    assert_eq!(read(&api, &token).await.status, 200);
+    let api = service(&[issuer.config()], slow()).await;
+    assert_eq!(read(&api, &token).await.status, 401);
+    // Of another authority of the same name.
+    let other = Secure::start(key_set(&[&key]));
+    let crossed = IssuerConfig {
+        jwk_cert_ca_file: other.folder.path().join("ca.pem"),
+        ..issuer.config()
+    };
+    let api = service(&[crossed], slow()).await;
+    assert_eq!(read(&api, &token).await.status, 401);
+    // Of the right authority, for another name.
+    let by_address = IssuerConfig {
+        jwk_cert_url: named.jwk_cert_url.replace("localhost", "127.0.0.1"),
+        ..named
+    };
+    let api = service(&[by_address], slow()).await;
+    assert_eq!(read(&api, &token).await.status, 401);
+}

@@ -1,0 +1,185 @@
+//! The program with authentication on, as a user starts it.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use super::program::{Folder, Program};
+use crate::support::{Answer, TestApi, TestDatabase};
+
+/// What `dev-token` prints, which must be a token and nothing else.
+async fn minted(folder: &Path, args: &[&str]) -> String {
+    let folder = folder.to_str().unwrap();
+    let args = [&["dev-token", "--folder", folder], args].concat();
+    let mut program = Program::start(&args);
+    assert!(program.ended().await.success(), "{}", program.said());
+    let said = program.said();
+    let token = said.strip_suffix('\n').unwrap();
+    assert_eq!(token.split('.').count(), 3, "{said}");
+    assert!(!token.contains(char::is_whitespace), "{said}");
+    token.to_owned()
+}
+
+async fn create(api: &TestApi, name: &str, token: &str) -> Answer {
+    let body = json!({"kind": "Cluster", "name": name, "spec": {}});
+    let url = format!("{}/clusters", api.base);
+    let request = api.client.post(url).bearer_auth(token);
+    Answer::of(request.body(body.to_string()).send().await.unwrap()).await
+}
+
+/// A file of settings that takes the tokens of a folder.
+fn settings(folder: &Path, more: &str) -> String {
+    let file = folder.join("config.yaml");
+    let keys = folder.join("token/jwks.json");
+    let text = format!(
+        "server:
+  jwt:
+    enabled: true
+    configs:
+      - issuer_url: http://localhost/dev-token
+        jwk_cert_file: {}
+        {more}
+",
+        keys.display()
+    );
+    std::fs::write(&file, text).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn serve_takes_tokens_of_the_issuers_that_are_set() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokens = folder.path().join("token");
+    let token = minted(
+        &tokens,
+        &["--email", "ada@example.com", "--audience", "api"],
+    )
+    .await;
+    let config = settings(folder.path(), "audience: api");
+    let database = TestDatabase::create().await;
+    let url = database.url();
+    let args = ["serve", "--database-url", &url, "--config", &config];
+    let listen = ["--server-host", "127.0.0.1", "--server-port", "0"];
+    let mut program = Program::start(&[&args[..], &listen].concat());
+    let api = program.serving(database).await;
+    assert_eq!(api.get("/clusters").await.problem(), (401, "AUT-001"));
+    let made = create(&api, "made", &token).await;
+    assert_eq!(made.body["created_by"], "ada@example.com", "{}", made.body);
+    // The same key, another time.
+    let again = minted(
+        &tokens,
+        &["--email", "eve@example.com", "--audience", "api"],
+    )
+    .await;
+    assert_eq!(
+        create(&api, "again", &again).await.body["created_by"],
+        "eve@example.com"
+    );
+    let other = minted(&tokens, &[]).await;
+    assert_eq!(
+        create(&api, "other", &other).await.problem(),
+        (401, "AUT-002")
+    );
+    let over = minted(&tokens, &["--audience", "api", "--valid-for", "0s"]).await;
+    let answer = create(&api, "over", &over).await;
+    // Within the leeway, still.
+    assert_eq!(answer.status, 201, "{}", answer.body);
+    program.signal(Signal::TERM);
+    assert!(program.ended().await.success(), "{}", program.said());
+    let said = program.said();
+    for token in [&token, &again, &other] {
+        let signature = token.rsplit('.').next().unwrap();
+        assert!(!said.contains(signature), "a token in the log: {said}");
+    }
+    assert!(said.contains("\"reason\":\"audience\""), "{said}");
+    let key = std::fs::metadata(tokens.join("key.pk8")).unwrap();
+    assert_eq!(key.permissions().mode() & 0o777, 0o600);
+}
+
+#[tokio::test]
+async fn dev_with_authentication_says_how_to_call_it() {
+    let data = Folder::new();
+    let folder = tempfile::tempdir().unwrap();
+    let token = minted(&folder.path().join("token"), &[]).await;
+    let config = settings(folder.path(), "");
+    let path = data.data();
+    let mut program = Program::start(&[
+        "dev",
+        "--data-dir",
+        path.to_str().unwrap(),
+        "--server-port",
+        "0",
+        "--config",
+        &config,
+    ]);
+    let api = program.serving(data.database()).await;
+    assert_eq!(api.get("/clusters").await.problem(), (401, "AUT-001"));
+    let made = create(&api, "made", &token).await;
+    assert_eq!(
+        made.body["created_by"], "developer@localhost",
+        "{}",
+        made.body
+    );
+    let said = program.said();
+    for words in [
+        "on: tokens of http://localhost/dev-token",
+        "dev-token)",
+        "Authorization: Bearer $TOKEN",
+    ] {
+        assert!(said.contains(words), "no {words} in: {said}");
+    }
+}
+
+#[tokio::test]
+async fn every_setting_that_is_wrong_is_named_before_anything_is_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config.yaml");
+    let text = json!({"server": {"jwt": {"enabled": true, "configs": [
+        {"issuer_url": "http://issuer.example", "jwk_cert_url": "https://issuer.example/keys"},
+        {"issuer_url": "https://issuer.example", "jwk_cert_file": "/nowhere/jwks.json", "header": "Cookie"},
+    ]}}});
+    std::fs::write(&file, text.to_string()).unwrap();
+    for command in ["serve", "dev"] {
+        let mut program = Program::start(&[command, "--config", file.to_str().unwrap()]);
+        assert!(!program.ended().await.success());
+        let said = program.said();
+        for words in [
+            "server.jwt.configs[0].issuer_url must be https",
+            "server.jwt.configs[1].jwk_cert_file /nowhere/jwks.json",
+            "server.jwt.configs[1].header Cookie",
+        ] {
+            assert!(said.contains(words), "no {words} in: {said}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_issuer_that_is_away_does_not_keep_the_service_from_starting() {
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = closed.local_addr().unwrap();
+    drop(closed);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config.yaml");
+    let text = json!({"server": {"jwt": {"configs": [
+        {"issuer_url": "https://issuer.example", "jwk_cert_url": format!("http://{address}/keys")},
+    ]}}});
+    std::fs::write(&file, text.to_string()).unwrap();
+    let database = TestDatabase::create().await;
+    let url = database.url();
+    let args = [
+        "serve",
+        "--database-url",
+        &url,
+        "--config",
+        file.to_str().unwrap(),
+    ];
+    let listen = ["--server-host", "127.0.0.1", "--server-port", "0"];
+    let mut program = Program::start(&[&args[..], &listen].concat());
+    let api = program.serving(database).await;
+    assert_eq!(api.get("/clusters").await.problem(), (401, "AUT-001"));
+    let said = program.said();
+    assert!(said.contains("cannot be reached"), "{said}");
+    assert_eq!(api.send("GET", "/openapi", Value::Null).await.status, 200);
+}
