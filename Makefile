@@ -10,13 +10,19 @@ help: ## List the targets
 
 # ---- Use ------------------------------------------------------------------------------------
 
-.PHONY: setup run demo
+.PHONY: setup run run-auth demo
 setup: ## Install what is missing, or say exactly what to install
 	@scripts/setup
 
 run: setup ## Build and serve on 127.0.0.1:8000 with a private PostgreSQL (Ctrl-C stops; ARGS="…")
 	@cargo build --bin hyperfleet-api
 	@exec cargo run --quiet --bin hyperfleet-api -- dev $(ARGS)
+
+# The first token makes the key; the service reads the public half of it.
+run-auth: setup ## The same, for callers with a token; says how to get one (ARGS="…")
+	@cargo build --bin hyperfleet-api
+	@target/debug/hyperfleet-api dev-token > /dev/null
+	@exec cargo run --quiet --bin hyperfleet-api -- dev --config examples/auth.yaml $(ARGS)
 
 demo: ## Play a cluster's whole life against `make run`, checking each answer (BASE=http://host:port)
 	@examples/demo
