@@ -1,18 +1,188 @@
 //! What a request must pass before its handler sees it. Mounted on routes, so that what leads nowhere
 //! is told so without being asked who it is (hyperfleet-http.md rule 1.7).
 
-use actix_web::Error;
-use actix_web::body::MessageBody;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::body::{EitherBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::ConnectionType;
 use actix_web::middleware::Next;
+use actix_web::web::Data;
+use actix_web::{Error, HttpMessage as _};
 
 use super::authentication::authenticate;
+use super::body;
+use super::capacity::{Capacity, Slot};
+use super::gate::{Gate, Phase};
+use super::problem::Problem;
+use super::rate::{self, RateLimit, Standing};
+use super::request::Caller;
+
+/// How much is let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Requests under way at a time, over all threads.
+    pub in_flight_max: usize,
+    /// How long a body may take, besides what it earns by coming on (`http/body`).
+    pub body_time: Duration,
+    /// Requests of one caller in a second, on average; 0 for any number.
+    pub rate_per_second: u32,
+    /// Requests of one caller at once; 0 for as many as in a second.
+    pub rate_burst: u32,
+}
+
+/// What decides about letting requests in. Every clone is the same one.
+#[derive(Clone)]
+pub struct Admission(Arc<Parts>);
+
+struct Parts {
+    gate: Gate,
+    capacity: Arc<Capacity>,
+    rate: Option<RateLimit>,
+    body_time: Duration,
+}
+
+impl Admission {
+    /// Lets in what the limits allow while the gate is open.
+    #[must_use]
+    pub fn new(gate: Gate, limits: &Limits) -> Self {
+        Self(Arc::new(Parts {
+            gate,
+            capacity: Capacity::new(limits.in_flight_max),
+            rate: rate::limit(limits.rate_per_second, limits.rate_burst),
+            body_time: limits.body_time,
+        }))
+    }
+
+    /// The gate.
+    #[must_use]
+    pub fn gate(&self) -> &Gate {
+        &self.0.gate
+    }
+
+    /// How many requests are under way: let in, and not answered yet.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.0.capacity.taken()
+    }
+}
+
+/// What a request that is let in holds while it is answered.
+struct Admitted {
+    _slot: Slot,
+    standing: Option<Standing>,
+}
+
+/// Why a request is not let in.
+struct Refused {
+    problem: Problem,
+    standing: Option<Standing>,
+}
 
 /// Lets a request in: who is calling, on whose behalf, and whether there is room for it.
 pub(super) async fn admit(
-    request: ServiceRequest,
+    mut request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
-) -> Result<ServiceResponse<impl MessageBody>, Error> {
-    authenticate(&request).await?;
-    next.call(request).await
+) -> Result<ServiceResponse<EitherBody<impl MessageBody>>, Error> {
+    let admission = request.app_data::<Data<Admission>>().cloned();
+    let admitted = match &admission {
+        Some(admission) => admission.0.pass(&mut request).await,
+        None => Err(Problem::internal("routes without admission").into()),
+    };
+    match admitted {
+        Ok(admitted) => {
+            let mut answer = next.call(request).await?;
+            if let Some(standing) = admitted.standing {
+                standing.tell(answer.headers_mut());
+            }
+            Ok(answer.map_into_left_body())
+        }
+        Err(Refused { problem, standing }) => {
+            let payload = request.take_payload();
+            body::leave(request.request(), payload);
+            let problem = match standing {
+                Some(standing) => problem.with_headers(standing.headers()),
+                None => problem,
+            };
+            Ok(request.error_response(problem).map_into_right_body())
+        }
+    }
+}
+
+impl Parts {
+    /// The steps, in their order. What costs little comes first, and what waits for the client
+    /// before what others wait for.
+    async fn pass(&self, request: &mut ServiceRequest) -> Result<Admitted, Refused> {
+        self.pass_gate()?;
+        authenticate(request).await?;
+        // tenant
+        let standing = self.pass_rate(request)?;
+        let held = |problem| Refused { problem, standing };
+        body::read(request, self.body_time).await.map_err(held)?;
+        let slot = self.capacity.take();
+        let slot = slot.ok_or_else(|| held(refusal("in_flight", Problem::busy())))?;
+        Ok(Admitted {
+            _slot: slot,
+            standing,
+        })
+    }
+
+    fn pass_gate(&self) -> Result<(), Problem> {
+        if self.gate.phase() == Phase::Starting {
+            return Err(refusal("starting", Problem::starting()));
+        }
+        Ok(())
+    }
+
+    fn pass_rate(&self, request: &ServiceRequest) -> Result<Option<Standing>, Refused> {
+        let Some(rate) = &self.rate else {
+            return Ok(None);
+        };
+        let caller = request.extensions().get::<Caller>().cloned();
+        let identity = caller.as_ref().and_then(Caller::proven);
+        let standing = rate.count(&rate::key(identity, request.peer_addr()));
+        match standing.retry_seconds {
+            None => Ok(Some(standing)),
+            Some(seconds) => Err(Refused {
+                problem: refusal("rate", Problem::too_many(seconds)),
+                standing: Some(standing),
+            }),
+        }
+    }
+}
+
+/// Counts a request that is refused for what others do, too.
+fn refusal(reason: &'static str, problem: Problem) -> Problem {
+    metrics::counter!("hyperfleet_api_requests_refused_total", "reason" => reason).increment(1);
+    problem
+}
+
+impl From<Problem> for Refused {
+    fn from(problem: Problem) -> Self {
+        Self {
+            problem,
+            standing: None,
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            in_flight_max: 512,
+            body_time: Duration::from_secs(5),
+            rate_per_second: 0,
+            rate_burst: 0,
+        }
+    }
+}
+
+/// Asks the client to send its next request over another connection, once this service is to end.
+pub(super) fn farewell<B>(response: &mut ServiceResponse<B>) {
+    let admission = response.request().app_data::<Data<Admission>>();
+    if admission.is_some_and(|admission| admission.0.gate.phase() == Phase::Stopping) {
+        let head = response.response_mut().head_mut();
+        head.set_connection_type(ConnectionType::Close);
+    }
 }

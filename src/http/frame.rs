@@ -15,6 +15,8 @@ use actix_web::{Error, HttpMessage as _};
 use futures_util::FutureExt as _;
 use uuid::Uuid;
 
+use super::admission;
+use super::body;
 use super::problem::{Place, Problem};
 use super::request::RequestId;
 use crate::clock::Clock;
@@ -26,11 +28,12 @@ const REQUEST_ID_BYTES_MAX: usize = 128;
 /// The outermost middleware.
 pub(super) async fn frame(
     mut request: ServiceRequest,
-    next: Next<impl MessageBody>,
+    next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<EitherBody<impl MessageBody, BoxBody>>, Error> {
     trim_one_slash(&mut request);
     let id = request_id(request.headers());
     request.extensions_mut().insert(RequestId(id.clone()));
+    body::leave_unless_read(&mut request);
     let clock = request.app_data::<Data<Clock>>().cloned();
     let place = Place {
         path: request.path().to_owned(),
@@ -52,7 +55,8 @@ pub(super) async fn frame(
     if let Ok(id) = HeaderValue::from_str(&place.request_id) {
         response.headers_mut().insert(X_REQUEST_ID, id);
     }
-    Ok(response)
+    admission::farewell(&mut response);
+    Ok(body::held(response))
 }
 
 /// Writes the body of an error anew, with the place where it happened.

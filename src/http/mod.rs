@@ -7,11 +7,16 @@
 mod admission;
 mod audit;
 mod authentication;
+mod body;
+mod capacity;
 mod encoding;
 mod frame;
+mod gate;
 mod meta;
 mod openapi;
+mod probes;
 mod problem;
+mod rate;
 mod reports;
 mod request;
 mod resources;
@@ -29,8 +34,11 @@ use crate::auth::Authentication;
 use crate::clock::Clock;
 use crate::wire::BODY_BYTES_MAX;
 
+pub use admission::{Admission, Limits};
+pub use gate::{Gate, Phase, Readiness};
 pub use meta::Build;
 pub use openapi::{Document, openapi, yaml};
+pub use probes::{Scrape, health, metrics};
 
 /// What the API serves from.
 #[derive(Clone)]
@@ -43,6 +51,8 @@ pub struct Api {
     pub build: Build,
     /// Who may call.
     pub authentication: Authentication,
+    /// What lets requests in.
+    pub admission: Admission,
 }
 
 /// The API as one application: every worker makes its own. The document is made once, for all.
@@ -63,6 +73,7 @@ pub fn app(
         clock,
         build,
         authentication,
+        admission,
     } = api;
     let registry = service.registry().clone();
     App::new()
@@ -70,6 +81,7 @@ pub fn app(
         .app_data(web::Data::new(clock))
         .app_data(web::Data::new(build))
         .app_data(web::Data::new(authentication))
+        .app_data(web::Data::new(admission))
         .app_data(web::Data::new(document))
         .app_data(web::PayloadConfig::new(BODY_BYTES_MAX))
         .configure(|config| routes::configure(config, &registry))

@@ -21,6 +21,8 @@ use crate::wire::{BODY_BYTES_MAX, BodyFault, ParamsFault};
 const TYPES: &str = "https://api.hyperfleet.io/errors/";
 /// How long a client should wait for the database to come back, in seconds.
 const RETRY_AFTER_SECONDS: u32 = 5;
+/// How long a client should wait for others' requests to end, in seconds.
+const BUSY_SECONDS: u32 = 1;
 
 /// One row of the table of problems: status, code, last part of the type, title.
 type Sort = (StatusCode, &'static str, &'static str, &'static str);
@@ -41,6 +43,8 @@ mod sorts {
     pub(super) const NOT_FOUND: Sort = (StatusCode::NOT_FOUND, "NTF-001", "not-found", "Resource Not Found");
     pub(super) const TAKEN: Sort = (StatusCode::CONFLICT, "CNF-001", "conflict", "Resource Conflict");
     pub(super) const STATE: Sort = (StatusCode::CONFLICT, "CNF-003", "conflict", "State Conflict");
+    pub(super) const TOO_MANY: Sort = (StatusCode::TOO_MANY_REQUESTS, "LMT-001", "rate-limit", "Rate Limit Exceeded");
+    pub(super) const SLOW_BODY: Sort = (StatusCode::REQUEST_TIMEOUT, "LMT-003", "request-timeout", "Request Timeout");
     pub(super) const TOO_LARGE: Sort = (StatusCode::PAYLOAD_TOO_LARGE, "LMT-002", "payload-too-large", "Payload Too Large");
     pub(super) const INTERNAL: Sort = (StatusCode::INTERNAL_SERVER_ERROR, "INT-001", "internal-error", "Internal Server Error");
     pub(super) const TOO_SLOW: Sort = (StatusCode::GATEWAY_TIMEOUT, "SVC-002", "service-unavailable", "Service Timeout");
@@ -68,8 +72,8 @@ struct Parts {
     /// This occurrence. Never the text of an internal failure.
     detail: String,
     errors: Vec<Violation>,
-    /// A header that this sort of problem comes with.
-    header: Option<(HeaderName, String)>,
+    /// Headers that this problem comes with.
+    headers: Vec<(HeaderName, String)>,
     /// The full chain of causes, for the log alone.
     cause: Option<String>,
     place: Option<Place>,
@@ -130,7 +134,7 @@ impl Problem {
             sort,
             detail: detail.into(),
             errors: Vec::new(),
-            header: None,
+            headers: Vec::new(),
             cause: None,
             place: None,
         }))
@@ -146,9 +150,8 @@ impl Problem {
 
     /// A path that has other methods.
     pub(super) fn method_not_allowed(allow: &str) -> Self {
-        let mut problem = Self::new(sorts::NO_METHOD, format!("Allowed here: {allow}"));
-        problem.0.header = Some((header::ALLOW, allow.to_owned()));
-        problem
+        Self::new(sorts::NO_METHOD, format!("Allowed here: {allow}"))
+            .with_headers([(header::ALLOW, allow.to_owned())])
     }
 
     /// A body beyond the limit.
@@ -172,17 +175,54 @@ impl Problem {
                 format!("{realm}, error=\"invalid_token\", error_description=\"{fault}\"")
             }
         };
-        let mut problem = Self::new(sort, detail);
-        problem.0.header = Some((header::WWW_AUTHENTICATE, challenge));
-        problem
+        Self::new(sort, detail).with_headers([(header::WWW_AUTHENTICATE, challenge)])
     }
 
     /// The database cannot serve right now.
     pub(super) fn unavailable(cause: String) -> Self {
-        let mut problem = Self::new(sorts::UNAVAILABLE, "Database connection unavailable");
-        problem.0.header = Some((header::RETRY_AFTER, RETRY_AFTER_SECONDS.to_string()));
+        let mut problem = Self::new(sorts::UNAVAILABLE, "Database connection unavailable")
+            .retry_after(RETRY_AFTER_SECONDS.into());
         problem.0.cause = Some(cause);
         problem
+    }
+
+    /// The service is not there yet.
+    pub(super) fn starting() -> Self {
+        Self::new(sorts::UNAVAILABLE, "The service is starting")
+            .retry_after(RETRY_AFTER_SECONDS.into())
+    }
+
+    /// As many requests as can be are under way.
+    pub(super) fn busy() -> Self {
+        Self::new(
+            sorts::UNAVAILABLE,
+            "Too many requests are under way, please try again later",
+        )
+        .retry_after(BUSY_SECONDS.into())
+    }
+
+    /// The caller sends more requests than it may.
+    pub(super) fn too_many(retry_seconds: u64) -> Self {
+        Self::new(sorts::TOO_MANY, "Too many requests, please try again later")
+            .retry_after(retry_seconds)
+    }
+
+    /// A body that takes too long to come. What still comes of it is not waited for.
+    pub(super) fn slow_body() -> Self {
+        Self::new(sorts::SLOW_BODY, "The request body takes too long to come")
+    }
+
+    fn retry_after(self, seconds: u64) -> Self {
+        self.with_headers([(header::RETRY_AFTER, seconds.to_string())])
+    }
+
+    /// The problem with more headers.
+    pub(super) fn with_headers(
+        mut self,
+        headers: impl IntoIterator<Item = (HeaderName, String)>,
+    ) -> Self {
+        self.0.headers.extend(headers);
+        self
     }
 
     /// A fault of ours.
@@ -382,7 +422,7 @@ impl ResponseError for Problem {
             // As the older service's router does, and only it.
             response.insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"));
         }
-        if let Some((name, value)) = &self.0.header {
+        for (name, value) in &self.0.headers {
             response.insert_header((name.clone(), value.as_str()));
         }
         if let Some(place) = place {

@@ -24,6 +24,7 @@ const ANONYMOUS: &str = "system@hyperfleet.local";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Caller {
     identity: String,
+    is_proven: bool,
 }
 
 impl FromRequest for Caller {
@@ -40,12 +41,23 @@ impl FromRequest for Caller {
 impl Caller {
     /// Anybody: authentication is off.
     pub(super) fn anonymous() -> Self {
-        Self::of(ANONYMOUS.to_owned())
+        Self {
+            identity: ANONYMOUS.to_owned(),
+            is_proven: false,
+        }
     }
 
     /// The caller of this identity.
     pub(super) fn of(identity: String) -> Self {
-        Self { identity }
+        Self {
+            identity,
+            is_proven: true,
+        }
+    }
+
+    /// The identity, if it was proven: what callers are told apart by.
+    pub(super) fn proven(&self) -> Option<&str> {
+        self.is_proven.then_some(&self.identity)
     }
 
     /// The caller as the author of a change that happens now.

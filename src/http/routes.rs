@@ -4,11 +4,12 @@
 use actix_web::guard::GuardContext;
 use actix_web::http::Method;
 use actix_web::middleware::from_fn;
+use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse, Resource, Route as ActixRoute, web};
 
 use super::problem::Problem;
 use super::request::Route;
-use super::{admission, audit, meta, openapi, reports, resources};
+use super::{admission, audit, body, meta, openapi, reports, resources};
 use crate::domain::EntityRegistry;
 use crate::wire::BASE;
 
@@ -171,7 +172,7 @@ pub(super) fn configure(config: &mut web::ServiceConfig, registry: &EntityRegist
 
 /// One path with its methods, in alphabetical order. `HEAD` goes wherever `GET` does; every other
 /// method is told what there is.
-fn resource(path: &str, routes: Vec<(&'static str, ActixRoute)>) -> Resource {
+pub(super) fn resource(path: &str, routes: Vec<(&'static str, ActixRoute)>) -> Resource {
     let mut allow = Vec::new();
     let mut resource = web::resource(path);
     for (method, route) in routes {
@@ -186,13 +187,18 @@ fn resource(path: &str, routes: Vec<(&'static str, ActixRoute)>) -> Resource {
         resource = resource.route(route.guard(actix_web::guard::fn_guard(is_method)));
     }
     let allow = allow.join(", ");
-    resource.default_service(web::to(move || {
+    resource.default_service(web::to(move |request: HttpRequest, payload: Payload| {
+        body::leave(&request, payload.into_inner());
         let problem = Problem::method_not_allowed(&allow);
         async move { Err::<HttpResponse, _>(problem) }
     }))
 }
 
 /// A path that leads nowhere.
-pub(super) async fn unknown_path(request: HttpRequest) -> Result<HttpResponse, Problem> {
+pub(super) async fn unknown_path(
+    request: HttpRequest,
+    payload: Payload,
+) -> Result<HttpResponse, Problem> {
+    body::leave(&request, payload.into_inner());
     Err(Problem::unknown_path(request.path()))
 }

@@ -20,7 +20,7 @@ use crate::config::{
 use crate::dev::token::{Claims, Minter};
 use crate::domain::EntityRegistry;
 use crate::domain::schema::Attached;
-use crate::http::{self, Api, Build};
+use crate::http::{self, Admission, Api, Build, Gate, Limits};
 use crate::storage::postgres::Store;
 
 /// How often expired audit entries are removed.
@@ -218,6 +218,7 @@ pub(super) fn listen(
         clock: clock.clone(),
         build: BUILD,
         authentication,
+        admission: Admission::new(Gate::serving(), &Limits::default()),
     };
     let processors = std::thread::available_parallelism().map_or(2, usize::from);
     // Each thread has connections of its own: one at least.

@@ -24,6 +24,7 @@ mod force_delete;
 mod gathered_reads;
 mod histories;
 mod lifecycle;
+mod limits;
 mod lists;
 mod openapi;
 mod pages;

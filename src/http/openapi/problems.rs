@@ -38,17 +38,26 @@ type Sort = (u16, &'static str, &'static str);
 
 /// Every status that is not a success.
 #[rustfmt::skip]
-const SORTS: [Sort; 10] = [
+const SORTS: [Sort; 12] = [
     (400, "BadRequest", "A parameter or the body breaks a rule, or cannot be read."),
     (401, "Unauthorized", "No token, or none that is taken; or, for changes, one that does not say who is calling. Only where the service is set to check tokens."),
     (404, "NotFound", "There is no such resource."),
     (405, "MethodNotAllowed", "The path has other methods: `Allow` names them."),
+    (408, "RequestTimeout", "The body takes too long to come."),
     (409, "Conflict", "The name is taken, or the state of the resource does not allow it."),
     (413, "PayloadTooLarge", "The body is too large."),
     (422, "UnprocessableEntity", "A child kind can be created below its parent only."),
+    (429, "TooManyRequests", "The caller sends more requests than it may. `Retry-After` says when to come back."),
     (500, "InternalServerError", "A fault of the service; its log has the cause, under the same id."),
-    (503, "ServiceUnavailable", "The database cannot serve right now. The request was not acknowledged."),
+    (503, "ServiceUnavailable", "The database cannot serve right now, too many requests are under way, or the service is starting. The request was not acknowledged."),
     (504, "GatewayTimeout", "The search takes more time than a request may."),
+];
+
+/// What a limited caller is told: header, what it is, an example.
+#[rustfmt::skip]
+const LIMITS: [(&str, &str, &str); 2] = [
+    ("RateLimit", "What the caller has left (`r`), and in how many seconds more comes back (`t`).", "\"caller\";r=0;t=1"),
+    ("RateLimit-Policy", "How many requests a caller has (`q`) in how many seconds (`w`).", "\"caller\";q=20;w=2"),
 ];
 
 /// What an operation answers with such a status.
@@ -72,7 +81,12 @@ pub(super) fn components(
             "ValidationErrorConstraint",
             ValidationErrorConstraint::schema(),
         );
-    let headers = headers().into_iter();
+    let limits = LIMITS.map(|(name, text, example)| {
+        let header = HeaderBuilder::new().schema(Some(Object::with_type(Type::String)));
+        let header = header.description(Some(text)).example(Some(json!(example)));
+        (name, header.build())
+    });
+    let headers = headers().into_iter().chain(limits);
     let builder = headers.fold(builder, |b, (name, header)| b.header(name, header));
     SORTS.iter().fold(builder, |builder, (status, name, text)| {
         builder.response(*name, described(*status, text, registry))
@@ -162,6 +176,12 @@ fn described(status: u16, text: &str, registry: &EntityRegistry) -> Response {
     answer = match status {
         401 => answer.header_ref("WWW-Authenticate", header("WWW-Authenticate")),
         405 => answer.header_ref("Allow", header("Allow")),
+        429 => LIMITS
+            .iter()
+            .fold(answer, |answer, (name, _, _)| {
+                answer.header_ref(*name, header(name))
+            })
+            .header_ref("Retry-After", header("Retry-After")),
         503 => answer.header_ref("Retry-After", header("Retry-After")),
         _ => answer,
     };
@@ -192,9 +212,15 @@ fn examples_of(status: u16, registry: &EntityRegistry) -> Vec<(&'static str, Val
             Some(Problem::method_not_allowed("GET, HEAD, POST")),
         )],
         409 => vec![("name taken", Some(app::Error::NameTaken { kind }.into()))],
+        408 => vec![("slow body", Some(Problem::slow_body()))],
         413 => vec![("too large", Some(Problem::too_large()))],
         422 => vec![("child kind", child_kind(registry))],
-        503 => vec![("database away", Some(Problem::unavailable(String::new())))],
+        429 => vec![("too many", Some(Problem::too_many(1)))],
+        503 => vec![
+            ("database away", Some(Problem::unavailable(String::new()))),
+            ("too much to do", Some(Problem::busy())),
+            ("starting", Some(Problem::starting())),
+        ],
         504 => vec![("slow search", Some(app::Error::TooSlow.into()))],
         _ => vec![("fault", Some(Problem::internal("")))],
     };

@@ -135,12 +135,12 @@ impl Subject<'_> {
             self.operation,
             Operation::Create | Operation::Patch | Operation::ForceDelete | Operation::Report
         );
-        let mut statuses = vec![401, 405, 500, 503];
+        let mut statuses = vec![401, 405, 429, 500, 503];
         if self.operation != Operation::Delete {
             statuses.push(400);
         }
         if has_body {
-            statuses.push(413);
+            statuses.extend([408, 413]);
         }
         if !self.is_new_or_listed() || self.parent.is_some() {
             statuses.push(404);

@@ -52,7 +52,7 @@ async fn contents(connection: &mut PgConnection) -> String {
 }
 
 /// An open transaction that holds a resource's row, as a stuck client would.
-async fn hold_row(database: &TestDatabase, path: &str) -> PgConnection {
+pub(crate) async fn hold_row(database: &TestDatabase, path: &str) -> PgConnection {
     let id: uuid::Uuid = path.rsplit('/').next().unwrap().parse().unwrap();
     let mut holder = database.connect().await;
     sqlx::raw_sql("BEGIN").execute(&mut holder).await.unwrap();

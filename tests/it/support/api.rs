@@ -5,7 +5,7 @@ use hyperfleet::app::Service;
 use hyperfleet::auth::Authentication;
 use hyperfleet::domain::EntityRegistry;
 use hyperfleet::domain::entity_config::{self, EntityConfig};
-use hyperfleet::http::{Api, Build};
+use hyperfleet::http::{Admission, Api, Build, Gate, Limits};
 use hyperfleet::startup::Server;
 use hyperfleet::storage::postgres::Store;
 use reqwest::header::HeaderMap;
@@ -55,7 +55,18 @@ impl TestApi {
     ) -> Self {
         let clock = TestClock::at("2026-01-01T10:00:00Z");
         let service = Service::new(store, Arc::new(registry), lists_include_deleted);
-        Self::spawn_service(service, database, clock, Authentication::Off)
+        Self::spawn_service(service, database, clock, |_| {})
+    }
+
+    /// The built-in kinds behind an admission of the test's own.
+    pub(crate) async fn spawn_admitted(admission: &Admission) -> Self {
+        let registry = entity_config::registry(&entity_config::built_in()).unwrap();
+        let database = TestDatabase::create().await;
+        let clock = TestClock::at("2026-01-01T10:00:00Z");
+        let service = Service::new(database.store(), Arc::new(registry), false);
+        Self::spawn_service(service, database, clock, |api| {
+            api.admission = admission.clone();
+        })
     }
 
     /// With callers who have to prove who they are.
@@ -67,18 +78,20 @@ impl TestApi {
         authentication: Authentication,
     ) -> Self {
         let service = Service::new(store, Arc::new(registry), false);
-        Self::spawn_service(service, database, clock, authentication)
+        Self::spawn_service(service, database, clock, |api| {
+            api.authentication = authentication;
+        })
     }
 
     fn spawn_service(
         service: Service,
         database: TestDatabase,
         clock: TestClock,
-        authentication: Authentication,
+        adjust: impl FnOnce(&mut Api),
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
-        let api = Api {
+        let mut api = Api {
             service,
             clock: clock.clock(),
             build: Build {
@@ -86,8 +99,10 @@ impl TestApi {
                 commit: "abc",
                 time: "now",
             },
-            authentication,
+            authentication: Authentication::Off,
+            admission: Admission::new(Gate::serving(), &Limits::default()),
         };
+        adjust(&mut api);
         let server = Server::bind(listener, &api, 1).unwrap();
         let base = format!("http://{}/api/hyperfleet/v1", server.address);
         tokio::spawn(server.run());

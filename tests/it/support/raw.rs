@@ -74,7 +74,7 @@ impl TestApi {
 }
 
 impl RawAnswer {
-    fn parse(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
         let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
         let status = head.split(' ').nth(1)?.parse().ok()?;

@@ -1,0 +1,139 @@
+//! The body of a request, read before anything is done for it: in time, and not too much of it.
+//!
+//! A body that is not read to its end is [`Unread`] until the answer is sent. actix then closes the
+//! connection; it would otherwise go on reading a chunked body for as long as its client likes.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use actix_web::body::{BodySize, BoxBody, EitherBody, MessageBody};
+use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
+use actix_web::error::PayloadError;
+use actix_web::http::Method;
+use actix_web::http::header::CONTENT_LENGTH;
+use actix_web::web::{Bytes, BytesMut};
+use actix_web::{Error, HttpMessage as _, HttpRequest};
+use futures_util::StreamExt as _;
+use tokio::time::{Instant, timeout_at};
+
+use super::problem::Problem;
+use crate::wire::BODY_BYTES_MAX;
+
+/// Every this many bytes give a body one more second: as slow as a line may be (128 kbit/s).
+const BYTES_PER_SECOND_MIN: u32 = 16 * 1024;
+
+/// What is left of a body that nobody reads.
+struct Unread {
+    _payload: Payload,
+}
+
+/// An answer, with what it does not read.
+struct Held {
+    answer: BoxBody,
+    _unread: Unread,
+}
+
+/// Reads the body of a request that has one to be read, and puts it back for the handler. It must
+/// be there within `time`, and a second more for every 16 KiB that have come.
+///
+/// # Errors
+///
+/// 408 if it takes longer, 413 if it is too large, 400 if it ends early.
+pub(super) async fn read(request: &mut ServiceRequest, time: Duration) -> Result<(), Problem> {
+    if !has_body(request.method()) {
+        return Ok(());
+    }
+    if announced(request).is_some_and(|bytes| bytes > BODY_BYTES_MAX) {
+        return Err(Problem::too_large());
+    }
+    let mut payload = request.take_payload();
+    let body = collect(&mut payload, time).await;
+    request.set_payload(match &body {
+        Ok(body) => Payload::from(body.clone()),
+        Err(_) => payload,
+    });
+    body.map(drop)
+}
+
+/// Nobody reads the body of this request.
+pub(super) fn leave(request: &HttpRequest, payload: Payload) {
+    if !matches!(payload, Payload::None) {
+        request
+            .extensions_mut()
+            .insert(Unread { _payload: payload });
+    }
+}
+
+/// Nobody reads the bodies of requests that are made without one.
+pub(super) fn leave_unless_read(request: &mut ServiceRequest) {
+    if !has_body(request.method()) {
+        let payload = request.take_payload();
+        leave(request.request(), payload);
+    }
+}
+
+/// The answer to a request, with what was left of its body.
+pub(super) fn held<B: MessageBody + 'static>(
+    response: ServiceResponse<EitherBody<B>>,
+) -> ServiceResponse<EitherBody<B>> {
+    let unread = response.request().extensions_mut().remove::<Unread>();
+    let Some(unread) = unread else {
+        return response;
+    };
+    response.map_body(|_, body| {
+        let held = Held {
+            answer: body.boxed(),
+            _unread: unread,
+        };
+        EitherBody::right(held.boxed())
+    })
+}
+
+impl MessageBody for Held {
+    type Error = <BoxBody as MessageBody>::Error;
+
+    fn size(&self) -> BodySize {
+        self.answer.size()
+    }
+
+    fn poll_next(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, Self::Error>>> {
+        Pin::new(&mut self.get_mut().answer).poll_next(context)
+    }
+}
+
+/// Whether anybody looks at the body of such a request.
+fn has_body(method: &Method) -> bool {
+    matches!(*method, Method::POST | Method::PUT | Method::PATCH)
+}
+
+/// The length that the head gives.
+fn announced(request: &ServiceRequest) -> Option<usize> {
+    let length = request.headers().get(CONTENT_LENGTH)?;
+    length.to_str().ok()?.parse().ok()
+}
+
+async fn collect(payload: &mut Payload, time: Duration) -> Result<Bytes, Problem> {
+    let start = Instant::now();
+    let mut body = BytesMut::new();
+    loop {
+        let earned = u32::try_from(body.len()).unwrap_or(u32::MAX);
+        let earned = Duration::from_secs(1) * earned / BYTES_PER_SECOND_MIN;
+        let next = timeout_at(start + time + earned, payload.next());
+        let next = next.await.map_err(|_| Problem::slow_body())?;
+        let Some(chunk) = next.transpose().map_err(refused)? else {
+            return Ok(body.freeze());
+        };
+        if body.len() + chunk.len() > BODY_BYTES_MAX {
+            return Err(Problem::too_large());
+        }
+        body.extend_from_slice(&chunk);
+    }
+}
+
+fn refused(error: PayloadError) -> Problem {
+    Problem::of(&Error::from(error))
+}

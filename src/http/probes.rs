@@ -1,0 +1,107 @@
+//! What orchestrators and collectors of metrics ask, each on a listener of its own.
+
+use std::sync::Arc;
+
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
+use actix_web::http::StatusCode;
+use actix_web::middleware::from_fn;
+use actix_web::web::Data;
+use actix_web::{App, Error, HttpResponse, web};
+use serde::Serialize;
+
+use super::gate::{Gate, Readiness};
+use super::{frame, routes};
+use crate::clock::Clock;
+
+/// The text format of Prometheus.
+const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// What gives the metrics as text, at each scrape.
+pub type Scrape = Arc<dyn Fn() -> String + Send + Sync>;
+
+/// What a probe is told. Members in alphabetical order.
+#[derive(Serialize)]
+struct Health<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    status: &'static str,
+}
+
+/// `/healthz` and `/readyz`.
+pub fn health(
+    gate: Gate,
+    clock: Clock,
+) -> App<
+    impl ServiceFactory<
+        ServiceRequest,
+        Config = (),
+        Response = ServiceResponse<impl MessageBody>,
+        Error = Error,
+        InitError = (),
+    >,
+> {
+    App::new()
+        .app_data(Data::new(gate))
+        .app_data(Data::new(clock))
+        .service(routes::resource(
+            "/healthz",
+            vec![("GET", web::to(healthz))],
+        ))
+        .service(routes::resource("/readyz", vec![("GET", web::to(readyz))]))
+        .default_service(web::to(routes::unknown_path))
+        .wrap(from_fn(frame::frame))
+}
+
+/// `/metrics`.
+pub fn metrics(
+    scrape: Scrape,
+    clock: Clock,
+) -> App<
+    impl ServiceFactory<
+        ServiceRequest,
+        Config = (),
+        Response = ServiceResponse<impl MessageBody>,
+        Error = Error,
+        InitError = (),
+    >,
+> {
+    App::new()
+        .app_data(Data::new(scrape))
+        .app_data(Data::new(clock))
+        .service(routes::resource(
+            "/metrics",
+            vec![("GET", web::to(scraped))],
+        ))
+        .default_service(web::to(routes::unknown_path))
+        .wrap(from_fn(frame::frame))
+}
+
+/// Whether the process runs: who can answer, does.
+async fn healthz() -> HttpResponse {
+    told(StatusCode::OK, "ok", None)
+}
+
+/// Whether requests are welcome.
+async fn readyz(gate: Data<Gate>) -> HttpResponse {
+    let away = StatusCode::SERVICE_UNAVAILABLE;
+    match gate.readiness() {
+        Readiness::Ready => told(StatusCode::OK, "ok", None),
+        Readiness::NotReady(reason) => told(away, "not_ready", Some(&reason)),
+        Readiness::ShuttingDown(reason) => told(away, "shutting_down", Some(reason)),
+    }
+}
+
+async fn scraped(scrape: Data<Scrape>) -> HttpResponse {
+    let mut answer = HttpResponse::Ok();
+    answer.insert_header(("content-type", METRICS_TYPE));
+    answer.body(scrape())
+}
+
+/// An answer as the older service gives it, with a newline at its end.
+fn told(code: StatusCode, status: &'static str, reason: Option<&str>) -> HttpResponse {
+    let mut body = serde_json::to_string(&Health { reason, status }).unwrap_or_default();
+    body.push('\n');
+    let mut answer = HttpResponse::build(code);
+    answer.content_type("application/json").body(body)
+}

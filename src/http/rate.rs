@@ -1,0 +1,243 @@
+//! How many requests one caller may send in a time (GCRA, by `governor`).
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::num::NonZeroU32;
+use std::sync::{Mutex, PoisonError};
+
+use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
+use governor::clock::{Clock as _, MonotonicClock};
+use governor::middleware::StateInformationMiddleware;
+use governor::nanos::Nanos;
+use governor::state::StateStore;
+use governor::{Quota, RateLimiter};
+
+/// Threads that ask for different callers seldom meet in one of these.
+const SHARDS: usize = 16;
+/// Callers that are remembered at a time in each: beyond, some are forgotten, and start anew.
+const CALLERS_MAX: usize = 4096;
+
+/// Whose requests are counted together.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Key {
+    /// Who has proven who it is.
+    Caller(String),
+    /// Anybody else, by address. Of IPv6 the network: one machine has all addresses of it.
+    Peer(Option<IpAddr>),
+}
+
+/// What is counted for a request.
+pub(super) fn key(identity: Option<&str>, peer: Option<SocketAddr>) -> Key {
+    match (identity, peer.map(|peer| peer.ip().to_canonical())) {
+        (Some(identity), _) => Key::Caller(identity.to_owned()),
+        (None, Some(IpAddr::V6(address))) => {
+            let network = address.to_bits() & (u128::MAX << 64);
+            Key::Peer(Some(Ipv6Addr::from_bits(network).into()))
+        }
+        (None, address) => Key::Peer(address),
+    }
+}
+
+type Shard = RateLimiter<Key, Callers, MonotonicClock, StateInformationMiddleware>;
+
+/// The limit of every caller.
+pub(super) struct RateLimit {
+    shards: Vec<Shard>,
+    hasher: RandomState,
+    per_second: NonZeroU32,
+    burst: NonZeroU32,
+}
+
+/// What a caller has left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Standing {
+    burst: u32,
+    window_seconds: u64,
+    remaining: u32,
+    reset_seconds: u64,
+    /// When it may come back, where it was refused.
+    pub(super) retry_seconds: Option<u64>,
+}
+
+impl RateLimit {
+    /// So many requests a second on average, and so many at once.
+    pub(super) fn new(per_second: NonZeroU32, burst: NonZeroU32) -> Self {
+        let quota = Quota::per_second(per_second).allow_burst(burst);
+        let shard = || Shard::new(quota, Callers::default(), MonotonicClock);
+        Self {
+            shards: (0..SHARDS).map(|_| shard()).collect(),
+            hasher: RandomState::new(),
+            per_second,
+            burst,
+        }
+    }
+
+    /// Counts a request, unless the caller has none left.
+    pub(super) fn count(&self, key: &Key) -> Standing {
+        let hash = self.hasher.hash_one(key);
+        let index = usize::try_from(hash % SHARDS as u64).unwrap_or_default();
+        let shard = &self.shards[index];
+        let (per_second, burst) = (u64::from(self.per_second.get()), self.burst.get());
+        let mut standing = Standing {
+            burst,
+            window_seconds: u64::from(burst).div_ceil(per_second),
+            remaining: 0,
+            reset_seconds: 0,
+            retry_seconds: None,
+        };
+        match shard.check_key(key) {
+            Ok(state) => {
+                standing.remaining = state.remaining_burst_capacity();
+                let used = burst.saturating_sub(standing.remaining);
+                standing.reset_seconds = u64::from(used).div_ceil(per_second);
+            }
+            Err(refused) => {
+                let wait = refused.wait_time_from(shard.clock().now());
+                let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+                standing.reset_seconds = seconds.max(1);
+                standing.retry_seconds = Some(standing.reset_seconds);
+            }
+        }
+        standing
+    }
+}
+
+impl Standing {
+    /// What the caller is told: as the current draft (draft-ietf-httpapi-ratelimit-headers) has it,
+    /// and as the earlier ones had it, which clients know.
+    pub(super) fn headers(self) -> [(HeaderName, String); 5] {
+        let name = HeaderName::from_static;
+        let Self {
+            burst,
+            window_seconds,
+            remaining,
+            reset_seconds,
+            ..
+        } = self;
+        [
+            (
+                name("ratelimit-policy"),
+                format!("\"caller\";q={burst};w={window_seconds}"),
+            ),
+            (
+                name("ratelimit"),
+                format!("\"caller\";r={remaining};t={reset_seconds}"),
+            ),
+            (name("ratelimit-limit"), burst.to_string()),
+            (name("ratelimit-remaining"), remaining.to_string()),
+            (name("ratelimit-reset"), reset_seconds.to_string()),
+        ]
+    }
+
+    /// Tells the caller in an answer.
+    pub(super) fn tell(self, headers: &mut HeaderMap) {
+        for (name, value) in self.headers() {
+            if let Ok(value) = HeaderValue::from_str(&value) {
+                headers.insert(name, value);
+            }
+        }
+    }
+}
+
+/// When each caller will have all its requests again. Not more callers than there may be.
+#[derive(Debug, Default)]
+struct Callers(Mutex<HashMap<Key, Nanos>>);
+
+impl StateStore for Callers {
+    type Key = Key;
+
+    fn measure_and_replace<T, F, E>(&self, key: &Key, decide: F) -> Result<T, E>
+    where
+        F: Fn(Option<Nanos>) -> Result<(T, Nanos), E>,
+    {
+        let mut callers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = callers.get_mut(key) {
+            let (outcome, next) = decide(Some(*at))?;
+            *at = next;
+            return Ok(outcome);
+        }
+        let (outcome, next) = decide(None)?;
+        if callers.len() >= CALLERS_MAX {
+            // Who has all but one of its requests loses nothing by being forgotten.
+            callers.retain(|_, at| *at > next);
+            if callers.len() >= CALLERS_MAX {
+                let mut kept = 0;
+                callers.retain(|_, _| {
+                    kept += 1;
+                    kept % 4 != 0
+                });
+            }
+        }
+        callers.insert(key.clone(), next);
+        Ok(outcome)
+    }
+}
+
+/// As a setting gives it; none where it is off.
+pub(super) fn limit(per_second: u32, burst: u32) -> Option<RateLimit> {
+    let per_second = NonZeroU32::new(per_second)?;
+    Some(RateLimit::new(
+        per_second,
+        NonZeroU32::new(burst).unwrap_or(per_second),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(address: &str) -> Key {
+        key(None, Some(SocketAddr::new(address.parse().unwrap(), 1)))
+    }
+
+    #[test]
+    fn callers_are_told_apart_by_identity_then_address_then_network() {
+        let address = "192.0.2.1:80".parse().ok();
+        assert_eq!(key(Some("me"), address), key(Some("me"), None));
+        assert_ne!(key(Some("me"), address), key(Some("you"), address));
+        assert_ne!(key(Some("192.0.2.1"), None), peer("192.0.2.1"));
+        assert_ne!(peer("192.0.2.1"), peer("192.0.2.2"));
+        assert_eq!(peer("::ffff:192.0.2.1"), peer("192.0.2.1"));
+        assert_eq!(peer("2001:db8::1"), peer("2001:db8::ffff:2"));
+        assert_ne!(peer("2001:db8::1"), peer("2001:db8:0:1::1"));
+    }
+
+    #[test]
+    fn each_caller_has_a_burst_of_its_own_and_is_told_what_is_left() {
+        let limit = limit(1, 3).unwrap();
+        let (one, other) = (peer("192.0.2.1"), peer("192.0.2.2"));
+        let first = limit.count(&one);
+        assert_eq!((first.remaining, first.retry_seconds), (2, None));
+        let text: Vec<_> = first.headers().into_iter().map(|(_, text)| text).collect();
+        let expected = ["\"caller\";q=3;w=3", "\"caller\";r=2;t=1", "3", "2", "1"];
+        assert_eq!(text, expected);
+        limit.count(&one);
+        limit.count(&one);
+        // Up to a second's worth may have come back meanwhile on a busy machine.
+        let refused = (0..100).find_map(|_| limit.count(&one).retry_seconds);
+        assert_eq!(refused, Some(1));
+        assert_eq!(limit.count(&other).remaining, 2);
+    }
+
+    #[test]
+    fn a_flood_of_callers_does_not_fill_the_memory_nor_lock_anybody_out() {
+        let limit = limit(1, 5).unwrap();
+        for number in 0..200_000_u32 {
+            let caller = key(Some(&number.to_string()), None);
+            assert_eq!(limit.count(&caller).retry_seconds, None);
+        }
+        let remembered = limit.shards.into_iter().map(|shard| {
+            let callers = shard.into_state_store().0;
+            callers.into_inner().unwrap().len()
+        });
+        let most = remembered.max().unwrap();
+        assert!((1..=CALLERS_MAX).contains(&most), "{most}");
+    }
+
+    #[test]
+    fn nothing_per_second_is_no_limit_and_no_burst_is_one_second_of_requests() {
+        assert!(limit(0, 100).is_none());
+        assert_eq!(limit(7, 0).unwrap().burst.get(), 7);
+    }
+}
