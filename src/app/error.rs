@@ -88,6 +88,7 @@ impl From<postgres::Error> for Error {
             }
             postgres::Error::TooSlow { .. } => Self::TooSlow,
             postgres::Error::Duplicate { .. }
+            | postgres::Error::Locked { .. }
             | postgres::Error::Corrupt { .. }
             | postgres::Error::Failed { .. } => Self::Storage(error),
         }

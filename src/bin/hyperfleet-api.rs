@@ -9,7 +9,7 @@ use hyperfleet::config::Args;
 async fn main() -> ExitCode {
     hyperfleet::crypto::install();
     match hyperfleet::startup::run(Args::parse()).await {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("hyperfleet-api: {error:#}");
             ExitCode::FAILURE

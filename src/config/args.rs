@@ -34,14 +34,15 @@ pub struct Args {
 pub enum Command {
     /// Serve the API from an existing, migrated database
     ///
-    /// Does not change the schema: run `hyperfleet-api migrate` first. Ends at SIGTERM or Ctrl-C
-    /// once requests under way are answered; a second signal ends it at once.
+    /// Does not change the schema: until `hyperfleet-api migrate` has, it says that it is not ready.
+    /// Ends at SIGTERM or Ctrl-C once requests under way are answered; a second signal ends it at
+    /// once.
     Serve(SettingsArgs),
     /// Bring the database's schema up to date, then exit
     ///
     /// Takes a lock: two that run at once do not disturb each other. A schema that is newer than
     /// this program, as after a step back to an older version, is left as it is.
-    Migrate(SettingsArgs),
+    Migrate(Box<MigrateArgs>),
     /// Try the service on this machine: private PostgreSQL, schema, API, no authentication unless asked for
     ///
     /// Starts a PostgreSQL of its own in a folder, on a Unix socket only, unless the settings name
@@ -112,6 +113,47 @@ pub struct DevArgs {
     /// The settings.
     #[command(flatten)]
     pub settings: SettingsArgs,
+}
+
+/// Options of `migrate`.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct MigrateArgs {
+    /// What to do instead.
+    #[command(subcommand)]
+    pub command: Option<MigrateCommand>,
+    /// The settings.
+    #[command(flatten)]
+    pub settings: SettingsArgs,
+}
+
+/// What `migrate` can do instead.
+#[derive(Debug, Subcommand)]
+pub enum MigrateCommand {
+    /// Print which migrations the database has, and which it lacks
+    ///
+    /// Changes nothing. Ends with 0 if it has all that this program needs, with 3 if it lacks some.
+    Status(StatusArgs),
+}
+
+/// Options of `migrate status`.
+#[derive(Debug, clap::Args)]
+pub struct StatusArgs {
+    /// How it is written
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    pub output: StatusFormat,
+    /// The settings.
+    #[command(flatten)]
+    pub settings: SettingsArgs,
+}
+
+/// How the state of the schema is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum StatusFormat {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
 }
 
 /// Options of `openapi`.

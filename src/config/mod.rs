@@ -23,8 +23,8 @@ use crate::domain::entity_config;
 use crate::domain::schema::Attached;
 
 pub use args::{
-    Args, CheckArgs, CheckFormat, Command, ConfigCommand, DevArgs, OpenapiArgs, OpenapiFormat,
-    SettingsArgs,
+    Args, CheckArgs, CheckFormat, Command, ConfigCommand, DevArgs, MigrateArgs, MigrateCommand,
+    OpenapiArgs, OpenapiFormat, SettingsArgs, StatusArgs, StatusFormat,
 };
 pub use dev_token::DevTokenArgs;
 pub use layers::Origin;

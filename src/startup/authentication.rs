@@ -54,13 +54,18 @@ fn config(issuer: &crate::config::Issuer) -> IssuerConfig {
     }
 }
 
-/// Starts to take the tokens of these issuers. One that does not answer is tolerated: its tokens
-/// are refused until it does.
-pub(super) async fn start(issuers: Option<Vec<Issuer>>, clock: &Clock) -> Authentication {
-    let Some(issuers) = issuers else {
-        return Authentication::Off;
-    };
-    let authenticator = Authenticator::start(issuers, Pace::default(), clock);
-    authenticator.settle(SETTLE_TIME_MAX).await;
-    Authentication::On(authenticator)
+/// Starts to take the tokens of these issuers.
+pub(super) fn start(issuers: Option<Vec<Issuer>>, clock: &Clock) -> Authentication {
+    match issuers {
+        Some(issuers) => Authentication::On(Authenticator::start(issuers, Pace::default(), clock)),
+        None => Authentication::Off,
+    }
+}
+
+/// Waits a while until the issuers' keys are there. One that does not answer is tolerated: its
+/// tokens are refused until it does.
+pub(super) async fn settle(authentication: &Authentication) {
+    if let Authentication::On(authenticator) = authentication {
+        authenticator.settle(SETTLE_TIME_MAX).await;
+    }
 }

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
+use super::sockets::Addresses;
 use crate::auth::Authentication;
 use crate::dev::token;
 use crate::domain::{Entity, EntityRegistry};
@@ -70,17 +71,22 @@ impl Protection {
 
 /// What `dev` says when it serves.
 pub(super) fn banner(
-    address: SocketAddr,
+    addresses: &Addresses,
     data: Option<&Path>,
     protection: &Protection,
     kinds: &EntityRegistry,
 ) -> String {
-    let base = format!("http://{address}/api/hyperfleet/v1");
+    let Addresses {
+        api,
+        health,
+        metrics,
+    } = addresses;
+    let base = format!("http://{api}/api/hyperfleet/v1");
     let database = match data {
         Some(folder) => format!("private PostgreSQL in {}", folder.display()),
         None => "the PostgreSQL that was named".to_owned(),
     };
-    let authentication = protection.told(address);
+    let authentication = protection.told(*api);
     let token = protection.token();
     let curl = format!("curl -s{}", protection.option());
     let first = first_steps(&curl, &base, kinds);
@@ -88,6 +94,8 @@ pub(super) fn banner(
         "
 HyperFleet API     {base}
   documentation    {base}/openapi.html
+  health           http://{health}/readyz
+  metrics          http://{metrics}/metrics
   authentication   {authentication}
   database         {database}
   stop             Ctrl-C; data is kept

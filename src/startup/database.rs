@@ -6,19 +6,24 @@ use anyhow::{Context as _, bail};
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
 use crate::config::{Database, SslMode};
-use crate::storage::postgres::{Error, SchemaStatus, Settings, Store};
+use crate::storage::postgres::{Error, Probe, SchemaStatus, Settings, Store};
 
 /// How long a request waits for a connection, in seconds.
 const ACQUIRE_SECONDS_MAX: u64 = 5;
 
 /// The store that the settings describe. Connects to nothing yet.
 pub(super) fn store(database: &Database) -> anyhow::Result<Store> {
-    Ok(Store::new(Settings {
+    Ok(Store::new(connections(database)?))
+}
+
+/// How connections to it are made.
+pub(super) fn connections(database: &Database) -> anyhow::Result<Settings> {
+    Ok(Settings {
         connect: options(database)?,
         connections_max: database.pool.max_connections,
         acquire_seconds_max: ACQUIRE_SECONDS_MAX,
         statement_milliseconds_max: milliseconds(database.pool.request_timeout),
-    }))
+    })
 }
 
 /// Whole ones, but none only where there is no time at all, which means no limit.
@@ -83,11 +88,10 @@ fn target(database: &Database) -> String {
 
 /// Waits until the database answers, as long as the settings say; not where it answers that it
 /// does not let us in.
-pub(super) async fn reach(store: &Store, database: &Database) -> anyhow::Result<SchemaStatus> {
+pub(super) async fn reach(probe: &mut Probe, database: &Database) -> anyhow::Result<SchemaStatus> {
     let mut attempts_left = database.pool.conn_retry_attempts;
     loop {
-        let status = async { store.session().await?.db().schema_status().await }.await;
-        match status {
+        match probe.schema_status().await {
             Err(error @ Error::Unavailable { .. }) if attempts_left > 0 => {
                 attempts_left -= 1;
                 let error = anyhow::Error::from(error);

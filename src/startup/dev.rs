@@ -9,10 +9,14 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 
 use super::banner::{Protection, banner};
-use super::{authentication, commands, database, telemetry};
-use crate::clock::Clock;
+use super::plan::Plan;
+use super::process::Process;
+use super::sockets::Addresses;
+use super::{commands, database, telemetry};
+use crate::auth::Authentication;
 use crate::config::{DevArgs, Format, Loaded, Output, Settings};
 use crate::dev::{Durability, PrivatePostgres};
+use crate::storage::postgres::{Probe, Store};
 
 /// Where data goes when we are root and the folder lies where the server's user cannot reach it.
 const FALLBACK: &str = "/var/lib/hyperfleet";
@@ -22,17 +26,26 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
     let mut defaults = Settings::default();
     defaults.server.host = "127.0.0.1".to_owned();
     defaults.server.jwt.enabled = false;
+    // Who tries something out may have another one running: any port will do for these.
+    for (host, port) in [
+        (&mut defaults.health.host, &mut defaults.health.port),
+        (&mut defaults.metrics.host, &mut defaults.metrics.port),
+    ] {
+        "127.0.0.1".clone_into(host);
+        *port = 0;
+    }
+    // Nobody has to notice that it ends.
+    defaults.health.shutdown_delay = Duration::ZERO;
     defaults.logging.format = Format::Text;
     // What is printed for people goes to standard output.
     defaults.logging.output = Output::Stderr;
     let loaded = Loaded::new(&args.settings, &defaults)?;
     let mut settings = loaded.settings.clone();
     telemetry::start(&settings.logging);
-    for note in &loaded.notes {
-        tracing::warn!("{note}");
-    }
-    let issuers = authentication::issuers(&settings.server.jwt)?;
-    let kinds = commands::kinds(&settings)?;
+    commands::tell(&loaded);
+    let plan = Plan::of(&settings)?;
+    plan.tell();
+    let mut process = Process::start(&settings, commands::scrape())?;
 
     let mut private = if loaded.names_a_database() {
         None
@@ -43,30 +56,48 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
         settings.database.url = Some(postgres.url("postgres"));
         Some((postgres, folder))
     };
-    let store = database::store(&settings.database)?;
-    database::reach(&store, &settings.database).await?;
-    store
-        .migrate()
-        .await
-        .context("cannot bring the schema up to date")?;
-
-    let clock = Clock::system();
-    let authentication = authentication::start(issuers, &clock).await;
-    let protection = Protection::of(&authentication);
-    let listening = commands::listen(&settings, Arc::clone(&kinds), store, clock, authentication)?;
-    let folder = private.as_ref().map(|p| &*p.1);
-    let banner = banner(listening.server.address, folder, &protection, &kinds);
-    // Whoever reads our output may have left: that stops nothing.
-    let _ = std::io::stdout().write_all(banner.as_bytes());
+    let postgres = private
+        .as_mut()
+        .map(|(postgres, folder)| (postgres, &**folder));
+    let folder = postgres.as_ref().map(|(_, folder)| *folder);
+    let served = async {
+        let store = database::store(&settings.database)?;
+        let prepared = Box::pin(prepare(&settings, &store));
+        match process.unless_ended(prepared).await {
+            None => return Ok(()),
+            Some(prepared) => prepared?,
+        }
+        let kinds = Arc::clone(&plan.registry);
+        let ready = |addresses: &Addresses, authentication: &Authentication| {
+            let protection = Protection::of(authentication);
+            let banner = banner(addresses, folder, &protection, &kinds);
+            // Whoever reads our output may have left: that stops nothing.
+            let _ = std::io::stdout().write_all(banner.as_bytes());
+        };
+        process.serve(&settings, plan, store, ready).await
+    };
     let result = tokio::select! {
-        result = listening.run() => result,
-        error = end_of(private.as_mut().map(|p| &mut p.0)) => Err(error),
+        result = served => result,
+        error = end_of(postgres.map(|(postgres, _)| postgres)) => Err(error),
     };
     if let Some((postgres, _)) = private {
         postgres.stop()?;
     }
     eprintln!("Stopped.");
     result
+}
+
+/// Brings the schema up to date.
+async fn prepare(settings: &Settings, store: &Store) -> anyhow::Result<()> {
+    let mut probe = Probe::new(database::connections(&settings.database)?);
+    database::reach(&mut probe, &settings.database).await?;
+    store
+        .migrate(settings.database.pool.advisory_lock_timeout)
+        .await
+        .context("cannot bring the schema up to date")?;
+    // What this needed: from now on each thread has connections of its own.
+    store.rest();
+    Ok(())
 }
 
 /// Waits until the private server ends by itself, which it should not.

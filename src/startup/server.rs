@@ -2,29 +2,118 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use actix_web::HttpServer;
 use actix_web::dev::ServerHandle;
+use rustls::ServerConfig;
 
 use crate::http::{self, Api, Document};
 
-/// How long requests under way may take to end once the server is told to stop, in seconds.
-const DRAIN_SECONDS_MAX: u64 = 20;
+/// How long actix waits for requests under way once it is told to stop, in seconds: longer than
+/// anybody waits for it, because who stops the server limits that (`startup/shutdown`).
+pub(super) const DRAIN_SECONDS_MAX: u64 = 24 * 3600;
+
+/// How a listener treats its clients.
+#[derive(Clone)]
+pub struct Options {
+    /// Threads that answer.
+    pub workers: usize,
+    /// Connections at a time, over all threads; more wait to be accepted.
+    pub connections_max: usize,
+    /// How long the head of a connection's first request may take; a TLS handshake, too.
+    pub head_time: Duration,
+    /// How long a connection is kept for the next request.
+    pub idle_time: Duration,
+    /// TLS, if it is spoken here.
+    pub tls: Option<ServerConfig>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            workers: 1,
+            connections_max: 1024,
+            head_time: Duration::from_secs(5),
+            idle_time: Duration::from_secs(75),
+            tls: None,
+        }
+    }
+}
+
+/// Makes a server of an application, on a listener. A macro, because actix has no name for the
+/// types of its applications.
+macro_rules! serve_on {
+    ($app:expr, $listener:expr, $options:expr, $on_connect:expr) => {{
+        let options: &Options = $options;
+        let connections = (options.connections_max / options.workers).max(1);
+        let server = HttpServer::new($app)
+            .workers(options.workers)
+            .max_connections(connections)
+            // Handshakes are limited by nothing else: those that hang must not keep others out.
+            .max_connection_rate(connections)
+            .client_request_timeout(options.head_time)
+            .tls_handshake_timeout(options.head_time)
+            .keep_alive(options.idle_time)
+            .shutdown_timeout($crate::startup::server::DRAIN_SECONDS_MAX)
+            // A client that goes away ends its request: nobody waits for the answer, and its
+            // connection to the database is for others (decision H9).
+            .h1_allow_half_closed(false)
+            .disable_signals()
+            .on_connect($on_connect);
+        let server = match &options.tls {
+            Some(config) => server.listen_rustls_0_23($listener, config.clone())?,
+            None => server.listen($listener)?,
+        };
+        io::Result::Ok(server.run())
+    }};
+}
+pub(super) use serve_on;
+
+/// How many connections are open.
+#[derive(Debug, Clone, Default)]
+pub struct Connections(Arc<AtomicUsize>);
+
+/// One of them; over when it is dropped.
+struct Connection(Connections);
+
+impl Connections {
+    /// How many there are.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn join(&self) -> Connection {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Connection(self.clone())
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 /// A server that listens but does not yet answer.
 pub struct Server {
     /// Where it listens: the real port even where port 0 was asked for.
     pub address: SocketAddr,
-    server: actix_web::dev::Server,
+    running: actix_web::dev::Server,
+    connections: Connections,
 }
 
 impl Server {
-    /// Binds the API to a listener, with so many threads.
-    pub fn bind(listener: TcpListener, api: &Api, workers: usize) -> io::Result<Self> {
+    /// Binds the API to a listener.
+    pub fn bind(listener: TcpListener, api: &Api, options: &Options) -> io::Result<Self> {
         let address = listener.local_addr()?;
         let api = api.clone();
         let document = http::openapi(api.service.registry(), api.build.version);
         let document = Document::new(&document);
+        let workers = options.workers;
         // Runs once per thread.
         let app = move || {
             let service = api.service.share(workers);
@@ -34,26 +123,32 @@ impl Server {
             };
             http::app(api, document.clone())
         };
-        let server = HttpServer::new(app)
-            .workers(workers)
-            .shutdown_timeout(DRAIN_SECONDS_MAX)
-            // A client that goes away ends its request: nobody waits for the answer, and its
-            // connection to the database is for others (decision H9).
-            .h1_allow_half_closed(false)
-            .disable_signals()
-            .listen(listener)?
-            .run();
-        Ok(Self { address, server })
+        let connections = Connections::default();
+        let counted = connections.clone();
+        let server = serve_on!(app, listener, options, move |_, data| {
+            data.insert(counted.join());
+        })?;
+        Ok(Self {
+            address,
+            running: server,
+            connections,
+        })
     }
 
     /// Stops it from elsewhere.
     #[must_use]
     pub fn handle(&self) -> ServerHandle {
-        self.server.handle()
+        self.running.handle()
+    }
+
+    /// The connections of its clients.
+    #[must_use]
+    pub fn connections(&self) -> Connections {
+        self.connections.clone()
     }
 
     /// Answers until stopped.
     pub async fn run(self) -> io::Result<()> {
-        self.server.await
+        self.running.await
     }
 }

@@ -121,9 +121,11 @@ async fn beyond_what_may_be_under_way_requests_are_told_to_come_back() {
         .collect();
     let waiting = "SELECT count(*) FROM pg_stat_activity
                    WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    // Not the holder: what it sees of others stays as it was first seen in its transaction.
+    let mut direct = api.database.connect().await;
     until("both wait for the row", async || {
         let query = sqlx::query_scalar::<_, i64>(waiting);
-        query.fetch_one(&mut holder).await.unwrap() == 2
+        query.fetch_one(&mut direct).await.unwrap() == 2
     })
     .await;
     let refused = api.get("/clusters").await;

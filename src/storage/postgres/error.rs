@@ -34,6 +34,15 @@ pub enum Error {
         /// Verb and object.
         doing: &'static str,
     },
+    /// Somebody else holds what a migration needs, and does not let go of it.
+    #[error(
+        "waited {seconds} s for a lock: another `migrate` is under way, or a transaction was left open; \
+         see pg_stat_activity, or give it more time with database.pool.advisory_lock_timeout"
+    )]
+    Locked {
+        /// How long it was waited for.
+        seconds: u64,
+    },
     /// A stored value is not one that we could have written.
     #[error("a stored {column} is impossible: {value}")]
     Corrupt {

@@ -18,10 +18,12 @@ mod family;
 mod keyset;
 mod list;
 mod pool;
+mod probe;
 mod reader;
 mod reports;
 mod resources;
 mod row;
+mod schema;
 mod search;
 
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -32,8 +34,10 @@ use sqlx::postgres::PgConnection;
 pub use error::Error;
 pub use list::{ListQuery, ReferenceFilter, Scope};
 pub use pool::Settings;
+pub use probe::Probe;
 pub use reports::NewReport;
 pub use resources::Created;
+pub use schema::{Migration, MigrationState, SchemaStatus};
 pub use search::Search;
 
 use crate::domain::{Resource, ResourceId};
@@ -76,17 +80,6 @@ pub struct Tx {
 /// A connection to run statements on, inside or outside a transaction.
 pub struct Db<'c> {
     link: &'c mut Link,
-}
-
-/// What of the schema a database has.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SchemaStatus {
-    /// Migrations that were applied.
-    pub applied: usize,
-    /// Migrations that this program needs and the database lacks.
-    pub missing: usize,
-    /// Migrations that the database has and this program does not know: it is older.
-    pub unknown: usize,
 }
 
 impl Store {
@@ -171,23 +164,6 @@ impl Store {
         for share in shares {
             share.close();
         }
-    }
-
-    /// Applies the migrations that are missing, under a lock: two that start at once do not
-    /// disturb each other. A schema that is newer than this program is left as it is. Gives how
-    /// many migrations are applied now.
-    pub async fn migrate(&self) -> Result<SchemaStatus, Error> {
-        let mut session = self.session().await?;
-        let mut db = session.db();
-        // A migration may take as long as it needs.
-        db.execute("SET statement_timeout = 0", "lift the time limit")
-            .await?;
-        let result = MIGRATOR.run(db.wire()).await.map_err(sqlx::Error::from);
-        db.done(result, "apply the migrations")?;
-        let status = db.schema_status().await;
-        db.execute("RESET statement_timeout", "restore the time limit")
-            .await?;
-        status
     }
 }
 
@@ -282,27 +258,5 @@ impl Db<'_> {
     async fn execute(&mut self, sql: &'static str, doing: &'static str) -> Result<(), Error> {
         let result = sqlx::raw_sql(sql).execute(self.wire()).await;
         self.done(result.map(drop), doing)
-    }
-
-    /// How much of the schema is there.
-    pub async fn schema_status(&mut self) -> Result<SchemaStatus, Error> {
-        let table = "SELECT to_regclass('_sqlx_migrations') IS NOT NULL";
-        let result = sqlx::query_scalar::<_, bool>(table)
-            .fetch_one(self.wire())
-            .await;
-        let applied: Vec<i64> = if self.done(result, "look for the schema")? {
-            let versions = "SELECT version FROM _sqlx_migrations WHERE success";
-            let result = sqlx::query_scalar(versions).fetch_all(self.wire()).await;
-            self.done(result, "list the migrations")?
-        } else {
-            Vec::new()
-        };
-        let missing = MIGRATOR.iter().filter(|m| !applied.contains(&m.version));
-        let unknown = applied.iter().filter(|v| !MIGRATOR.version_exists(**v));
-        Ok(SchemaStatus {
-            applied: applied.len(),
-            missing: missing.count(),
-            unknown: unknown.count(),
-        })
     }
 }

@@ -65,23 +65,32 @@ impl managed::Manager for Maker {
     }
 }
 
+/// Makes one connection, outside any pool, under a name of its own.
+pub(super) async fn connect(settings: &Settings, name: &str) -> Result<Link, sqlx::Error> {
+    let connection = options(settings, name).connect().await?;
+    Ok(Link {
+        connection,
+        health: Health::Good,
+    })
+}
+
+fn options(settings: &Settings, name: &str) -> PgConnectOptions {
+    let statement_timeout = format!("{}ms", settings.statement_milliseconds_max);
+    settings.connect.clone().application_name(name).options([
+        ("statement_timeout", statement_timeout.as_str()),
+        // A transaction that nobody goes on with must not hold its locks.
+        ("idle_in_transaction_session_timeout", "60s"),
+        // Nor must a statement whose request was dropped, while it waits for others' locks.
+        ("client_connection_check_interval", "2s"),
+        // Times and texts come in one form whatever the server is set to.
+        ("timezone", "UTC"),
+    ])
+}
+
 /// Makes the pool. Connects to nothing yet.
 pub(super) fn pool(settings: &Settings) -> Pool {
     let wait = Duration::from_secs(settings.acquire_seconds_max);
-    let statement_timeout = format!("{}ms", settings.statement_milliseconds_max);
-    let options = settings
-        .connect
-        .clone()
-        .application_name("hyperfleet-api")
-        .options([
-            ("statement_timeout", statement_timeout.as_str()),
-            // A transaction that nobody goes on with must not hold its locks.
-            ("idle_in_transaction_session_timeout", "60s"),
-            // Nor must a statement whose request was dropped, while it waits for others' locks.
-            ("client_connection_check_interval", "2s"),
-            // Times and texts come in one form whatever the server is set to.
-            ("timezone", "UTC"),
-        ]);
+    let options = options(settings, "hyperfleet-api");
     Pool::builder(Maker { options })
         .max_size(settings.connections_max)
         .wait_timeout(Some(wait))

@@ -18,11 +18,33 @@ pub(super) struct Program {
     child: Child,
     said: Arc<Mutex<String>>,
     listeners: Vec<JoinHandle<()>>,
+    /// What it reads, for as long as it runs.
+    folder: Option<TempDir>,
 }
+
+/// Settings with which several can run at a time, and end at once.
+pub(super) const FREE_PORTS: &str = "{health: {port: 0, shutdown_delay: 0s}, metrics: {port: 0}}";
 
 impl Program {
     pub(super) fn start(args: &[&str]) -> Self {
         Self::start_with(args, &[])
+    }
+
+    /// `serve` with the listeners of health and metrics on free ports, which `settings` may say more
+    /// to, in YAML.
+    pub(super) fn serve_with(database: &TestDatabase, settings: &str, args: &[&str]) -> Self {
+        let url = database.url();
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config.yaml");
+        std::fs::write(&file, settings).unwrap();
+        let file = file.to_str().unwrap();
+        let mut all = vec!["serve", "--config", file, "--database-url", &url];
+        all.extend(["--server-host", "127.0.0.1", "--server-port", "0"]);
+        all.push("--server-jwt-enabled=false");
+        all.extend(args);
+        let mut program = Self::start(&all);
+        program.folder = Some(folder);
+        program
     }
 
     /// With these variables besides.
@@ -49,20 +71,12 @@ impl Program {
             child,
             said,
             listeners,
+            folder: None,
         }
     }
 
     pub(super) fn serve(database: &TestDatabase) -> Self {
-        let url = database.url();
-        let mut args = vec![
-            "serve",
-            "--database-url",
-            &url,
-            "--server-host",
-            "127.0.0.1",
-        ];
-        args.extend(["--server-port", "0", "--server-jwt-enabled=false"]);
-        Self::start(&args)
+        Self::serve_with(database, FREE_PORTS, &[])
     }
 
     pub(super) fn dev(folder: &Folder) -> Self {
@@ -74,6 +88,24 @@ impl Program {
     /// What it has said so far.
     pub(super) fn said(&self) -> String {
         self.said.lock().unwrap().clone()
+    }
+
+    /// Where it listens, by the name of the listener, as soon as it says so.
+    pub(super) async fn address(&mut self, listener: &str) -> String {
+        let mark = format!("\"{listener}\":\"");
+        let mut address = None;
+        until("it listens", async || {
+            let status = self.child.try_wait().unwrap();
+            let said = self.said();
+            assert!(status.is_none(), "it ended with {status:?}: {said}");
+            let found = said
+                .split_once(&mark)
+                .and_then(|(_, rest)| rest.split_once('"'));
+            address = found.map(|(address, _)| address.to_owned());
+            address.is_some()
+        })
+        .await;
+        address.unwrap()
     }
 
     /// Waits until it serves; a client of it.

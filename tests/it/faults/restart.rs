@@ -68,7 +68,7 @@ async fn what_was_acknowledged_outlives_the_database_and_the_service_needs_no_re
     let url = server.order(Order::Start).await;
     let database = TestDatabase::at(url.parse().unwrap());
     let store = store(database.options());
-    store.migrate().await.unwrap();
+    store.migrate(std::time::Duration::ZERO).await.unwrap();
     let registry = entity_config::registry(&entity_config::built_in()).unwrap();
     let api = TestApi::spawn_on(registry, database, store.clone(), false);
     let load = Arc::new(Load::on(api));

@@ -2,7 +2,7 @@
 
 use sqlx::ConnectOptions as _;
 
-use super::program::Program;
+use super::program::{FREE_PORTS, Program};
 use crate::support::TestDatabase;
 
 #[tokio::test]
@@ -20,18 +20,6 @@ async fn serve_without_an_issuer_says_what_to_do() {
     ] {
         assert!(said.contains(word), "no {word} in: {said}");
     }
-}
-
-#[tokio::test]
-async fn serve_asks_for_the_migrations_that_are_missing() {
-    let database = TestDatabase::create_empty().await;
-    let mut program = Program::serve(&database);
-    assert!(!program.ended().await.success());
-    let said = program.said();
-    assert!(
-        said.contains("run `hyperfleet-api migrate` first"),
-        "{said}"
-    );
 }
 
 #[tokio::test]
@@ -176,19 +164,8 @@ async fn an_older_program_leaves_a_newer_schema_as_it_is() {
 async fn no_more_connections_are_kept_than_are_allowed() {
     let database = TestDatabase::create().await;
     let mut connection = database.connect().await;
-    let url = database.url();
-    let mut program = Program::start(&[
-        "serve",
-        "--database-url",
-        &url,
-        "--server-host",
-        "127.0.0.1",
-        "--server-port",
-        "0",
-        "--server-jwt-enabled=false",
-        "--db-max-open-connections",
-        "1",
-    ]);
+    let args = ["--db-max-open-connections", "1"];
+    let mut program = Program::serve_with(&database, FREE_PORTS, &args);
     let api = program.serving(database).await;
     for _ in 0..8 {
         assert_eq!(api.get("/clusters").await.status, 200);

@@ -6,7 +6,7 @@ use hyperfleet::auth::Authentication;
 use hyperfleet::domain::EntityRegistry;
 use hyperfleet::domain::entity_config::{self, EntityConfig};
 use hyperfleet::http::{Admission, Api, Build, Gate, Limits};
-use hyperfleet::startup::Server;
+use hyperfleet::startup::{Options, Server};
 use hyperfleet::storage::postgres::Store;
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
@@ -103,7 +103,7 @@ impl TestApi {
             admission: Admission::new(Gate::serving(), &Limits::default()),
         };
         adjust(&mut api);
-        let server = Server::bind(listener, &api, 1).unwrap();
+        let server = Server::bind(listener, &api, &Options::default()).unwrap();
         let base = format!("http://{}/api/hyperfleet/v1", server.address);
         tokio::spawn(server.run());
         Self {

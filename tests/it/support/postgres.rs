@@ -116,7 +116,7 @@ async fn make_template() -> String {
         .unwrap()
         .database(&name);
     let store = store(options);
-    store.migrate().await.unwrap();
+    store.migrate(std::time::Duration::ZERO).await.unwrap();
     store.close();
     // Nobody may be connected to a template that is copied.
     let count = "SELECT count(*) FROM pg_stat_activity WHERE datname = $1";

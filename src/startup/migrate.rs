@@ -1,0 +1,125 @@
+//! `hyperfleet-api migrate`: the schema.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use serde::Serialize;
+
+use super::{commands, database};
+use crate::config::{MigrateArgs, MigrateCommand, SettingsArgs, StatusFormat};
+use crate::storage::postgres::{Migration, MigrationState, Probe, SchemaStatus};
+
+/// The exit code that says that migrations are missing.
+const MISSING: u8 = 3;
+
+/// Brings the schema up to date, or says how far it is.
+pub(super) async fn run(args: &MigrateArgs) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        None => migrate(&args.settings).await,
+        Some(MigrateCommand::Status(args)) => status(&args.settings, args.output).await,
+    }
+}
+
+async fn migrate(args: &SettingsArgs) -> anyhow::Result<ExitCode> {
+    let settings = commands::load(args)?;
+    let store = database::store(&settings.database)?;
+    let mut probe = Probe::new(database::connections(&settings.database)?);
+    let before = database::reach(&mut probe, &settings.database).await?;
+    let after = store
+        .migrate(settings.database.pool.advisory_lock_timeout)
+        .await
+        .context("cannot bring the schema up to date")?;
+    let applied = after.applied.saturating_sub(before.applied);
+    println!(
+        "The schema is up to date: {} migrations, {applied} more than before.",
+        after.applied
+    );
+    if after.unknown > 0 {
+        println!(
+            "It is newer than this program, by {} migrations.",
+            after.unknown
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn status(args: &SettingsArgs, format: StatusFormat) -> anyhow::Result<ExitCode> {
+    let settings = commands::load(args)?;
+    let mut probe = Probe::new(database::connections(&settings.database)?);
+    database::reach(&mut probe, &settings.database).await?;
+    let migrations = probe.migrations().await?;
+    let status = SchemaStatus::of(&migrations);
+    print!(
+        "{}",
+        match format {
+            StatusFormat::Text => text(&migrations, &status),
+            StatusFormat::Json => json(&migrations, &status)?,
+        }
+    );
+    Ok(match status.missing {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::from(MISSING),
+    })
+}
+
+fn text(migrations: &[Migration], status: &SchemaStatus) -> String {
+    let mut text = String::new();
+    for migration in migrations {
+        let Migration {
+            version,
+            description,
+            state,
+        } = migration;
+        let _ = writeln!(text, "{:8} {version} {description}", word(*state));
+    }
+    let SchemaStatus {
+        applied,
+        missing,
+        unknown,
+    } = status;
+    let _ = writeln!(
+        text,
+        "{applied} applied, {missing} missing, {unknown} unknown to this program"
+    );
+    text
+}
+
+/// As `-o json` gives it.
+#[derive(Serialize)]
+struct StatusView<'a> {
+    applied: usize,
+    missing: usize,
+    unknown: usize,
+    migrations: Vec<MigrationView<'a>>,
+}
+
+#[derive(Serialize)]
+struct MigrationView<'a> {
+    version: i64,
+    name: &'a str,
+    state: &'static str,
+}
+
+fn json(migrations: &[Migration], status: &SchemaStatus) -> anyhow::Result<String> {
+    let migrations = migrations.iter().map(|migration| MigrationView {
+        version: migration.version,
+        name: &migration.description,
+        state: word(migration.state),
+    });
+    let view = StatusView {
+        applied: status.applied,
+        missing: status.missing,
+        unknown: status.unknown,
+        migrations: migrations.collect(),
+    };
+    Ok(serde_json::to_string_pretty(&view)? + "\n")
+}
+
+fn word(state: MigrationState) -> &'static str {
+    match state {
+        MigrationState::Applied => "applied",
+        MigrationState::Missing => "missing",
+        MigrationState::Unknown => "unknown",
+    }
+}

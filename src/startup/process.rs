@@ -1,0 +1,241 @@
+//! One process that serves: its listeners, what runs beside them, how it starts and how it ends.
+//!
+//! ```text
+//! sockets ▸ health, metrics ▸ API behind a shut gate ▸ database, schema ▸ gate open
+//! signal ▸ not ready ▸ delay ▸ no new connections, drain ▸ database closed ▸ metrics, health
+//! ```
+
+use std::future::Future;
+use std::net::TcpListener;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use rustls::ServerConfig;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use super::commands::BUILD;
+use super::plan::Plan;
+use super::server::{Connections, Options, Server};
+use super::side::Side;
+use super::signals::Signals;
+use super::sockets::{self, Addresses, Sockets};
+use super::{authentication, database, readiness, retention, shutdown, tls};
+use crate::app::Service;
+use crate::auth::Authentication;
+use crate::clock::Clock;
+use crate::config::Settings;
+use crate::http::{Admission, Api, Gate, Limits, Scrape};
+use crate::storage::postgres::{Probe, Store};
+
+/// A process that can be asked how it is, and does not serve yet.
+pub(super) struct Process {
+    /// Where it listens.
+    pub(super) addresses: Addresses,
+    pub(super) gate: Gate,
+    pub(super) signals: Signals,
+    listener: TcpListener,
+    tls: Option<ServerConfig>,
+    sides: Sides,
+}
+
+/// The listeners of health and metrics.
+pub(super) struct Sides {
+    health: Side,
+    metrics: Side,
+}
+
+/// The API while it answers.
+pub(super) struct Serving {
+    pub(super) handle: actix_web::dev::ServerHandle,
+    pub(super) connections: Connections,
+    task: JoinHandle<std::io::Result<()>>,
+}
+
+/// What the settings of this part must be; reads the files of certificates.
+///
+/// # Errors
+///
+/// Every setting that makes no sense, by its path.
+pub(super) fn check(settings: &Settings) -> anyhow::Result<()> {
+    let faults = [sockets::check(settings).err(), tls::load(settings).err()];
+    let faults: Vec<_> = faults.into_iter().flatten().collect();
+    if faults.is_empty() {
+        return Ok(());
+    }
+    let faults: Vec<_> = faults.iter().map(|fault| format!("{fault:#}")).collect();
+    anyhow::bail!("{}", faults.join("\n"))
+}
+
+impl Process {
+    /// Binds every listener and answers on those of health and metrics. `scrape` gives the metrics.
+    ///
+    /// # Errors
+    ///
+    /// A setting that makes no sense, an address that cannot be had.
+    pub(super) fn start(settings: &Settings, scrape: Scrape) -> anyhow::Result<Self> {
+        check(settings)?;
+        let mut tls = tls::load(settings)?;
+        let signals = Signals::catch()?;
+        let sockets = Sockets::bind(settings)?;
+        let addresses = sockets.addresses()?;
+        let gate = Gate::starting();
+        let sides = Sides {
+            health: Side::health(sockets.health, tls.health.take(), gate.clone())?,
+            metrics: Side::metrics(sockets.metrics, tls.metrics.take(), scrape)?,
+        };
+        tls.watch().context("cannot watch the certificates")?;
+        tracing::info!(
+            api = %addresses.api, health = %addresses.health, metrics = %addresses.metrics,
+            "listening"
+        );
+        Ok(Self {
+            addresses,
+            gate,
+            signals,
+            listener: sockets.api,
+            tls: tls.api.take(),
+            sides,
+        })
+    }
+
+    /// Waits for something that the start needs; `None` if a signal comes first.
+    pub(super) async fn unless_ended<T>(&mut self, step: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            done = step => Some(done),
+            () = self.signals.next() => {
+                tracing::info!("told to end while starting");
+                None
+            }
+        }
+    }
+
+    /// Serves until a signal comes or a listener fails, and ends in order. Answers requests once
+    /// the database is there, and calls `ready` then.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be used; a listener failed; requests had to be cut at the end.
+    pub(super) async fn serve(
+        mut self,
+        settings: &Settings,
+        plan: Plan,
+        store: Store,
+        ready: impl FnOnce(&Addresses, &Authentication),
+    ) -> anyhow::Result<()> {
+        let lists_include_deleted = settings.lists.include_deleted;
+        let service = Service::new(store.clone(), plan.registry, lists_include_deleted);
+        let authentication = authentication::start(plan.issuers, &Clock::system());
+        let mut serving = self.open(settings, &service, &authentication)?;
+        let mut probe = Probe::new(database::connections(&settings.database)?);
+        let gate = self.gate.clone();
+        let before = async {
+            readiness::wait(&mut probe, settings, &gate).await?;
+            authentication::settle(&authentication).await;
+            anyhow::Ok(())
+        };
+        tokio::select! {
+            done = before => done?,
+            () = self.signals.next() => {
+                tracing::info!("told to end while starting");
+                return Ok(());
+            }
+            error = failure(&mut serving, &mut self.sides) => return Err(error),
+        }
+        gate.open();
+        ready(&self.addresses, &authentication);
+        let ping_time = settings.health.db_ping_timeout;
+        let mut beside = tokio::task::JoinSet::new();
+        beside.spawn(readiness::watch(probe, ping_time, gate.clone()));
+        if let Some(kept) = settings.audit.retention {
+            beside.spawn(retention::expire_audit(service, Clock::system(), kept));
+        }
+        let failed = tokio::select! {
+            () = self.signals.next() => Ok(()),
+            error = failure(&mut serving, &mut self.sides) => Err(error),
+        };
+        let times = shutdown::Times {
+            // Nobody has to notice that a listener is gone: it is gone already.
+            delay: if failed.is_ok() {
+                settings.health.shutdown_delay
+            } else {
+                Duration::ZERO
+            },
+            drain: settings.health.shutdown_timeout,
+        };
+        if let Err(error) = &failed {
+            tracing::error!("stopping: {error:#}");
+        }
+        let drained = shutdown::drain(&gate, &serving, &mut self.signals, times).await;
+        beside.shutdown().await;
+        store.close();
+        self.sides.stop().await;
+        failed.and(drained)
+    }
+
+    /// Starts the API behind its gate.
+    fn open(
+        &mut self,
+        settings: &Settings,
+        service: &Service,
+        authentication: &Authentication,
+    ) -> anyhow::Result<Serving> {
+        let server = &settings.server;
+        let limits = Limits {
+            in_flight_max: server.limits.max_in_flight,
+            body_time: server.timeouts.read,
+            rate_per_second: server.limits.rate.per_second,
+            rate_burst: server.limits.rate.burst,
+        };
+        let api = Api {
+            service: service.clone(),
+            clock: Clock::system(),
+            build: BUILD,
+            authentication: authentication.clone(),
+            admission: Admission::new(self.gate.clone(), &limits),
+        };
+        let processors = std::thread::available_parallelism().map_or(2, usize::from);
+        let options = Options {
+            // Each thread has connections of its own: one at least.
+            workers: processors.min(settings.database.pool.max_connections.max(1)),
+            connections_max: sockets::room_for_connections(server.limits.max_connections),
+            head_time: server.timeouts.read,
+            idle_time: server.timeouts.idle,
+            tls: self.tls.take(),
+        };
+        let server = Server::bind(self.listener.try_clone()?, &api, &options)?;
+        Ok(Serving {
+            handle: server.handle(),
+            connections: server.connections(),
+            task: tokio::spawn(server.run()),
+        })
+    }
+}
+
+impl Sides {
+    /// Metrics first: how the service is, is asked until the end.
+    async fn stop(self) {
+        self.metrics.stop().await;
+        self.health.stop().await;
+    }
+}
+
+/// Waits until a listener ends by itself, which none should.
+async fn failure(serving: &mut Serving, sides: &mut Sides) -> anyhow::Error {
+    tokio::select! {
+        ended = &mut serving.task => match ended {
+            Ok(Err(error)) => anyhow::anyhow!("the API's listener failed: {error}"),
+            Ok(Ok(())) | Err(_) => anyhow::anyhow!("the API's listener ended"),
+        },
+        error = sides.health.failed() => error,
+        error = sides.metrics.failed() => error,
+    }
+}
+
+/// Waits so long, unless another signal ends the process at once.
+pub(super) async fn pause(signals: &mut Signals, time: Duration) {
+    tokio::select! {
+        () = sleep(time) => {}
+        () = signals.next() => shutdown::at_once(),
+    }
+}

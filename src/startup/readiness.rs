@@ -1,0 +1,171 @@
+//! Whether the database is there, with the schema that this program needs.
+
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+
+use super::database;
+use crate::config::Settings;
+use crate::http::Gate;
+use crate::storage::postgres::{Probe, SchemaStatus};
+
+/// How often the database is asked.
+const PERIOD: Duration = Duration::from_secs(1);
+/// So many questions in a row must fail before the service says that it is not ready: a moment's
+/// trouble must not send all instances away from their clients together.
+const FAILURES: u32 = 3;
+
+const NO_CONNECTION: &str = "Database connection not available";
+const UNAVAILABLE: &str = "database unavailable";
+const TIMEOUT: &str = "database ping timeout";
+
+/// Waits until the database answers, as long as the settings say, and then until it has the schema,
+/// for as long as that takes.
+///
+/// # Errors
+///
+/// The database does not answer in time, or lets nobody in.
+pub(super) async fn wait(
+    probe: &mut Probe,
+    settings: &Settings,
+    gate: &Gate,
+) -> anyhow::Result<()> {
+    gate.set_fault(Some(NO_CONNECTION.to_owned()));
+    let schema = database::reach(probe, &settings.database).await?;
+    let mut fault = lack(&schema);
+    if let Some(fault) = &fault {
+        tracing::warn!("not ready: {fault}");
+    }
+    while fault.is_some() {
+        gate.set_fault(fault);
+        sleep(PERIOD).await;
+        fault = match ask(probe, settings.health.db_ping_timeout).await {
+            Ok(schema) => lack(&schema),
+            Err(reason) => Some(reason.to_owned()),
+        };
+    }
+    gate.set_fault(None);
+    Ok(())
+}
+
+/// Tells the gate how the database is, again and again.
+pub(super) async fn watch(mut probe: Probe, ping_time: Duration, gate: Gate) {
+    let mut health = Health::default();
+    loop {
+        sleep(PERIOD).await;
+        let said = ask(&mut probe, ping_time).await;
+        if !health.changes_after(said) {
+            continue;
+        }
+        if let Some(fault) = &health.fault {
+            tracing::warn!("not ready: {fault}");
+        } else {
+            tracing::info!("ready again");
+        }
+        gate.set_fault(health.fault.clone());
+    }
+}
+
+async fn ask(probe: &mut Probe, ping_time: Duration) -> Result<SchemaStatus, &'static str> {
+    match timeout(ping_time, probe.schema_status()).await {
+        Ok(Ok(schema)) => Ok(schema),
+        Ok(Err(error)) => {
+            let error = anyhow::Error::from(error);
+            tracing::debug!("the probe fails: {error:#}");
+            Err(UNAVAILABLE)
+        }
+        Err(_) => Err(TIMEOUT),
+    }
+}
+
+/// What the database lacks, if anything.
+fn lack(schema: &SchemaStatus) -> Option<String> {
+    let number = match schema.missing {
+        0 => return None,
+        1 => "1 migration that this program needs".to_owned(),
+        number => format!("{number} migrations that this program needs"),
+    };
+    Some(format!(
+        "the database lacks {number}: run `hyperfleet-api migrate`"
+    ))
+}
+
+/// What is known of the database from its last answers.
+#[derive(Debug, Default)]
+struct Health {
+    failures: u32,
+    fault: Option<String>,
+}
+
+impl Health {
+    /// Whether another answer changes what is wrong.
+    fn changes_after(&mut self, said: Result<SchemaStatus, &'static str>) -> bool {
+        let fault = match said {
+            Ok(schema) => {
+                self.failures = 0;
+                lack(&schema)
+            }
+            Err(reason) => {
+                self.failures = self.failures.saturating_add(1);
+                if self.failures < FAILURES {
+                    return false;
+                }
+                Some(reason.to_owned())
+            }
+        };
+        let changes = fault != self.fault;
+        self.fault = fault;
+        changes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schema(missing: usize) -> SchemaStatus {
+        SchemaStatus {
+            applied: 5,
+            missing,
+            unknown: 0,
+        }
+    }
+
+    #[test]
+    fn three_failures_in_a_row_count_and_one_answer() {
+        let mut health = Health::default();
+        for said in [
+            Err(TIMEOUT),
+            Err(UNAVAILABLE),
+            Ok(schema(0)),
+            Err(TIMEOUT),
+            Err(TIMEOUT),
+        ] {
+            assert!(!health.changes_after(said));
+        }
+        assert!(health.changes_after(Err(UNAVAILABLE)));
+        assert_eq!(health.fault.as_deref(), Some(UNAVAILABLE));
+        assert!(!health.changes_after(Err(UNAVAILABLE)));
+        assert!(health.changes_after(Err(TIMEOUT)));
+        assert_eq!(health.fault.as_deref(), Some(TIMEOUT));
+        assert!(health.changes_after(Ok(schema(0))));
+        assert_eq!(health.fault, None);
+        assert!(!health.changes_after(Ok(schema(0))));
+    }
+
+    #[test]
+    fn a_schema_that_is_taken_away_shows_at_once() {
+        let mut health = Health::default();
+        assert!(health.changes_after(Ok(schema(2))));
+        let fault = health.fault.clone().unwrap();
+        assert!(fault.contains("2 migrations") && fault.contains("`hyperfleet-api migrate`"));
+        assert!(lack(&schema(1)).unwrap().contains("1 migration that"));
+        // A newer schema is one to serve from.
+        let newer = SchemaStatus {
+            unknown: 3,
+            ..schema(0)
+        };
+        assert!(health.changes_after(Ok(newer)));
+        assert_eq!(health.fault, None);
+    }
+}

@@ -1,0 +1,27 @@
+//! Audit entries that are old enough to go.
+
+use std::time::Duration;
+
+use crate::app::Service;
+use crate::clock::Clock;
+
+/// How often expired audit entries are removed.
+const PERIOD: Duration = Duration::from_hours(1);
+
+/// Removes audit entries when they are older than the setting says, now and then.
+pub(super) async fn expire_audit(service: Service, clock: Clock, kept: Duration) {
+    loop {
+        let kept = chrono::TimeDelta::from_std(kept).unwrap_or(chrono::TimeDelta::MAX);
+        if let Some(before) = clock.now().checked_sub_signed(kept) {
+            match service.expire_audit(before).await {
+                Ok(0) => {}
+                Ok(count) => tracing::info!(count, "removed expired audit entries"),
+                Err(error) => {
+                    let error = anyhow::Error::from(error);
+                    tracing::warn!("expired audit entries stay for now: {error:#}");
+                }
+            }
+        }
+        tokio::time::sleep(PERIOD).await;
+    }
+}

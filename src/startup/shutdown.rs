@@ -1,0 +1,74 @@
+//! How the API ends: nobody is sent away who was asked to come.
+
+use std::time::Duration;
+
+use anyhow::bail;
+use tokio::time::{Instant, sleep};
+
+use super::process::{Serving, pause};
+use super::signals::Signals;
+use crate::http::Gate;
+
+/// How often it is looked whether requests are still under way.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// How long each part may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Times {
+    /// For those who send requests to notice that no more are wanted.
+    pub(super) delay: Duration,
+    /// For requests under way to be answered.
+    pub(super) drain: Duration,
+}
+
+/// Says that the service is not ready, goes on for a while, takes no new connections, and waits
+/// until every request under way is answered.
+///
+/// actix closes connections without a request at once when it is told to stop, and the others
+/// when theirs is answered: what is still open is under way.
+///
+/// # Errors
+///
+/// Requests took longer than they may: they are cut.
+pub(super) async fn drain(
+    gate: &Gate,
+    serving: &Serving,
+    signals: &mut Signals,
+    times: Times,
+) -> anyhow::Result<()> {
+    gate.stop();
+    let delay_seconds = times.delay.as_secs_f64();
+    tracing::info!(
+        delay_seconds,
+        "stopping: not ready any more; again to stop at once"
+    );
+    pause(signals, times.delay).await;
+    let open = serving.connections.open();
+    tracing::info!(connections = open, "stopping: answering what is under way");
+    // Sent at once. When all threads have ended, which they look at once a second, is nobody's
+    // business: what counts is that nothing is open.
+    drop(serving.handle.stop(true));
+    let deadline = Instant::now() + times.drain;
+    // A connection that was accepted a moment ago is not counted yet.
+    pause(signals, LOOK * 5).await;
+    while serving.connections.open() > 0 {
+        if Instant::now() >= deadline {
+            let requests = serving.connections.open();
+            let seconds = times.drain.as_secs_f64();
+            tracing::error!(requests, seconds, "stopping: requests are cut");
+            bail!("{requests} requests were cut: they took longer than health.shutdown_timeout");
+        }
+        tokio::select! {
+            () = sleep(LOOK) => {}
+            () = signals.next() => at_once(),
+        }
+    }
+    tracing::info!("stopped: everything is answered");
+    Ok(())
+}
+
+/// Ends the process without waiting for anything.
+pub(super) fn at_once() -> ! {
+    tracing::warn!("stopping at once: requests under way are cut");
+    std::process::exit(1)
+}

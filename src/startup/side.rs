@@ -1,0 +1,95 @@
+//! The listeners of health and metrics: each with a thread of its own, so that they answer however
+//! busy the API is.
+
+use std::io;
+use std::net::TcpListener;
+use std::time::Duration;
+
+use actix_web::HttpServer;
+use actix_web::dev::ServerHandle;
+use rustls::ServerConfig;
+use tokio::sync::oneshot;
+
+use super::server::{Options, serve_on};
+use crate::clock::Clock;
+use crate::http::{self, Gate, Scrape};
+
+/// Connections at a time: of a few orchestrators and collectors.
+const CONNECTIONS_MAX: usize = 256;
+/// How long a connection is kept for the next question.
+const IDLE_TIME: Duration = Duration::from_mins(1);
+/// How long answers under way may take when everything else has ended.
+const DRAIN_TIME: Duration = Duration::from_secs(2);
+
+/// A small server on its own thread.
+pub(super) struct Side {
+    name: &'static str,
+    handle: ServerHandle,
+    ended: oneshot::Receiver<io::Result<()>>,
+}
+
+impl Side {
+    /// Answers `/healthz` and `/readyz`.
+    pub(super) fn health(
+        listener: TcpListener,
+        tls: Option<ServerConfig>,
+        gate: Gate,
+    ) -> io::Result<Self> {
+        let app = move || http::health(gate.clone(), Clock::system());
+        let server = serve_on!(app, listener, &options(tls), |_, _| {})?;
+        Self::start("health", server)
+    }
+
+    /// Answers `/metrics`.
+    pub(super) fn metrics(
+        listener: TcpListener,
+        tls: Option<ServerConfig>,
+        scrape: Scrape,
+    ) -> io::Result<Self> {
+        let app = move || http::metrics(scrape.clone(), Clock::system());
+        let server = serve_on!(app, listener, &options(tls), |_, _| {})?;
+        Self::start("metrics", server)
+    }
+
+    fn start(name: &'static str, server: actix_web::dev::Server) -> io::Result<Self> {
+        let handle = server.handle();
+        let (end, ended) = oneshot::channel();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let thread = std::thread::Builder::new().name(name.to_owned());
+        thread.spawn(move || {
+            // Fails only if nobody wants to know any more.
+            let _ = end.send(runtime.block_on(server));
+        })?;
+        Ok(Self {
+            name,
+            handle,
+            ended,
+        })
+    }
+
+    /// Waits until it ends by itself, which it should not.
+    pub(super) async fn failed(&mut self) -> anyhow::Error {
+        let name = self.name;
+        match (&mut self.ended).await {
+            Ok(Err(error)) => anyhow::anyhow!("the {name} listener failed: {error}"),
+            Ok(Ok(())) | Err(_) => anyhow::anyhow!("the {name} listener ended"),
+        }
+    }
+
+    /// Ends it, once what is under way is answered.
+    pub(super) async fn stop(self) {
+        let _ = tokio::time::timeout(DRAIN_TIME, self.handle.stop(true)).await;
+    }
+}
+
+fn options(tls: Option<ServerConfig>) -> Options {
+    Options {
+        workers: 1,
+        connections_max: CONNECTIONS_MAX,
+        idle_time: IDLE_TIME,
+        tls,
+        ..Options::default()
+    }
+}

@@ -1,0 +1,65 @@
+//! A connection of its own that asks how the database is. It takes none from those of requests, and
+//! tells how the database is even when all of these are in use.
+
+use std::time::Duration;
+
+use deadpool::managed::{PoolError, TimeoutType};
+use tokio::time::timeout;
+
+use super::pool::{self, Link, Settings};
+use super::{Db, Error, Migration, SchemaStatus};
+
+/// What the connection is called in `pg_stat_activity`.
+const NAME: &str = "hyperfleet-api-probe";
+
+/// One connection, made when it is needed and kept while it works.
+pub struct Probe {
+    settings: Settings,
+    link: Option<Link>,
+}
+
+impl Probe {
+    /// Connects to nothing yet.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            link: None,
+        }
+    }
+
+    /// How much of the schema is there. Given up half-way, the next call starts with a new
+    /// connection.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be reached, does not let us in, or does not answer.
+    pub async fn schema_status(&mut self) -> Result<SchemaStatus, Error> {
+        Ok(SchemaStatus::of(&self.migrations().await?))
+    }
+
+    /// Every migration that the program or the database knows, in their order.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Probe::schema_status`].
+    pub async fn migrations(&mut self) -> Result<Vec<Migration>, Error> {
+        let mut link = match self.link.take() {
+            Some(link) => link,
+            None => self.connect().await?,
+        };
+        let migrations = Db { link: &mut link }.migrations().await?;
+        self.link = Some(link);
+        Ok(migrations)
+    }
+
+    async fn connect(&self) -> Result<Link, Error> {
+        let time = Duration::from_secs(self.settings.acquire_seconds_max);
+        let connected = timeout(time, pool::connect(&self.settings, NAME)).await;
+        let late = |_| PoolError::Timeout(TimeoutType::Create);
+        let connected = connected.map_err(late);
+        connected
+            .and_then(|link| link.map_err(PoolError::Backend))
+            .map_err(Error::no_connection)
+    }
+}

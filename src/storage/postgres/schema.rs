@@ -1,0 +1,162 @@
+//! Which migrations the database has, and which this program needs.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::{Db, Error, MIGRATOR, Store};
+
+/// How long a migration waits for another one, where nothing sensible is said.
+const LOCK_TIME: Duration = Duration::from_mins(5);
+/// `SQLSTATE` of a lock that was waited for long enough.
+const LOCK_NOT_AVAILABLE: &str = "55P03";
+
+/// What of the schema a database has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SchemaStatus {
+    /// Migrations that were applied.
+    pub applied: usize,
+    /// Migrations that this program needs and the database lacks.
+    pub missing: usize,
+    /// Migrations that the database has and this program does not know: it is older.
+    pub unknown: usize,
+}
+
+/// One migration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Migration {
+    /// Its number, by which they are ordered.
+    pub version: i64,
+    /// What it is about.
+    pub description: String,
+    /// Who knows it.
+    pub state: MigrationState,
+}
+
+/// Who knows a migration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MigrationState {
+    /// The program and the database.
+    Applied,
+    /// The program alone.
+    Missing,
+    /// The database alone: a newer program applied it.
+    Unknown,
+}
+
+impl SchemaStatus {
+    /// Counts migrations.
+    #[must_use]
+    pub fn of(migrations: &[Migration]) -> Self {
+        let count = |state| migrations.iter().filter(|m| m.state == state).count();
+        let unknown = count(MigrationState::Unknown);
+        Self {
+            applied: count(MigrationState::Applied) + unknown,
+            missing: count(MigrationState::Missing),
+            unknown,
+        }
+    }
+}
+
+impl Db<'_> {
+    /// How much of the schema is there.
+    pub async fn schema_status(&mut self) -> Result<SchemaStatus, Error> {
+        Ok(SchemaStatus::of(&self.migrations().await?))
+    }
+
+    /// Every migration that the program or the database knows, in their order.
+    pub async fn migrations(&mut self) -> Result<Vec<Migration>, Error> {
+        let needed = MIGRATOR
+            .iter()
+            .filter(|m| !m.migration_type.is_down_migration());
+        let mut known: BTreeMap<_, _> = needed
+            .map(|m| {
+                (
+                    m.version,
+                    (m.description.to_string(), MigrationState::Missing),
+                )
+            })
+            .collect();
+        for (version, description) in self.applied_migrations().await? {
+            known
+                .entry(version)
+                .and_modify(|(_, state)| *state = MigrationState::Applied)
+                .or_insert((description, MigrationState::Unknown));
+        }
+        let known = known.into_iter();
+        Ok(known
+            .map(|(version, (description, state))| Migration {
+                version,
+                description,
+                state,
+            })
+            .collect())
+    }
+
+    async fn applied_migrations(&mut self) -> Result<Vec<(i64, String)>, Error> {
+        let table = "SELECT to_regclass('_sqlx_migrations') IS NOT NULL";
+        let result = sqlx::query_scalar::<_, bool>(table)
+            .fetch_one(self.wire())
+            .await;
+        if !self.done(result, "look for the schema")? {
+            return Ok(Vec::new());
+        }
+        let versions = "SELECT version, description FROM _sqlx_migrations WHERE success";
+        let result = sqlx::query_as(versions).fetch_all(self.wire()).await;
+        self.done(result, "list the migrations")
+    }
+}
+
+impl Store {
+    /// Applies the migrations that are missing, under a lock: two that start at once do not
+    /// disturb each other. A schema that is newer than this program is left as it is. Waits so
+    /// long at most for any lock, five minutes where less than a second is given. Gives how many
+    /// migrations are applied now.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Locked`] if another one, or a transaction that is left open, takes too long.
+    pub async fn migrate(&self, lock_time: Duration) -> Result<SchemaStatus, Error> {
+        let lock_time = if lock_time < Duration::from_secs(1) {
+            LOCK_TIME
+        } else {
+            lock_time
+        };
+        let mut session = self.session().await?;
+        let mut db = session.db();
+        // A migration may take as long as it needs, but not wait for ever.
+        db.execute("SET statement_timeout = 0", "lift the time limit")
+            .await?;
+        let milliseconds = i64::try_from(lock_time.as_millis()).unwrap_or(i64::MAX);
+        let result = sqlx::query("SELECT set_config('lock_timeout', $1, false)")
+            .bind(milliseconds.min(i32::MAX.into()).to_string())
+            .execute(db.wire())
+            .await;
+        db.done(result.map(drop), "limit the wait for locks")?;
+        let result = MIGRATOR.run(db.wire()).await.map_err(sqlx::Error::from);
+        db.done(result, "apply the migrations")
+            .map_err(|error| locked(error, lock_time))?;
+        let status = db.schema_status().await;
+        db.execute(
+            "RESET statement_timeout; RESET lock_timeout",
+            "restore the time limits",
+        )
+        .await?;
+        status
+    }
+}
+
+/// The error, unless it is that a lock could not be had.
+fn locked(error: Error, time: Duration) -> Error {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
+    while let Some(next) = cause {
+        let database = next.downcast_ref::<sqlx::Error>();
+        let code = database.and_then(|e| e.as_database_error()?.code());
+        if code.is_some_and(|code| code == LOCK_NOT_AVAILABLE) {
+            return Error::Locked {
+                seconds: time.as_secs(),
+            };
+        }
+        cause = next.source();
+    }
+    error
+}
