@@ -6,12 +6,14 @@ mod cut;
 mod database;
 mod dev;
 mod killed;
+mod listeners;
 mod load;
 mod program;
 mod restart;
 mod rules;
 mod schemas;
 mod startup;
+mod tls;
 mod tokens;
 
 use sqlx::postgres::PgConnection;

@@ -13,19 +13,19 @@ use super::until_alone;
 use crate::support::{TestApi, TestDatabase, assert_sound, store};
 
 /// A server whose data is kept, on a thread that lives as long as it.
-struct Server {
+pub(super) struct Server {
     folder: TempDir,
     orders: mpsc::Sender<(Order, oneshot::Sender<String>)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Order {
+pub(super) enum Order {
     Start,
     Stop,
 }
 
 impl Server {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().to_owned();
         let (orders, received) = mpsc::channel::<(Order, oneshot::Sender<String>)>();
@@ -47,7 +47,7 @@ impl Server {
         Self { folder, orders }
     }
 
-    async fn order(&self, order: Order) -> String {
+    pub(super) async fn order(&self, order: Order) -> String {
         let (done, url) = oneshot::channel();
         self.orders.send((order, done)).unwrap();
         url.await.unwrap()

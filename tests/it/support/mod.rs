@@ -10,7 +10,7 @@ mod proxy;
 mod random;
 mod raw;
 
-pub(crate) use api::{Answer, TestApi};
+pub(crate) use api::{Answer, TestApi, http_client};
 pub(crate) use clock::TestClock;
 pub(crate) use invariants::assert_sound;
 pub(crate) use kinds::{child, linked, root, ruled};
