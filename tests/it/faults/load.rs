@@ -153,6 +153,11 @@ impl Load {
         }
     }
 
+    /// How many writes were not taken.
+    pub(super) fn refused(&self) -> u64 {
+        self.refused.load(Ordering::SeqCst)
+    }
+
     /// Waits for so many more writes to be taken.
     pub(super) async fn until_acknowledged(&self, more: u64) {
         let goal = self.acknowledged.load(Ordering::SeqCst) + more;

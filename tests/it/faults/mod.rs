@@ -2,6 +2,7 @@
 //! again as soon as what broke is whole.
 
 mod clients;
+mod connections;
 mod cut;
 mod database;
 mod dev;
@@ -10,6 +11,7 @@ mod listeners;
 mod load;
 mod program;
 mod restart;
+mod rolling;
 mod rules;
 mod schemas;
 mod startup;

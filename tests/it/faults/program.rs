@@ -39,8 +39,10 @@ impl Program {
         std::fs::write(&file, settings).unwrap();
         let file = file.to_str().unwrap();
         let mut all = vec!["serve", "--config", file, "--database-url", &url];
-        all.extend(["--server-host", "127.0.0.1", "--server-port", "0"]);
-        all.push("--server-jwt-enabled=false");
+        all.extend(["--server-host", "127.0.0.1", "--server-jwt-enabled=false"]);
+        if !args.contains(&"--server-port") {
+            all.extend(["--server-port", "0"]);
+        }
         all.extend(args);
         let mut program = Self::start(&all);
         program.folder = Some(folder);

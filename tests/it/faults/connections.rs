@@ -1,0 +1,121 @@
+//! Clients that take their time, and more of them than there is room for.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::program::Program;
+use super::until;
+use crate::support::{PATIENCE, RawAnswer, TestApi, TestDatabase};
+
+const GET: &str = "GET /api/hyperfleet HTTP/1.1\r\nHost: x\r\n\r\n";
+
+/// A server with these settings of `server`.
+async fn serve(server: &str) -> (Program, TestApi) {
+    let settings = format!(
+        "{{server: {server}, health: {{port: 0, shutdown_delay: 0s}}, metrics: {{port: 0}}}}"
+    );
+    let database = TestDatabase::create().await;
+    let mut program = Program::serve_with(&database, &settings, &[]);
+    let api = program.serving(database).await;
+    (program, api)
+}
+
+async fn sent(api: &TestApi, bytes: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(api.address()).await.unwrap();
+    stream.write_all(bytes.as_bytes()).await.unwrap();
+    stream
+}
+
+/// What comes until the connection is closed.
+async fn rest(stream: &mut TcpStream) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let read = timeout(PATIENCE, stream.read_to_end(&mut bytes)).await;
+    let _ = read.expect("the connection is closed");
+    bytes
+}
+
+/// Waits for the first bytes of an answer.
+async fn answered(stream: &mut TcpStream) -> bool {
+    let mut bytes = [0; 12];
+    let read = stream.read_exact(&mut bytes).await;
+    read.is_ok() && &bytes == b"HTTP/1.1 200"
+}
+
+#[tokio::test]
+async fn heads_that_do_not_come_are_not_waited_for_while_others_are_served() {
+    let (_program, api) = serve("{timeouts: {read: 1s}}").await;
+    let mut slow = Vec::new();
+    for number in 0..100 {
+        let part = number % GET.len();
+        slow.push(sent(&api, &GET[..part]).await);
+    }
+    assert_eq!(api.get("/clusters").await.status, 200);
+    for stream in &mut slow {
+        let said = rest(stream).await;
+        let answer = RawAnswer::parse(&said);
+        assert_eq!(answer.map(|answer| answer.status), Some(408), "{said:?}");
+    }
+    assert_eq!(api.get("/clusters").await.status, 200);
+}
+
+#[tokio::test]
+async fn connections_that_idle_are_closed_in_time() {
+    let (_program, api) = serve("{timeouts: {idle: 1s}}").await;
+    let mut kept = sent(&api, GET).await;
+    assert!(answered(&mut kept).await);
+    rest(&mut kept).await;
+}
+
+#[tokio::test]
+async fn beyond_the_limit_connections_wait_until_one_is_closed() {
+    const MAX: usize = 8;
+    let (_program, api) = serve("{limits: {max_connections: 8}, timeouts: {idle: 10m}}").await;
+    let mut kept = Vec::new();
+    for _ in 0..MAX {
+        let mut stream = sent(&api, GET).await;
+        assert!(answered(&mut stream).await);
+        kept.push(stream);
+    }
+    let mut waiting = sent(&api, GET).await;
+    let moment = timeout(Duration::from_millis(500), answered(&mut waiting)).await;
+    assert!(moment.is_err(), "it is let in");
+    drop(kept);
+    assert!(timeout(PATIENCE, answered(&mut waiting)).await.unwrap());
+}
+
+/// Whether the server's end of a connection is still there.
+fn is_open(server: u16, client: u16) -> bool {
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let ends = format!("0100007F:{server:04X} 0100007F:{client:04X}");
+    table.contains(&ends)
+}
+
+#[tokio::test]
+async fn a_client_that_stops_reading_its_answer_loses_its_connection() {
+    let (_program, api) = serve("{timeouts: {write: 1s}}").await;
+    // More than all buffers on the way hold.
+    let text = "x".repeat(900_000);
+    for number in 0..16 {
+        let body =
+            json!({"kind": "Cluster", "name": format!("large-{number}"), "spec": {"text": text}});
+        assert_eq!(api.post("/clusters", body).await.status, 201);
+    }
+    let request = "GET /api/hyperfleet/v1/clusters HTTP/1.1\r\nHost: x\r\n\r\n";
+    let mut stalled = sent(&api, request).await;
+    assert!(answered(&mut stalled).await);
+    let port = |address: std::net::SocketAddr| address.port();
+    let ends = (
+        port(stalled.peer_addr().unwrap()),
+        port(stalled.local_addr().unwrap()),
+    );
+    assert!(is_open(ends.0, ends.1));
+    until("the connection is given up", async || {
+        !is_open(ends.0, ends.1)
+    })
+    .await;
+    assert_eq!(api.get("/clusters?size=1").await.status, 200);
+}
