@@ -85,8 +85,13 @@ pub(super) fn client(
         .redirect(Policy::none())
         .connect_timeout(limits.connect)
         .timeout(limits.total)
-        .referer(false)
-        .tls_certs_merge(authorities);
+        .referer(false);
+    // Without TLS nobody has to be trusted, and the system's authorities need not be there.
+    builder = if url.scheme() == "https" {
+        builder.tls_certs_merge(authorities)
+    } else {
+        builder.tls_certs_only([])
+    };
     // A proxy has another idea of which machine is this one.
     if is_loopback(url) {
         builder = builder.no_proxy();

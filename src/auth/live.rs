@@ -61,6 +61,8 @@ impl Live {
             gate: Gate::new(pace.cooldown),
             issuer,
         };
+        // An issuer without keys is to be seen, too.
+        live.tell(&live.keys());
         if let Some(KeyFile {
             text, published, ..
         }) = &live.issuer.file
@@ -144,6 +146,11 @@ impl Live {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn tell(&self, keys: &KeySet) {
+        metrics::gauge!("hyperfleet_api_jwks_keys", "issuer" => self.issuer.url.clone())
+            .set(u32::try_from(keys.len()).unwrap_or(u32::MAX));
+    }
+
     /// Takes the good keys of a source in place of those it had.
     pub(super) fn take(&self, origin: Origin, text: Vec<u8>, published: &Published) {
         let mut parts = self.parts();
@@ -165,8 +172,7 @@ impl Live {
         };
         let both = parts.file.keys.iter().chain(&parts.address.keys);
         let keys = KeySet::new(both.cloned().collect());
-        metrics::gauge!("hyperfleet_api_jwks_keys", "issuer" => self.issuer.url.clone())
-            .set(u32::try_from(keys.len()).unwrap_or(u32::MAX));
+        self.tell(&keys);
         tracing::info!(
             issuer = self.issuer.url,
             keys = keys.len(),

@@ -7,7 +7,7 @@ use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 
 use super::rotation::eager;
 use super::signer::Signer;
-use super::world::{ISSUER, NOW, Publisher, Says, authenticator, claims, key_set, with};
+use super::world::{ISSUER, NOW, Publisher, Says, authenticator, claims, key_set, slow, with};
 use crate::support::TestClock;
 
 /// What was counted since the last look, and the gauges; whole numbers all of them.
@@ -111,4 +111,27 @@ async fn refusals_and_refreshes_are_counted_by_a_closed_set_of_reasons() {
         .iter()
         .filter(|(n, v)| n.contains("failures") && **v > 0);
     assert_eq!(failures.count(), 0, "{after:?}");
+}
+
+#[tokio::test]
+async fn an_issuer_without_keys_is_to_be_seen() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let clock = TestClock::at("2026-01-01T10:00:00Z");
+    let issuer = Publisher::start(Says::Keys("{}".to_owned()));
+    let authenticator = authenticator(&[issuer.config()], slow(), &clock);
+    authenticator
+        .settle(std::time::Duration::from_secs(20))
+        .await;
+    let seen = counted(&snapshotter);
+    assert_eq!(
+        seen[&format!("hyperfleet_api_jwks_keys issuer={ISSUER}")],
+        0
+    );
+    let refreshes = "hyperfleet_api_jwks_refreshes_total";
+    assert_eq!(
+        seen[&format!("{refreshes} issuer={ISSUER},outcome=invalid")],
+        1
+    );
 }

@@ -109,7 +109,7 @@ async fn many_requests_that_wait_for_a_new_key_share_one_fetch() {
     let (old, new) = (Signer::p256("old"), Signer::p256("new"));
     let issuer = Publisher::start(Says::Keys(key_set(&[&old])));
     let pace = Pace {
-        cooldown: Duration::from_millis(200),
+        cooldown: Duration::from_secs(1),
         ..slow()
     };
     let api = service(&[issuer.config()], pace).await;
