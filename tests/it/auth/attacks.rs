@@ -18,6 +18,7 @@ const AUDIENCE: &str = "api";
 /// The issuer's keys, and a stranger's.
 struct Keys {
     rsa: Signer,
+    rs256: Signer,
     ec: Signer,
     other: Signer,
     ed: Signer,
@@ -28,6 +29,7 @@ impl Keys {
     fn new() -> Self {
         Self {
             rsa: Signer::rsa("rsa"),
+            rs256: Signer::rsa("rs256").only("RS256"),
             ec: Signer::p256("ec"),
             other: Signer::p256("other"),
             ed: Signer::ed25519("ed"),
@@ -35,8 +37,8 @@ impl Keys {
         }
     }
 
-    fn published(&self) -> [&Signer; 4] {
-        [&self.rsa, &self.ec, &self.other, &self.ed]
+    fn published(&self) -> [&Signer; 5] {
+        [&self.rsa, &self.rs256, &self.ec, &self.other, &self.ed]
     }
 }
 

@@ -142,6 +142,19 @@ async fn a_header_counts_before_the_claim() {
 }
 
 #[tokio::test]
+async fn a_token_that_was_taken_before_expires_all_the_same() {
+    let world = World::new(|_| {}).await;
+    let token = world.signer.sign(&claims());
+    for _ in 0..2 {
+        assert_eq!(read(&world.api, &token).await.status, 200);
+    }
+    world.api.clock.advance(3600 + 29);
+    assert_eq!(read(&world.api, &token).await.status, 200);
+    world.api.clock.advance(1);
+    assert_eq!(read(&world.api, &token).await.problem(), (401, "AUT-003"));
+}
+
+#[tokio::test]
 async fn without_authentication_headers_say_nothing() {
     let api = TestApi::spawn().await;
     let headers = [

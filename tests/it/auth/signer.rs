@@ -22,6 +22,8 @@ pub(super) fn base64(bytes: impl AsRef<[u8]>) -> String {
 /// A key with a name.
 pub(super) struct Signer {
     pub(super) kid: String,
+    /// The algorithm that is published with it, if one is.
+    only: Option<&'static str>,
     key: Key,
 }
 
@@ -59,8 +61,15 @@ impl Signer {
     fn new(kid: &str, key: Key) -> Self {
         Self {
             kid: kid.to_owned(),
+            only: None,
             key,
         }
+    }
+
+    /// The same, published for one algorithm alone.
+    pub(super) fn only(mut self, algorithm: &'static str) -> Self {
+        self.only = Some(algorithm);
+        self
     }
 
     /// The algorithm it is for, if it is for one alone.
@@ -75,7 +84,7 @@ impl Signer {
     /// The public key, as it is published.
     pub(super) fn jwk(&self) -> Value {
         let kid = &self.kid;
-        match &self.key {
+        let mut jwk = match &self.key {
             Key::Rsa(pair) => {
                 let public = RsaPublicKeyComponents::<Vec<u8>>::from(pair.public());
                 let (n, e) = (base64(public.n), base64(public.e));
@@ -90,7 +99,11 @@ impl Signer {
                 let x = base64(pair.public_key());
                 json!({"kty": "OKP", "crv": "Ed25519", "alg": "EdDSA", "kid": kid, "x": x})
             }
+        };
+        if let Some(algorithm) = self.only {
+            jwk["alg"] = json!(algorithm);
         }
+        jwk
     }
 
     fn pair(&self, scheme: &'static EcdsaSigningAlgorithm) -> EcdsaKeyPair {

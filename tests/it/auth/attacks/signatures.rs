@@ -129,6 +129,11 @@ fn algorithms(keys: &Keys) -> Vec<Attack> {
             &says(rsa, "rsa", "RS256", "RS256"),
         ),
         tokens(
+            "RS512 of a key for RS256 alone",
+            &keys.rs256.sign_with("RS512", &claims()),
+            &keys.rs256.sign(&claims()),
+        ),
+        tokens(
             "RS384 said to be RS256",
             &says(rsa, "rsa", "RS256", "RS384"),
             &rsa.sign_with("RS384", &claims()),
