@@ -151,6 +151,10 @@ class Api:
         foreign = ("HYPERFLEET_", "DATABASE_URL", "RUST_LOG")
         self.env = {k: v for k, v in os.environ.items() if not k.startswith(foreign)}
         self.url = ["--database-url", postgres.url(database)]
+        # Several at a time, each of which ends at once.
+        settings = postgres.folder / "hyperfleet.yaml"
+        settings.write_text("{health: {port: 0, shutdown_delay: 0s}, metrics: {port: 0}}")
+        self.env["HYPERFLEET_CONFIG"] = str(settings)
 
     def start(self):
         """Serves a new database."""
@@ -173,7 +177,7 @@ class Api:
 
     def _answers(self):
         try:
-            return self.call("GET", "/api/hyperfleet")[0] == 200
+            return self.call("GET", "/api/hyperfleet/v1/resources?size=1")[0] == 200
         except OSError:
             return False
 

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use actix_web::body::{BodySize, BoxBody, EitherBody, MessageBody};
+use actix_web::body::{BodySize, EitherBody, MessageBody};
 use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
 use actix_web::error::PayloadError;
 use actix_web::http::Method;
@@ -17,6 +17,7 @@ use actix_web::{Error, HttpMessage as _, HttpRequest};
 use futures_util::StreamExt as _;
 use tokio::time::{Instant, timeout_at};
 
+use super::connection::UnderWay;
 use super::problem::Problem;
 use crate::wire::BODY_BYTES_MAX;
 
@@ -28,10 +29,11 @@ struct Unread {
     _payload: Payload,
 }
 
-/// An answer, with what it does not read.
-struct Held {
-    answer: BoxBody,
-    _unread: Unread,
+/// An answer, with what it does not read, and the request that is under way until it is written.
+struct Held<B> {
+    answer: Pin<Box<B>>,
+    under_way: Option<UnderWay>,
+    _unread: Option<Unread>,
 }
 
 /// Reads the body of a request that has one to be read, and puts it back for the handler. It must
@@ -75,23 +77,25 @@ pub(super) fn leave_unless_read(request: &mut ServiceRequest) {
 
 /// The answer to a request, with what was left of its body.
 pub(super) fn held<B: MessageBody + 'static>(
-    response: ServiceResponse<EitherBody<B>>,
+    response: ServiceResponse<B>,
+    under_way: Option<UnderWay>,
 ) -> ServiceResponse<EitherBody<B>> {
     let unread = response.request().extensions_mut().remove::<Unread>();
-    let Some(unread) = unread else {
-        return response;
-    };
+    if unread.is_none() && under_way.is_none() {
+        return response.map_into_left_body();
+    }
     response.map_body(|_, body| {
         let held = Held {
-            answer: body.boxed(),
+            answer: Box::pin(body),
+            under_way,
             _unread: unread,
         };
         EitherBody::right(held.boxed())
     })
 }
 
-impl MessageBody for Held {
-    type Error = <BoxBody as MessageBody>::Error;
+impl<B: MessageBody> MessageBody for Held<B> {
+    type Error = B::Error;
 
     fn size(&self) -> BodySize {
         self.answer.size()
@@ -101,7 +105,12 @@ impl MessageBody for Held {
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, Self::Error>>> {
-        Pin::new(&mut self.get_mut().answer).poll_next(context)
+        let held = self.get_mut();
+        let next = held.answer.as_mut().poll_next(context);
+        if let (Poll::Ready(Some(Ok(chunk))), Some(under_way)) = (&next, &held.under_way) {
+            under_way.written(chunk.len());
+        }
+        next
     }
 }
 

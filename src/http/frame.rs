@@ -4,6 +4,7 @@
 //! every error of the listener is a problem with path, time and id, whoever made it.
 
 use std::panic::AssertUnwindSafe;
+use std::rc::Rc;
 
 use actix_web::body::{BoxBody, EitherBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
@@ -17,6 +18,7 @@ use uuid::Uuid;
 
 use super::admission;
 use super::body;
+use super::connection::{Connection, UnderWay};
 use super::problem::{Place, Problem};
 use super::request::RequestId;
 use crate::clock::Clock;
@@ -33,6 +35,8 @@ pub(super) async fn frame(
     trim_one_slash(&mut request);
     let id = request_id(request.headers());
     request.extensions_mut().insert(RequestId(id.clone()));
+    let connection = request.conn_data::<Rc<Connection>>();
+    let under_way = connection.map(UnderWay::begin);
     body::leave_unless_read(&mut request);
     let clock = request.app_data::<Data<Clock>>().cloned();
     let place = Place {
@@ -56,7 +60,7 @@ pub(super) async fn frame(
         response.headers_mut().insert(X_REQUEST_ID, id);
     }
     admission::farewell(&mut response);
-    Ok(body::held(response))
+    Ok(body::held(response, under_way))
 }
 
 /// Writes the body of an error anew, with the place where it happened.

@@ -9,6 +9,7 @@ mod audit;
 mod authentication;
 mod body;
 mod capacity;
+mod connection;
 mod encoding;
 mod frame;
 mod gate;
@@ -35,6 +36,7 @@ use crate::clock::Clock;
 use crate::wire::BODY_BYTES_MAX;
 
 pub use admission::{Admission, Limits};
+pub use connection::Connection;
 pub use gate::{Gate, Phase, Readiness};
 pub use meta::Build;
 pub use openapi::{Document, openapi, yaml};

@@ -2,12 +2,14 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use actix_web::HttpServer;
 use actix_web::dev::ServerHandle;
+use actix_web::rt::net::TcpStream;
 use rustls::ServerConfig;
 
 use crate::http::{self, Api, Document};
@@ -76,8 +78,8 @@ pub(super) use serve_on;
 #[derive(Debug, Clone, Default)]
 pub struct Connections(Arc<AtomicUsize>);
 
-/// One of them; over when it is dropped.
-struct Connection(Connections);
+/// One of them, until it is dropped.
+struct Joined(Connections);
 
 impl Connections {
     /// How many there are.
@@ -86,13 +88,13 @@ impl Connections {
         self.0.load(Ordering::Relaxed)
     }
 
-    fn join(&self) -> Connection {
+    fn join(&self) -> Joined {
         self.0.fetch_add(1, Ordering::Relaxed);
-        Connection(self.clone())
+        Joined(self.clone())
     }
 }
 
-impl Drop for Connection {
+impl Drop for Joined {
     fn drop(&mut self) {
         self.0.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -125,8 +127,12 @@ impl Server {
         };
         let connections = Connections::default();
         let counted = connections.clone();
-        let server = serve_on!(app, listener, options, move |_, data| {
-            data.insert(counted.join());
+        let idle_time = options.idle_time.saturating_add(options.head_time);
+        let server = serve_on!(app, listener, options, move |io, data| {
+            // Of TLS no handle can be had here: there the times of actix itself are all there is.
+            let socket = io.downcast_ref::<TcpStream>();
+            let socket = socket.and_then(|socket| socket.as_fd().try_clone_to_owned().ok());
+            http::Connection::open(data, socket, idle_time, counted.join());
         })?;
         Ok(Self {
             address,

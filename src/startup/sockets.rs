@@ -12,6 +12,11 @@ use crate::config::Settings;
 
 /// Descriptors that are needed besides those of clients: connections to the database, files, pipes.
 const DESCRIPTORS_SPARE: u64 = 512;
+/// Descriptors of a connection: the second is to end it when its client takes too long.
+const DESCRIPTORS_EACH: u64 = 2;
+
+/// Longest time that can be set: sums of these must still be times.
+const TIME_MAX: Duration = Duration::from_hours(24);
 
 /// The sockets of the three listeners.
 pub(super) struct Sockets {
@@ -98,10 +103,10 @@ pub(super) fn room_for_connections(wanted: usize) -> usize {
     let Some(limit) = getrlimit(Resource::Nofile).current else {
         return wanted;
     };
-    let room = usize::try_from(limit.saturating_sub(DESCRIPTORS_SPARE)).unwrap_or(usize::MAX);
-    let room = room.max(1);
+    let room = limit.saturating_sub(DESCRIPTORS_SPARE) / DESCRIPTORS_EACH;
+    let room = usize::try_from(room).unwrap_or(usize::MAX).max(1);
     if room < wanted {
-        tracing::warn!(
+        tracing::info!(
             "server.limits.max_connections is {wanted}, but with {limit} open files there is room for {room}: \
              raise the limit (ulimit -Hn, LimitNOFILE=)"
         );
@@ -136,6 +141,11 @@ pub(super) fn check(settings: &Settings) -> anyhow::Result<()> {
             Duration::from_millis(1),
         ),
         (
+            "health.shutdown_delay",
+            settings.health.shutdown_delay,
+            Duration::ZERO,
+        ),
+        (
             "health.shutdown_timeout",
             settings.health.shutdown_timeout,
             second,
@@ -143,6 +153,9 @@ pub(super) fn check(settings: &Settings) -> anyhow::Result<()> {
     ] {
         if time < least {
             faults.push(format!("{name} is {time:?}: set it to at least {least:?}"));
+        }
+        if time > TIME_MAX {
+            faults.push(format!("{name} is {time:?}: set it to a day at most"));
         }
     }
     if !faults.is_empty() {
@@ -184,14 +197,16 @@ mod tests {
         settings.server.limits.max_in_flight = 0;
         settings.server.timeouts.read = Duration::from_millis(10);
         settings.health.db_ping_timeout = Duration::ZERO;
+        settings.health.shutdown_delay = Duration::MAX;
         let said = check(&settings).unwrap_err().to_string();
         for word in [
             "server.limits.max_in_flight is 0: set it to at least 1",
             "server.timeouts.read is 10ms: set it to at least 1s",
             "health.db_ping_timeout is 0ns",
+            "s: set it to a day at most",
         ] {
             assert!(said.contains(word), "no {word} in: {said}");
         }
-        assert_eq!(said.lines().count(), 3);
+        assert_eq!(said.lines().count(), 4);
     }
 }

@@ -63,6 +63,36 @@ async fn heads_that_do_not_come_are_not_waited_for_while_others_are_served() {
 }
 
 #[tokio::test]
+async fn later_heads_and_bodies_that_nobody_reads_are_not_waited_for_either() {
+    let (_program, api) = serve("{timeouts: {read: 1s, idle: 1s}}").await;
+    let mut streams = vec![
+        sent(&api, GET).await,
+        sent(
+            &api,
+            &GET.replace("\r\n\r\n", "\r\nTransfer-Encoding: chunked\r\n\r\n"),
+        )
+        .await,
+    ];
+    assert!(answered(&mut streams[0]).await);
+    // A byte now and then, for as long as anybody takes it.
+    let dribble = async |stream: &mut TcpStream| {
+        loop {
+            let wrote = stream.write_all(b"G").await;
+            if wrote.is_err() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    for stream in &mut streams {
+        timeout(PATIENCE, dribble(stream))
+            .await
+            .expect("it is closed");
+    }
+    assert_eq!(api.get("/clusters").await.status, 200);
+}
+
+#[tokio::test]
 async fn connections_that_idle_are_closed_in_time() {
     let (_program, api) = serve("{timeouts: {idle: 1s}}").await;
     let mut kept = sent(&api, GET).await;

@@ -29,7 +29,7 @@ fn haproxy() -> Option<PathBuf> {
     let found = folders.into_iter().map(|folder| folder.join("haproxy"));
     let found = found.into_iter().find(|program| program.is_file());
     if found.is_none() {
-        let required = ["CI", "HAPROXY_REQUIRED"].map(|name| std::env::var_os(name));
+        let required = ["CI", "HAPROXY_REQUIRED"].map(std::env::var_os);
         assert!(
             required.iter().all(Option::is_none),
             "haproxy is required here"
