@@ -9,7 +9,7 @@ use std::future::Future;
 use std::net::TcpListener;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow, bail};
 use rustls::ServerConfig;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
@@ -34,7 +34,8 @@ pub(super) struct Process {
     pub(super) addresses: Addresses,
     pub(super) gate: Gate,
     pub(super) signals: Signals,
-    listener: TcpListener,
+    /// Until the API has it: nobody else may keep it open.
+    listener: Option<TcpListener>,
     tls: Option<ServerConfig>,
     sides: Sides,
 }
@@ -52,19 +53,18 @@ pub(super) struct Serving {
     task: JoinHandle<std::io::Result<()>>,
 }
 
-/// What the settings of this part must be; reads the files of certificates.
+/// What the settings of this part must be; gives the certificates that they name.
 ///
 /// # Errors
 ///
 /// Every setting that makes no sense, by its path.
-pub(super) fn check(settings: &Settings) -> anyhow::Result<()> {
-    let faults = [sockets::check(settings).err(), tls::load(settings).err()];
-    let faults: Vec<_> = faults.into_iter().flatten().collect();
-    if faults.is_empty() {
-        return Ok(());
+pub(super) fn checked(settings: &Settings) -> anyhow::Result<tls::Configs> {
+    let (times, tls) = (sockets::check(settings), tls::load(settings));
+    match (times, tls) {
+        (Ok(()), tls) => tls,
+        (Err(times), Ok(_)) => Err(times),
+        (Err(times), Err(tls)) => bail!("{times:#}\n{tls:#}"),
     }
-    let faults: Vec<_> = faults.iter().map(|fault| format!("{fault:#}")).collect();
-    anyhow::bail!("{}", faults.join("\n"))
 }
 
 impl Process {
@@ -74,8 +74,7 @@ impl Process {
     ///
     /// A setting that makes no sense, an address that cannot be had.
     pub(super) fn start(settings: &Settings, scrape: Scrape) -> anyhow::Result<Self> {
-        check(settings)?;
-        let mut tls = tls::load(settings)?;
+        let mut tls = checked(settings)?;
         let signals = Signals::catch()?;
         let sockets = Sockets::bind(settings)?;
         let addresses = sockets.addresses()?;
@@ -93,7 +92,7 @@ impl Process {
             addresses,
             gate,
             signals,
-            listener: sockets.api,
+            listener: Some(sockets.api),
             tls: tls.api.take(),
             sides,
         })
@@ -203,7 +202,8 @@ impl Process {
             idle_time: server.timeouts.idle,
             tls: self.tls.take(),
         };
-        let server = Server::bind(self.listener.try_clone()?, &api, &options)?;
+        let listener = self.listener.take().context("the API has its listener")?;
+        let server = Server::bind(listener, &api, &options)?;
         Ok(Serving {
             handle: server.handle(),
             connections: server.connections(),
@@ -224,8 +224,8 @@ impl Sides {
 async fn failure(serving: &mut Serving, sides: &mut Sides) -> anyhow::Error {
     tokio::select! {
         ended = &mut serving.task => match ended {
-            Ok(Err(error)) => anyhow::anyhow!("the API's listener failed: {error}"),
-            Ok(Ok(())) | Err(_) => anyhow::anyhow!("the API's listener ended"),
+            Ok(Err(error)) => anyhow!("the API's listener failed: {error}"),
+            Ok(Ok(())) | Err(_) => anyhow!("the API's listener ended"),
         },
         error = sides.health.failed() => error,
         error = sides.metrics.failed() => error,

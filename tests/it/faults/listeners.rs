@@ -270,6 +270,10 @@ async fn what_is_under_way_is_answered_and_idle_connections_are_not_waited_for()
         })
         .await;
         assert_eq!(get(&health, "/readyz").await.status, 503);
+        until("connections are refused", async || {
+            TcpStream::connect(api.address()).await.is_err()
+        })
+        .await;
         sqlx::raw_sql("COMMIT").execute(&mut holder).await.unwrap();
     });
     assert_eq!(
