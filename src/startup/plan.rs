@@ -29,9 +29,9 @@ impl Plan {
     pub(super) fn of(settings: &Settings) -> anyhow::Result<Self> {
         let kinds = settings.kinds();
         let issuers = authentication::issuers(&settings.server.jwt);
-        let listeners = process::check(settings);
+        let listeners = process::checked(settings);
         match (kinds, issuers, listeners) {
-            (Ok(Attached { registry, notes }), Ok(issuers), Ok(())) => Ok(Self {
+            (Ok(Attached { registry, notes }), Ok(issuers), Ok(_)) => Ok(Self {
                 registry: Arc::new(registry),
                 issuers,
                 notes,
