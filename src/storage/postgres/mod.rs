@@ -17,6 +17,7 @@ mod facts;
 mod family;
 mod keyset;
 mod list;
+mod measure;
 mod pool;
 mod probe;
 mod reader;
@@ -25,11 +26,13 @@ mod resources;
 mod row;
 mod schema;
 mod search;
+mod unreconciled;
+mod wire;
 
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::Instant;
 
 use sqlx::migrate::Migrator;
-use sqlx::postgres::PgConnection;
 
 pub use error::Error;
 pub use list::{ListQuery, ReferenceFilter, Scope};
@@ -39,11 +42,13 @@ pub use reports::NewReport;
 pub use resources::Created;
 pub use schema::{Migration, MigrationState, SchemaStatus};
 pub use search::Search;
+pub use unreconciled::Unreconciled;
 
 use crate::domain::{Resource, ResourceId};
 use error::{Doing as _, is_connection_lost};
 use pool::{Health, Lease, Link, Pool};
 use reader::Reader;
+use wire::Wire;
 
 /// The schema, embedded so that the binary and the tests apply the same one.
 static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
@@ -80,6 +85,19 @@ pub struct Tx {
 /// A connection to run statements on, inside or outside a transaction.
 pub struct Db<'c> {
     link: &'c mut Link,
+}
+
+/// How connections are used, at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Connections {
+    /// Those that there are.
+    pub open: usize,
+    /// Those that somebody uses.
+    pub in_use: usize,
+    /// Most that there may be.
+    pub max: usize,
+    /// Requests that wait for one.
+    pub waiting: usize,
 }
 
 impl Store {
@@ -146,6 +164,28 @@ impl Store {
         })
     }
 
+    /// How its connections and those of its shares are used.
+    #[must_use]
+    pub fn connections(&self) -> Connections {
+        let mut sum = Connections::default();
+        let reader = self.reader.as_ref().map(Reader::pool);
+        for pool in std::iter::once(&self.pool).chain(reader) {
+            let status = pool.status();
+            sum.open += status.size;
+            sum.in_use += status.size.saturating_sub(status.available);
+            sum.max += status.max_size;
+            sum.waiting += status.waiting;
+        }
+        let shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        for share in shares.iter().map(Self::connections) {
+            sum.open += share.open;
+            sum.in_use += share.in_use;
+            sum.max += share.max;
+            sum.waiting += share.waiting;
+        }
+        sum
+    }
+
     /// Closes the connections that idle, but not those of its shares: what was needed once need
     /// not be kept beside them.
     pub fn rest(&self) {
@@ -169,7 +209,10 @@ impl Store {
 
 impl Session {
     async fn of(pool: &Pool) -> Result<Self, Error> {
-        let lease = pool.get().await.map_err(Error::no_connection)?;
+        let since = Instant::now();
+        let lease = pool.get().await;
+        measure::waited(since.elapsed(), lease.as_ref().err());
+        let lease = lease.map_err(Error::no_connection)?;
         Ok(Self { lease: Some(lease) })
     }
 
@@ -240,9 +283,9 @@ impl Drop for Tx {
 
 impl Db<'_> {
     /// The connection, for one statement whose result must go through [`Db::done`].
-    fn wire(&mut self) -> &mut PgConnection {
+    fn wire(&mut self) -> Wire<'_> {
         self.link.health = Health::Busy;
-        &mut self.link.connection
+        Wire(self.link)
     }
 
     /// Takes the result of a statement: the answer is complete, and the connection good for
@@ -252,6 +295,10 @@ impl Db<'_> {
             Err(error) if is_connection_lost(error) => Health::Lost,
             _ => Health::Good,
         };
+        // Unset where only a part of an answer was read that came before.
+        if let Some(statement) = self.link.statement.take() {
+            statement.end(doing, result.as_ref().err());
+        }
         result.doing(doing)
     }
 

@@ -6,6 +6,8 @@ use deadpool::managed::{self, Metrics, RecycleResult};
 use sqlx::ConnectOptions as _;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 
+use super::measure::Statement;
+
 /// How connections are made and how many there may be.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -24,6 +26,8 @@ pub struct Settings {
 pub(super) struct Link {
     pub(super) connection: PgConnection,
     pub(super) health: Health,
+    /// What is on its way.
+    pub(super) statement: Option<Statement>,
 }
 
 /// Whether a connection can be used again.
@@ -55,6 +59,7 @@ impl managed::Manager for Maker {
         Ok(Link {
             connection,
             health: Health::Good,
+            statement: None,
         })
     }
 
@@ -71,12 +76,15 @@ pub(super) async fn connect(settings: &Settings, name: &str) -> Result<Link, sql
     Ok(Link {
         connection,
         health: Health::Good,
+        statement: None,
     })
 }
 
 fn options(settings: &Settings, name: &str) -> PgConnectOptions {
     let statement_timeout = format!("{}ms", settings.statement_milliseconds_max);
-    settings.connect.clone().application_name(name).options([
+    // Statements are told by `measure`, with the request that they belong to.
+    let quiet = settings.connect.clone().disable_statement_logging();
+    quiet.application_name(name).options([
         ("statement_timeout", statement_timeout.as_str()),
         // A transaction that nobody goes on with must not hold its locks.
         ("idle_in_transaction_session_timeout", "60s"),

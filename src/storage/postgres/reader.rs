@@ -16,11 +16,12 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use futures_util::FutureExt as _;
 use sqlx::{AssertSqlSafe, FromRow as _, Row as _};
 use tokio::sync::oneshot;
+use tracing::{Instrument as _, Span};
 use uuid::Uuid;
 
 use super::pool::{self, Pool};
 use super::row::{COLUMNS, ResourceRow};
-use super::{Error, Session, Settings};
+use super::{Error, Session, Settings, measure};
 use crate::domain::{Resource, ResourceId};
 
 /// Most resources in one statement; bounds what a batch of big ones takes in memory.
@@ -56,6 +57,8 @@ struct Asked {
     owner: Option<Uuid>,
     id: Uuid,
     answer: oneshot::Sender<Option<Resource>>,
+    /// The request's, where statements are looked at.
+    span: Span,
 }
 
 impl Reader {
@@ -90,6 +93,11 @@ impl Reader {
             owner: owner.map(ResourceId::as_uuid),
             id: id.as_uuid(),
             answer,
+            span: if measure::is_watched() {
+                Span::current()
+            } else {
+                Span::none()
+            },
         };
         let was_busy = {
             let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
@@ -103,6 +111,10 @@ impl Reader {
         answered.await.ok()
     }
 
+    pub(super) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
     pub(super) fn close(&self) {
         self.pool.close();
     }
@@ -110,7 +122,12 @@ impl Reader {
     async fn answer_all(self) {
         while let Some(batch) = self.next_batch() {
             // Where this fails, the questions are dropped: those who wait ask elsewhere.
-            let _ = AssertUnwindSafe(self.answer(batch)).catch_unwind().await;
+            // The statement is the first one's, whose log and trace it shows in.
+            let span = batch
+                .first()
+                .map_or_else(Span::none, |asked| asked.span.clone());
+            let answer = self.answer(batch).instrument(span);
+            let _ = AssertUnwindSafe(answer).catch_unwind().await;
         }
     }
 
@@ -129,8 +146,12 @@ impl Reader {
         let kinds: Vec<_> = batch.iter().map(|a| a.kind.as_deref()).collect();
         let owners: Vec<_> = batch.iter().map(|a| a.owner).collect();
         let query = query.bind(ids).bind(kinds).bind(owners);
+        let others = batch.iter().skip(1).filter(|a| !a.span.is_none());
+        let shared = others.map(|a| measure::shared(&a.span, &SQL, "find resources"));
+        let shared: Vec<_> = shared.collect();
         let result = query.fetch_all(db.wire()).await;
         let rows = db.done(result, "find resources")?;
+        drop(shared);
         let mut batch: Vec<_> = batch.into_iter().map(Some).collect();
         for row in &rows {
             let place: i64 = db.done(row.try_get("place"), "read a place")?;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::pool::Health;
 use super::{Db, Error, MIGRATOR, Store};
 
 /// How long a migration waits for another one, where nothing sensible is said.
@@ -132,7 +133,10 @@ impl Store {
             .execute(db.wire())
             .await;
         db.done(result.map(drop), "limit the wait for locks")?;
-        let result = MIGRATOR.run(db.wire()).await.map_err(sqlx::Error::from);
+        // Many statements, none of which is counted by itself.
+        db.link.health = Health::Busy;
+        let connection = &mut db.link.connection;
+        let result = MIGRATOR.run(connection).await.map_err(sqlx::Error::from);
         db.done(result, "apply the migrations")
             .map_err(|error| locked(error, lock_time))?;
         let status = db.schema_status().await;

@@ -1,0 +1,47 @@
+//! What waits to be reconciled, counted from one small index.
+
+use chrono::{DateTime, Utc};
+
+use super::{Db, Error};
+
+/// How many resources of one kind are not reconciled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreconciled {
+    /// Of which kind.
+    pub kind: String,
+    /// Whether these are finalizing, or active.
+    pub is_deleting: bool,
+    /// All of them.
+    pub count: i64,
+    /// Those that have not been for too long.
+    pub stuck: i64,
+    /// When the first of all stopped being reconciled.
+    pub since: Option<DateTime<Utc>>,
+}
+
+impl Db<'_> {
+    /// Counts, of these kinds, what is not reconciled, and what has not been since `stuck_before`.
+    /// Ends after five seconds; must run in a transaction, which that limit ends with.
+    pub async fn count_unreconciled(
+        &mut self,
+        kinds: &[String],
+        stuck_before: DateTime<Utc>,
+    ) -> Result<Vec<Unreconciled>, Error> {
+        let limit = "SET LOCAL statement_timeout = '5s'";
+        self.execute(limit, "limit the time of a statement").await?;
+        let result = sqlx::query_as!(
+            Unreconciled,
+            r#"SELECT kind, deleted_at IS NOT NULL AS "is_deleting!", count(*) AS "count!",
+                      count(*) FILTER (WHERE reconciled_transition_at < $2) AS "stuck!",
+                      min(reconciled_transition_at) AS since
+               FROM resources
+               WHERE condition_states @> ARRAY['Reconciled=False'] AND kind = ANY($1)
+               GROUP BY 1, 2 ORDER BY 1, 2"#,
+            kinds,
+            stuck_before,
+        )
+        .fetch_all(self.wire())
+        .await;
+        self.done(result, "count unreconciled resources")
+    }
+}
