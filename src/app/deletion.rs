@@ -4,11 +4,11 @@
 //! They are read once they are locked, and changed in sets.
 
 use super::address::Place;
-use super::{Address, Collection, Error, Service, rules};
-use crate::domain::Resource;
+use super::effects::Effects;
+use super::{Address, Collection, Error, Service};
 use crate::domain::audit::Origin;
 use crate::domain::lifecycle::{self, Family, Outcome};
-use crate::domain::mapping::Failure;
+use crate::domain::{Resource, ResourceState};
 use crate::storage::postgres::Tx;
 
 impl Service {
@@ -17,8 +17,8 @@ impl Service {
     pub async fn delete(&self, address: Address<'_>, origin: &Origin) -> Result<Resource, Error> {
         let mut tx = self.store.begin().await?;
         let result = self.delete_in(&mut tx, address, origin).await;
-        let (resource, failures) = tx.finish(result).await?;
-        rules::tell(&failures);
+        let (resource, effects) = tx.finish(result).await?;
+        effects.tell();
         Ok(resource)
     }
 
@@ -27,7 +27,7 @@ impl Service {
         tx: &mut Tx,
         address: Address<'_>,
         origin: &Origin,
-    ) -> Result<(Resource, Vec<Failure>), Error> {
+    ) -> Result<(Resource, Effects), Error> {
         let Some((mut resource, family)) = self.lock_family(tx, address).await? else {
             // Clients of the flat routes know another text.
             return Err(match address.collection {
@@ -44,7 +44,7 @@ impl Service {
         let (state, outcome) = lifecycle::delete(&family, &referrers, &self.registry, origin)?;
         tx.db().carry_out(&outcome, origin).await?;
         resource.state = state;
-        Ok((resource, outcome.failures))
+        Ok((resource, Effects::carried_out(states(&family), outcome)))
     }
 
     /// Removes a finalizing resource with everything below it, although adapters are not done.
@@ -56,9 +56,8 @@ impl Service {
     ) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
         let result = self.force_delete_in(&mut tx, address, reason, origin).await;
-        let outcome = tx.finish(result).await?;
-        rules::tell(&outcome.failures);
-        for change in outcome.changes {
+        let (family, outcome) = tx.finish(result).await?;
+        for change in &outcome.changes {
             tracing::info!(
                 resource_kind = change.kind,
                 resource_id = %change.id,
@@ -68,6 +67,7 @@ impl Service {
                 "Force-deleting resource"
             );
         }
+        Effects::carried_out(states(&family), outcome).tell();
         Ok(())
     }
 
@@ -77,13 +77,13 @@ impl Service {
         address: Address<'_>,
         reason: &str,
         origin: &Origin,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<(Family, Outcome), Error> {
         let Some((_, family)) = self.lock_family(tx, address).await? else {
             return Err(address.missing(self, &mut tx.db()).await);
         };
         let outcome = lifecycle::force_delete(&family, reason, &self.registry)?;
         tx.db().carry_out(&outcome, origin).await?;
-        Ok(outcome)
+        Ok((family, outcome))
     }
 
     async fn lock_family(
@@ -130,4 +130,10 @@ impl Service {
         };
         Ok(Some((resource, family)))
     }
+}
+
+/// Everybody in a family as they were.
+fn states(family: &Family) -> impl Iterator<Item = &ResourceState> {
+    let everybody = family.ancestors.iter().chain(family.nodes());
+    everybody.map(|standing| &standing.state)
 }

@@ -7,15 +7,17 @@
 mod address;
 mod audit;
 mod deletion;
+mod effects;
 mod error;
 mod list;
 mod reports;
 mod resources;
 mod rules;
+mod unreconciled;
 
 use std::sync::Arc;
 
-pub use crate::storage::postgres::Search;
+pub use crate::storage::postgres::{Connections, Search, Unreconciled};
 pub use address::{Address, Collection};
 pub use error::Error;
 pub use list::ListRequest;

@@ -2,8 +2,9 @@
 //! accepted.
 
 use super::address::Place;
+use super::effects::{self, ACCEPTED, Effects, REJECTED, REPEATED};
 use super::resources::still_changing;
-use super::{Address, Error, Service, UNLOCKED_ATTEMPTS_MAX, rules};
+use super::{Address, Error, Service, UNLOCKED_ATTEMPTS_MAX};
 use crate::domain::audit::Origin;
 use crate::domain::derivation;
 use crate::domain::lifecycle::{self, Reported};
@@ -22,6 +23,12 @@ pub enum ReportOutcome {
 }
 
 impl Service {
+    /// Counts a report that could not even be read.
+    pub fn reject_report(&self, address: Address<'_>) {
+        let entity = address.collection.entity();
+        effects::tell_report(entity.map_or("unknown", |e| &e.kind), REJECTED);
+    }
+
     /// One page of the reports on a resource.
     pub async fn reports(
         &self,
@@ -56,9 +63,14 @@ impl Service {
             let standing = standing.ok_or_else(|| address.not_found())?;
             let (reported, failures) = self.decide(&standing, report)?;
             match reported {
-                Reported::Discarded(why) => return Ok(ReportOutcome::Discarded(why)),
+                Reported::Discarded(why) => {
+                    effects::tell_report(&standing.state.kind, effects::discarded(why));
+                    return Ok(ReportOutcome::Discarded(why));
+                }
                 Reported::Repeated { completes: false } => {
-                    return accepted(&mut db, &standing, report, address).await;
+                    let outcome = accepted(&mut db, &standing, report, address).await?;
+                    effects::tell_report(&standing.state.kind, REPEATED);
+                    return Ok(outcome);
                 }
                 Reported::Stored {
                     report: state,
@@ -68,7 +80,11 @@ impl Service {
                     let new = new_report(&state, report);
                     let revision = standing.state.revision;
                     if db.save_report(id, revision, &conditions, &new).await? {
-                        rules::tell(&failures);
+                        let before = &standing.state;
+                        Effects::failed(failures)
+                            .moved(before, &before.conditions, &conditions)
+                            .reported(before, ACCEPTED)
+                            .tell();
                         return Ok(ReportOutcome::Accepted(Box::new(stored(state, report))));
                     }
                 }
@@ -84,12 +100,12 @@ impl Service {
         let result = self
             .report_locked(&mut tx, address, place, report, origin)
             .await;
-        let (outcome, failures) = tx.finish(result).await?;
-        rules::tell(&failures);
+        let (outcome, effects) = tx.finish(result).await?;
+        effects.tell();
         Ok(outcome)
     }
 
-    /// Gives the rules that failed, too.
+    /// Gives what follows, too.
     async fn report_locked(
         &self,
         tx: &mut Tx,
@@ -97,7 +113,7 @@ impl Service {
         place: Place<'_>,
         report: &Report,
         origin: &Origin,
-    ) -> Result<(ReportOutcome, Vec<Failure>), Error> {
+    ) -> Result<(ReportOutcome, Effects), Error> {
         let Place { kind, owner, id } = place;
         let lineage = tx.db().lock_lineage(kind, owner, id).await?;
         let with_rules = self.family_with_rules(kind);
@@ -106,40 +122,51 @@ impl Service {
         ancestors.reverse();
         let mut db = tx.db();
         let (reported, failures) = self.decide(&standing, report)?;
+        let state = &standing.state;
+        let effects = Effects::failed(failures);
         match reported {
-            Reported::Discarded(why) => Ok((ReportOutcome::Discarded(why), failures)),
+            Reported::Discarded(why) => {
+                let outcome = ReportOutcome::Discarded(why);
+                Ok((outcome, effects.reported(state, effects::discarded(why))))
+            }
             Reported::Repeated { completes } => {
                 let outcome = accepted(&mut db, &standing, report, address).await?;
-                let failures = if completes {
-                    self.remove(&mut db, &standing, &ancestors, origin).await?
+                let effects = effects.reported(state, REPEATED);
+                let effects = if completes {
+                    let removed = self.remove(&mut db, &standing, &ancestors, origin);
+                    effects.and(removed.await?)
                 } else {
-                    failures
+                    effects
                 };
-                Ok((outcome, failures))
+                Ok((outcome, effects))
             }
             Reported::Stored {
-                report: state,
+                report: new,
                 completes: true,
                 ..
             } => {
-                let failures = self.remove(&mut db, &standing, &ancestors, origin).await?;
-                let stored = stored(state, report);
-                Ok((ReportOutcome::Accepted(Box::new(stored)), failures))
+                let removed = self.remove(&mut db, &standing, &ancestors, origin);
+                let effects = effects.reported(state, ACCEPTED).and(removed.await?);
+                let stored = stored(new, report);
+                Ok((ReportOutcome::Accepted(Box::new(stored)), effects))
             }
             Reported::Stored {
-                report: state,
+                report: new,
                 conditions,
                 completes: false,
             } => {
-                let new = new_report(&state, report);
+                let saved = new_report(&new, report);
                 if !db
-                    .save_report(id, standing.state.revision, &conditions, &new)
+                    .save_report(id, standing.state.revision, &conditions, &saved)
                     .await?
                 {
                     return Err(still_changing());
                 }
-                let stored = stored(state, report);
-                Ok((ReportOutcome::Accepted(Box::new(stored)), failures))
+                let effects = effects
+                    .moved(state, &state.conditions, &conditions)
+                    .reported(state, ACCEPTED);
+                let stored = stored(new, report);
+                Ok((ReportOutcome::Accepted(Box::new(stored)), effects))
             }
         }
     }
@@ -150,10 +177,11 @@ impl Service {
         standing: &Standing,
         ancestors: &[Standing],
         origin: &Origin,
-    ) -> Result<Vec<Failure>, Error> {
+    ) -> Result<Effects, Error> {
         let outcome = lifecycle::remove(standing, ancestors, &self.registry);
         db.carry_out(&outcome, origin).await?;
-        Ok(outcome.failures)
+        let before = ancestors.iter().map(|ancestor| &ancestor.state);
+        Ok(Effects::carried_out(before, outcome))
     }
 
     fn decide(
@@ -162,7 +190,10 @@ impl Service {
         report: &Report,
     ) -> Result<(Reported, Vec<Failure>), Error> {
         let required = self.registry.required_adapters(&standing.state.kind);
-        let mut reported = lifecycle::report(standing, required, report)?;
+        let reported = lifecycle::report(standing, required, report);
+        let mut reported = reported.inspect_err(|_| {
+            effects::tell_report(&standing.state.kind, REJECTED);
+        })?;
         let failures = derivation::reported(&self.registry, standing, report, &mut reported);
         Ok((reported, failures))
     }

@@ -3,11 +3,11 @@
 use uuid::Uuid;
 
 use super::address::Place;
-use super::{Address, Error, Service, UNLOCKED_ATTEMPTS_MAX, rules};
+use super::effects::Effects;
+use super::{Address, Error, Service, UNLOCKED_ATTEMPTS_MAX};
 use crate::domain::audit::Origin;
 use crate::domain::derivation;
 use crate::domain::lifecycle::{self, Draft, Patch, Refusal};
-use crate::domain::mapping::Failure;
 use crate::domain::reference::{self, Target};
 use crate::domain::{
     Entity, References, RequestedPatch, RequestedResource, Resource, ResourceId, Tenancy,
@@ -15,8 +15,8 @@ use crate::domain::{
 };
 use crate::storage::postgres::{self, Created, Db, Tx};
 
-/// A resource as it is after a patch, and the rules that failed.
-type Patched = (Resource, Vec<Failure>);
+/// A resource as it is after a patch, and what follows from that.
+type Patched = (Resource, Effects);
 
 impl Service {
     /// One resource.
@@ -82,7 +82,7 @@ impl Service {
         };
         match (created, parent) {
             (Created::Yes, _) => {
-                rules::tell(&failures);
+                Effects::created(&resource, failures).tell();
                 Ok(resource)
             }
             (Created::NoParent, Some((parent, id))) => Err(Error::not_found(&parent.kind, id)),
@@ -187,11 +187,11 @@ impl Service {
             for _ in 0..UNLOCKED_ATTEMPTS_MAX {
                 let mut session = self.store.session().await?;
                 let mut db = session.db();
-                if let Some((patched, failures)) = self
+                if let Some((patched, effects)) = self
                     .try_patch(&mut db, address, place, change, origin)
                     .await?
                 {
-                    rules::tell(&failures);
+                    effects.tell();
                     return Ok(patched);
                 }
             }
@@ -200,8 +200,8 @@ impl Service {
         let result = self
             .patch_locked(&mut tx, address, place, change, origin)
             .await;
-        let (patched, failures) = tx.finish(result).await?;
-        rules::tell(&failures);
+        let (patched, effects) = tx.finish(result).await?;
+        effects.tell();
         Ok(patched)
     }
 
@@ -270,7 +270,7 @@ impl Service {
         let reports = standing.as_ref().map_or(&[][..], |s| &s.reports);
         let Some(mut patched) = lifecycle::patch(&resource, &patch, required, reports, origin)?
         else {
-            return Ok(Some((resource, Vec::new())));
+            return Ok(Some((resource, Effects::default())));
         };
         let failures = standing.map_or_else(Vec::new, |standing| {
             derivation::patched(&self.registry, &standing, &mut patched)
@@ -281,7 +281,8 @@ impl Service {
         if let Some(references) = &patch.references {
             db.replace_references(id, references).await?;
         }
-        Ok(Some((patched, failures)))
+        let effects = Effects::patched(&resource, &patched, failures);
+        Ok(Some((patched, effects)))
     }
 
     /// Checks the spec of a change to a resource whose kind the caller did not know.

@@ -94,7 +94,7 @@ pub struct Connections {
     pub open: usize,
     /// Those that somebody uses.
     pub in_use: usize,
-    /// Most that there may be.
+    /// Most that requests may use.
     pub max: usize,
     /// Requests that wait for one.
     pub waiting: usize,
@@ -167,20 +167,21 @@ impl Store {
     /// How its connections and those of its shares are used.
     #[must_use]
     pub fn connections(&self) -> Connections {
-        let mut sum = Connections::default();
+        let mut sum = Connections {
+            max: self.settings.connections_max,
+            ..Connections::default()
+        };
         let reader = self.reader.as_ref().map(Reader::pool);
         for pool in std::iter::once(&self.pool).chain(reader) {
             let status = pool.status();
             sum.open += status.size;
             sum.in_use += status.size.saturating_sub(status.available);
-            sum.max += status.max_size;
             sum.waiting += status.waiting;
         }
         let shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
         for share in shares.iter().map(Self::connections) {
             sum.open += share.open;
             sum.in_use += share.in_use;
-            sum.max += share.max;
             sum.waiting += share.waiting;
         }
         sum

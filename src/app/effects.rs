@@ -1,0 +1,231 @@
+//! What follows from a change once it is made: what is counted, and what the log tells.
+
+use std::collections::HashSet;
+
+use crate::domain::aggregation::RECONCILED;
+use crate::domain::audit::Action;
+use crate::domain::lifecycle::Outcome;
+use crate::domain::mapping::Failure;
+use crate::domain::{Condition, ConditionStatus, Discard, Resource, ResourceState};
+
+/// How often a rule could not be computed, by kind and type of the condition.
+const RULE_FAILURES: &str = "hyperfleet_api_condition_rule_failures_total";
+const STARTED: &str = "hyperfleet_api_reconciliation_started_total";
+const AUDITED: &str = "hyperfleet_api_audit_entries_total";
+const HARD_DELETES: &str = "hyperfleet_api_hard_deletes_total";
+const FORCE_DELETES: &str = "hyperfleet_api_force_deletes_total";
+const REPORTS: &str = "hyperfleet_api_reports_total";
+
+/// A report is stored.
+pub(super) const ACCEPTED: &str = "accepted";
+/// A report says what is stored already.
+pub(super) const REPEATED: &str = "repeated";
+/// A report makes no sense.
+pub(super) const REJECTED: &str = "rejected";
+
+/// What follows from one change. To be told once it is committed: what is rolled back never was.
+#[derive(Debug, Default)]
+#[must_use = "what is not told is neither counted nor logged"]
+pub(super) struct Effects {
+    failures: Vec<Failure>,
+    /// What stopped being reconciled: the kind, and whether it is finalizing.
+    started: Vec<(String, bool)>,
+    /// What the audit trail says: the action and the kind.
+    audited: Vec<(Action, String)>,
+    /// What became of a report on a resource of that kind.
+    reported: Option<(String, &'static str)>,
+}
+
+impl Effects {
+    /// The rules that failed, and nothing else yet.
+    pub(super) fn failed(failures: Vec<Failure>) -> Self {
+        Self {
+            failures,
+            ..Self::default()
+        }
+    }
+
+    /// One resource has other conditions than before.
+    pub(super) fn moved(
+        mut self,
+        state: &ResourceState,
+        before: &[Condition],
+        after: &[Condition],
+    ) -> Self {
+        if !is_pending(before) && is_pending(after) {
+            let started = (state.kind.clone(), state.is_finalizing());
+            self.started.push(started);
+        }
+        self
+    }
+
+    /// One entry of the audit trail.
+    pub(super) fn audited(mut self, action: Action, kind: &str) -> Self {
+        self.audited.push((action, kind.to_owned()));
+        self
+    }
+
+    /// A report was taken in.
+    pub(super) fn reported(mut self, state: &ResourceState, outcome: &'static str) -> Self {
+        self.reported = Some((state.kind.clone(), outcome));
+        self
+    }
+
+    /// A new resource.
+    pub(super) fn created(resource: &Resource, failures: Vec<Failure>) -> Self {
+        let state = &resource.state;
+        Self::failed(failures)
+            .moved(state, &[], &state.conditions)
+            .audited(Action::Create, &state.kind)
+    }
+
+    /// A resource is not as it was.
+    pub(super) fn patched(before: &Resource, after: &Resource, failures: Vec<Failure>) -> Self {
+        let state = &after.state;
+        Self::failed(failures)
+            .moved(state, &before.state.conditions, &state.conditions)
+            .audited(Action::Patch, &state.kind)
+    }
+
+    /// What was carried out on resources that were `before`.
+    pub(super) fn carried_out<'a>(
+        before: impl IntoIterator<Item = &'a ResourceState>,
+        outcome: Outcome,
+    ) -> Self {
+        let was_pending: HashSet<_> = before
+            .into_iter()
+            .filter(|state| is_pending(&state.conditions))
+            .map(|state| state.id)
+            .collect();
+        let mut effects = Self::failed(outcome.failures);
+        for state in &outcome.saved {
+            if !was_pending.contains(&state.id) {
+                effects = effects.moved(state, &[], &state.conditions);
+            }
+        }
+        for change in &outcome.changes {
+            effects = effects.audited(change.action, &change.kind);
+        }
+        effects
+    }
+
+    /// The same, with what followed from something else in the same transaction.
+    pub(super) fn and(mut self, other: Self) -> Self {
+        self.failures.extend(other.failures);
+        self.started.extend(other.started);
+        self.audited.extend(other.audited);
+        self.reported = self.reported.or(other.reported);
+        self
+    }
+
+    /// Counts and logs all of it.
+    pub(super) fn tell(self) {
+        for failure in self.failures {
+            tell_failure(failure);
+        }
+        for (kind, is_deleting) in self.started {
+            let labels = [
+                ("resource_type", resource_type(&kind)),
+                ("is_delete", is_deleting.to_string()),
+            ];
+            metrics::counter!(STARTED, &labels).increment(1);
+        }
+        for (action, kind) in self.audited {
+            metrics::counter!(AUDITED, "action" => action.as_str()).increment(1);
+            let removals = match action {
+                Action::HardDelete => HARD_DELETES,
+                Action::ForceDelete => FORCE_DELETES,
+                Action::Create | Action::Patch | Action::Delete => continue,
+            };
+            metrics::counter!(removals, "resource_type" => resource_type(&kind)).increment(1);
+        }
+        if let Some((kind, outcome)) = self.reported {
+            tell_report(&kind, outcome);
+        }
+    }
+}
+
+/// A rule that failed: the change is made all the same.
+fn tell_failure(failure: Failure) {
+    let Failure {
+        kind,
+        id,
+        rule,
+        error,
+    } = failure;
+    tracing::warn!(
+        resource_kind = kind,
+        resource_id = %id,
+        condition = rule,
+        error,
+        "A condition rule failed"
+    );
+    metrics::counter!(RULE_FAILURES, "kind" => kind, "type" => rule).increment(1);
+}
+
+/// Counts what became of a report.
+pub(super) fn tell_report(kind: &str, outcome: &'static str) {
+    let kind = resource_type(kind);
+    metrics::counter!(REPORTS, "resource_type" => kind, "outcome" => outcome).increment(1);
+}
+
+/// Why a report is dropped, as counted.
+pub(super) fn discarded(why: Discard) -> &'static str {
+    match why {
+        Discard::FutureGeneration => "discarded_future_generation",
+        Discard::StaleGeneration => "discarded_stale_generation",
+        Discard::StaleTime => "discarded_stale_time",
+        Discard::Unknown => "discarded_unknown",
+    }
+}
+
+/// The kind as metrics show it: the older service's gauges say `cluster`.
+pub(super) fn resource_type(kind: &str) -> String {
+    kind.to_lowercase()
+}
+
+/// Whether a resource is known to be other than wanted.
+fn is_pending(conditions: &[Condition]) -> bool {
+    let mut reconciled = conditions.iter().filter(|c| c.kind == RECONCILED);
+    reconciled.any(|c| c.status == ConditionStatus::False)
+}
+
+#[cfg(test)]
+mod tests {
+    use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn failures_are_counted_by_kind_and_type() {
+        let failure = |rule: &str| Failure {
+            kind: "Cluster".to_owned(),
+            id: Uuid::nil().into(),
+            rule: rule.to_owned(),
+            error: "division by zero".to_owned(),
+        };
+        let recorder = DebuggingRecorder::new();
+        metrics::with_local_recorder(&recorder, || {
+            Effects::failed(vec![failure("Zone"), failure("Quota")]).tell();
+            Effects::failed(vec![failure("Zone")]).tell();
+            Effects::default().tell();
+        });
+        let counted = recorder.snapshotter().snapshot().into_vec().into_iter();
+        let mut counted: Vec<_> = counted
+            .map(|(key, _, _, value)| {
+                let labels = key.key().labels();
+                let labels: Vec<_> = labels
+                    .map(|l| format!("{}={}", l.key(), l.value()))
+                    .collect();
+                (key.key().name().to_owned(), labels.join(","), value)
+            })
+            .collect();
+        counted.sort_by(|a, b| a.1.cmp(&b.1));
+        let expected = |kind: &str, count| {
+            let labels = format!("kind=Cluster,type={kind}");
+            (RULE_FAILURES.to_owned(), labels, DebugValue::Counter(count))
+        };
+        assert_eq!(counted, [expected("Quota", 1), expected("Zone", 2)]);
+    }
+}
