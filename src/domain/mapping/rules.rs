@@ -1,5 +1,6 @@
 //! The rules of one kind, and what follows from them.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -174,8 +175,8 @@ impl Rules {
             let previous = subject.previous.iter().find(|c| c.kind == rule.kind);
             let said = fits.clone().and_then(|()| {
                 meter.reset();
-                let said = catch_unwind(AssertUnwindSafe(|| rule.say(&mut context, &meter)));
-                said.unwrap_or_else(|_| Err("the interpreter gave up".to_owned()))
+                let said = caught(|| rule.say(&mut context, &meter));
+                said.unwrap_or_else(|| Err("the interpreter gave up".to_owned()))
             });
             let (condition, error) = match said {
                 Ok(Said::Nothing) => (None, None),
@@ -204,6 +205,25 @@ impl Rules {
         }
         derived
     }
+}
+
+thread_local! {
+    static IS_EVALUATING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread is inside a rule, whose panics are failures of the rule and no more: for a
+/// program that tells of panics.
+#[must_use]
+pub fn is_evaluating() -> bool {
+    IS_EVALUATING.get()
+}
+
+/// Nothing if it panics.
+fn caught<T>(run: impl FnOnce() -> T) -> Option<T> {
+    IS_EVALUATING.set(true);
+    let result = catch_unwind(AssertUnwindSafe(run));
+    IS_EVALUATING.set(false);
+    result.ok()
 }
 
 /// A condition without its texts. Its reference time is when what is wanted last changed, whenever
@@ -257,4 +277,17 @@ fn cut(mut message: String) -> String {
     let end = message.floor_char_boundary(MESSAGE_BYTES_MAX);
     message.truncate(end);
     message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_inside_a_rule_is_told_from_any_other() {
+        assert_eq!(caught(is_evaluating), Some(true));
+        assert!(!is_evaluating());
+        assert_eq!(caught(|| assert!(!is_evaluating(), "within")), None);
+        assert!(!is_evaluating());
+    }
 }
