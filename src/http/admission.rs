@@ -18,6 +18,7 @@ use super::gate::{Gate, Phase};
 use super::problem::Problem;
 use super::rate::{self, RateLimit, Standing};
 use super::request::Caller;
+use super::telemetry::{RequestLog, RoutePath};
 
 /// How much is let in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +86,9 @@ pub(super) async fn admit(
     mut request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<EitherBody<impl MessageBody>>, Error> {
+    if let Some(route) = request.app_data::<RoutePath>() {
+        RequestLog::of(&request).route(route.clone());
+    }
     let admission = request.app_data::<Data<Admission>>().cloned();
     let admitted = match &admission {
         Some(admission) => admission.0.pass(&mut request).await,

@@ -8,6 +8,7 @@ use actix_web::web::Data;
 
 use super::problem::Problem;
 use super::request::Caller;
+use super::telemetry::RequestLog;
 use crate::auth::{Authentication, HeaderField, Need};
 
 /// Leaves the caller with the request. Without an identity, which only who changes something has
@@ -28,6 +29,7 @@ pub(super) async fn authenticate(request: &ServiceRequest) -> Result<(), Problem
         }
     };
     if let Some(caller) = caller {
+        RequestLog::of(request).caller(caller.identity());
         request.extensions_mut().insert(caller);
     }
     Ok(())

@@ -6,26 +6,24 @@
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 
+use actix_web::Error;
 use actix_web::body::{BoxBody, EitherBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
-use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
+use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::http::uri::PathAndQuery;
 use actix_web::middleware::Next;
 use actix_web::web::Data;
-use actix_web::{Error, HttpMessage as _};
 use futures_util::FutureExt as _;
-use uuid::Uuid;
 
 use super::admission;
 use super::body;
 use super::connection::{Connection, UnderWay};
 use super::problem::{Place, Problem};
 use super::request::RequestId;
+use super::telemetry::RequestLog;
 use crate::clock::Clock;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// Longest inbound request id that is kept, in bytes.
-const REQUEST_ID_BYTES_MAX: usize = 128;
 
 /// The outermost middleware.
 pub(super) async fn frame(
@@ -33,8 +31,8 @@ pub(super) async fn frame(
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<EitherBody<impl MessageBody, BoxBody>>, Error> {
     trim_one_slash(&mut request);
-    let id = request_id(request.headers());
-    request.extensions_mut().insert(RequestId(id.clone()));
+    let RequestId(id) = RequestId::of(&request);
+    let log = RequestLog::of(&request);
     let connection = request.conn_data::<Rc<Connection>>();
     let under_way = connection.map(UnderWay::begin);
     body::leave_unless_read(&mut request);
@@ -48,12 +46,11 @@ pub(super) async fn frame(
     // transaction rolls back.
     let outcome = AssertUnwindSafe(next.call(request)).catch_unwind().await;
     let mut response = match outcome {
-        Ok(Ok(response)) => told(response, &place),
-        Ok(Err(error)) => return Err(Problem::of(&error).at(place).into()),
+        Ok(Ok(response)) => told(response, &place, &log),
+        Ok(Err(error)) => return Err(log.noted(Problem::of(&error)).at(place).into()),
         Err(panic) => {
-            let problem = Problem::panicked(panic.as_ref()).at(place);
-            problem.log();
-            return Err(problem.into());
+            let problem = Problem::panicked(panic.as_ref());
+            return Err(log.noted(problem).at(place).into());
         }
     };
     if let Ok(id) = HeaderValue::from_str(&place.request_id) {
@@ -67,31 +64,15 @@ pub(super) async fn frame(
 fn told<B: MessageBody>(
     response: ServiceResponse<B>,
     place: &Place,
+    log: &RequestLog,
 ) -> ServiceResponse<EitherBody<B, BoxBody>> {
     let Some(error) = response.response().error() else {
         return response.map_into_left_body();
     };
-    let problem = Problem::of(error).at(place.clone());
-    problem.log();
+    let problem = log.noted(Problem::of(error)).at(place.clone());
     let (request, _) = response.into_parts();
     let answer = actix_web::ResponseError::error_response(&problem);
     ServiceResponse::new(request, answer).map_into_right_body()
-}
-
-/// The id that the caller gave, if it is a sane one; otherwise a new one (decision H8).
-fn request_id(headers: &HeaderMap) -> String {
-    let given = headers
-        .get(X_REQUEST_ID)
-        .and_then(|value| value.to_str().ok());
-    let is_sane = |id: &&str| {
-        (1..=REQUEST_ID_BYTES_MAX).contains(&id.len())
-            && id
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
-    };
-    given
-        .filter(is_sane)
-        .map_or_else(|| Uuid::now_v7().to_string(), ToOwned::to_owned)
 }
 
 /// `/clusters/` is `/clusters`; one slash only, so that no two spellings of a path differ by more.

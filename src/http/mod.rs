@@ -1,7 +1,7 @@
 //! The REST surface: take the request apart, call one use case, present. No rules here.
 //!
 //! ```text
-//! frame (id, panics, problems) ▸ request log ▸ gzip ▸ routes ▸ admission ▸ handler ▸ app
+//! span ▸ watch (line, metrics) ▸ frame (panics, problems) ▸ gzip ▸ routes ▸ admission ▸ handler ▸ app
 //! ```
 
 mod admission;
@@ -41,6 +41,7 @@ pub use gate::{Gate, Phase, Readiness};
 pub use meta::Build;
 pub use openapi::{Document, openapi, yaml};
 pub use probes::{Scrape, health, metrics};
+pub use telemetry::Masks;
 
 /// What the API serves from.
 #[derive(Clone)]
@@ -55,6 +56,8 @@ pub struct Api {
     pub authentication: Authentication,
     /// What lets requests in.
     pub admission: Admission,
+    /// What its log does not show.
+    pub masks: Masks,
 }
 
 /// The API as one application: every worker makes its own. The document is made once, for all.
@@ -76,6 +79,7 @@ pub fn app(
         build,
         authentication,
         admission,
+        masks,
     } = api;
     let registry = service.registry().clone();
     App::new()
@@ -84,12 +88,14 @@ pub fn app(
         .app_data(web::Data::new(build))
         .app_data(web::Data::new(authentication))
         .app_data(web::Data::new(admission))
+        .app_data(web::Data::new(masks))
         .app_data(web::Data::new(document))
         .app_data(web::PayloadConfig::new(BODY_BYTES_MAX))
         .configure(|config| routes::configure(config, &registry))
         .default_service(web::to(routes::unknown_path))
         .wrap(Compress::default())
         .wrap(from_fn(encoding::gzip_or_nothing))
-        .wrap(TracingLogger::<telemetry::RequestSpan>::new())
         .wrap(from_fn(frame::frame))
+        .wrap(from_fn(telemetry::watch))
+        .wrap(TracingLogger::<telemetry::RequestSpan>::new())
 }

@@ -267,20 +267,29 @@ impl Problem {
         self
     }
 
-    /// Logs what the client is not told, once.
-    pub(super) fn log(&self) {
-        let Some(cause) = &self.0.cause else { return };
-        let id = self.0.place.as_ref().map_or("", |p| &p.request_id);
-        if self.0.sort.0 == StatusCode::SERVICE_UNAVAILABLE {
-            tracing::warn!(request_id = id, cause, "the database is unavailable");
-        } else {
-            tracing::error!(request_id = id, cause, "a request failed");
-        }
+    /// The code, as clients see it.
+    pub(super) fn code(&self) -> String {
+        format!("HYPERFLEET-{}", self.0.sort.1)
+    }
+
+    /// This occurrence, as clients see it.
+    pub(super) fn detail(&self) -> &str {
+        &self.0.detail
+    }
+
+    /// The full chain of causes, for the log alone.
+    pub(super) fn cause(&self) -> Option<&str> {
+        self.0.cause.as_deref()
+    }
+
+    /// Whether it is the caller who may not, rather than the request that cannot be.
+    pub(super) fn turns_away(&self) -> bool {
+        matches!(self.0.sort.0.as_u16(), 401 | 403 | 429)
     }
 
     /// What clients see of it.
     pub(super) fn body(&self) -> Body<'_> {
-        let (status, code, kind, title) = self.0.sort;
+        let (status, _, kind, title) = self.0.sort;
         let place = self.0.place.as_ref();
         let at = place.map_or(DateTime::UNIX_EPOCH, |p| p.at);
         let violations = self.0.errors.iter().map(|v| ViolationView {
@@ -290,7 +299,7 @@ impl Problem {
             value: v.value.as_ref(),
         });
         Body {
-            code: format!("HYPERFLEET-{code}"),
+            code: self.code(),
             detail: &self.0.detail,
             errors: violations.collect(),
             instance: place.map_or("", |p| &p.path),

@@ -6,6 +6,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use super::meta::json;
 use super::problem::Problem;
 use super::request::{Caller, Place, params};
+use super::telemetry::tell_body;
 use crate::app::{ReportOutcome, Service};
 use crate::clock::Clock;
 use crate::wire::{self, Views};
@@ -31,9 +32,11 @@ pub(super) async fn put(
     clock: Data<Clock>,
     body: Bytes,
 ) -> Result<HttpResponse, Problem> {
+    tell_body(&request, &body);
     let address = Place::new(&request, &service).address()?;
     let origin = caller.origin(&request, &clock);
-    let report = wire::report(&body, origin.at)?;
+    let report = wire::report(&body, origin.at);
+    let report = report.inspect_err(|_| service.reject_report(address))?;
     match service.report(address, &report, &origin).await? {
         ReportOutcome::Accepted(stored) => {
             Ok(json(HttpResponse::Created(), &Views::report(&stored)))

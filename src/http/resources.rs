@@ -6,6 +6,7 @@ use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use super::meta::json;
 use super::problem::Problem;
 use super::request::{Caller, Place, params};
+use super::telemetry::tell_body;
 use crate::app::{Collection, ListRequest, Search, Service};
 use crate::clock::Clock;
 use crate::domain::Resource;
@@ -48,6 +49,7 @@ pub(super) async fn create(
     clock: Data<Clock>,
     body: Bytes,
 ) -> Result<HttpResponse, Problem> {
+    tell_body(&request, &body);
     let collection = Place::new(&request, &service).collection()?;
     let registry = service.registry();
     let kinds = collection.entity().map_or(Kinds::Any(registry), Kinds::One);
@@ -87,6 +89,7 @@ pub(super) async fn patch(
     clock: Data<Clock>,
     body: Bytes,
 ) -> Result<HttpResponse, Problem> {
+    tell_body(&request, &body);
     let address = Place::new(&request, &service).address()?;
     let change = wire::patch(&body, address.collection.entity())?;
     let origin = caller.origin(&request, &clock);
@@ -115,6 +118,7 @@ pub(super) async fn force_delete(
     clock: Data<Clock>,
     body: Bytes,
 ) -> Result<HttpResponse, Problem> {
+    tell_body(&request, &body);
     let address = Place::new(&request, &service).address()?;
     let reason = wire::force_delete(&body)?;
     let origin = caller.origin(&request, &clock);

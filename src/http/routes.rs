@@ -9,6 +9,7 @@ use actix_web::{HttpRequest, HttpResponse, Resource, Route as ActixRoute, web};
 
 use super::problem::Problem;
 use super::request::Route;
+use super::telemetry::RoutePath;
 use super::{admission, audit, body, meta, openapi, reports, resources};
 use crate::domain::EntityRegistry;
 use crate::wire::BASE;
@@ -174,7 +175,7 @@ pub(super) fn configure(config: &mut web::ServiceConfig, registry: &EntityRegist
 /// method is told what there is.
 pub(super) fn resource(path: &str, routes: Vec<(&'static str, ActixRoute)>) -> Resource {
     let mut allow = Vec::new();
-    let mut resource = web::resource(path);
+    let mut resource = web::resource(path).app_data(RoutePath::new(path));
     for (method, route) in routes {
         allow.push(method);
         if method == "GET" {

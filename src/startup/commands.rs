@@ -2,7 +2,6 @@
 
 use std::io::Write as _;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::CommandFactory as _;
@@ -10,6 +9,7 @@ use clap::CommandFactory as _;
 use super::plan::Plan;
 use super::process::Process;
 use super::sockets::Addresses;
+use super::telemetry::Telemetry;
 use super::{database, dev, migrate, telemetry};
 use crate::clock::Clock;
 use crate::config::{
@@ -18,7 +18,7 @@ use crate::config::{
 };
 use crate::dev::token::{Claims, Minter};
 use crate::domain::schema::Attached;
-use crate::http::{self, Build, Scrape};
+use crate::http::{self, Build};
 
 /// This program.
 pub(super) const BUILD: Build = Build {
@@ -48,12 +48,12 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 /// The settings of a command that logs, with the log started.
-pub(super) fn load(args: &SettingsArgs) -> anyhow::Result<Settings> {
+pub(super) fn load(args: &SettingsArgs) -> anyhow::Result<(Settings, Telemetry)> {
     let loaded = Loaded::new(args, &Settings::default())?;
-    telemetry::start(&loaded.settings.logging);
+    let telemetry = telemetry::start(&loaded.settings, &BUILD);
     tracing::info!(settings = loaded.summary(), "settings");
     tell(&loaded);
-    Ok(loaded.settings)
+    Ok((loaded.settings, telemetry))
 }
 
 /// Logs what is odd about where the settings come from.
@@ -64,18 +64,20 @@ pub(super) fn tell(loaded: &Loaded) {
 }
 
 async fn serve(args: &SettingsArgs) -> anyhow::Result<()> {
-    let settings = load(args)?;
-    let plan = Plan::of(&settings)?;
-    plan.tell();
-    let store = database::store(&settings.database)?;
-    let process = Process::start(&settings, scrape())?;
-    let ready = |addresses: &Addresses, _: &_| tracing::info!(address = %addresses.api, "serving");
-    process.serve(&settings, plan, store, ready).await
-}
-
-/// What `/metrics` answers.
-pub(super) fn scrape() -> Scrape {
-    Arc::new(String::new)
+    let (settings, telemetry) = load(args)?;
+    let served = async {
+        let plan = Plan::of(&settings)?;
+        plan.tell();
+        let store = database::store(&settings.database)?;
+        let process = Process::start(&settings, telemetry.clone())?;
+        let ready = |addresses: &Addresses, _: &_| {
+            tracing::info!(address = %addresses.api, "serving");
+        };
+        process.serve(&settings, plan, store, ready).await
+    };
+    let result = Box::pin(served).await;
+    telemetry.traces.end().await;
+    result
 }
 
 /// Prints the settings and checks them as far as that goes without the database.

@@ -41,11 +41,11 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
     defaults.logging.output = Output::Stderr;
     let loaded = Loaded::new(&args.settings, &defaults)?;
     let mut settings = loaded.settings.clone();
-    telemetry::start(&settings.logging);
+    let telemetry = telemetry::start(&settings, &commands::BUILD);
     commands::tell(&loaded);
     let plan = Plan::of(&settings)?;
     plan.tell();
-    let mut process = Process::start(&settings, commands::scrape())?;
+    let mut process = Process::start(&settings, telemetry.clone())?;
 
     let mut private = if loaded.names_a_database() {
         None
@@ -83,6 +83,7 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
     if let Some((postgres, _)) = private {
         postgres.stop()?;
     }
+    telemetry.traces.end().await;
     eprintln!("Stopped.");
     result
 }

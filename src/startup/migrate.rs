@@ -22,7 +22,7 @@ pub(super) async fn run(args: &MigrateArgs) -> anyhow::Result<ExitCode> {
 }
 
 async fn migrate(args: &SettingsArgs) -> anyhow::Result<ExitCode> {
-    let settings = commands::load(args)?;
+    let (settings, _) = commands::load(args)?;
     let store = database::store(&settings.database)?;
     let mut probe = Probe::new(database::connections(&settings.database)?);
     let before = database::reach(&mut probe, &settings.database).await?;
@@ -45,7 +45,7 @@ async fn migrate(args: &SettingsArgs) -> anyhow::Result<ExitCode> {
 }
 
 async fn status(args: &SettingsArgs, format: StatusFormat) -> anyhow::Result<ExitCode> {
-    let settings = commands::load(args)?;
+    let (settings, _) = commands::load(args)?;
     let mut probe = Probe::new(database::connections(&settings.database)?);
     database::reach(&mut probe, &settings.database).await?;
     let migrations = probe.migrations().await?;

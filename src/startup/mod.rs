@@ -20,3 +20,4 @@ mod tls;
 
 pub use commands::run;
 pub use server::{Connections, Options, Server};
+pub use telemetry::{Metrics, Traces};

@@ -7,6 +7,7 @@
 
 use std::future::Future;
 use std::net::TcpListener;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
@@ -20,6 +21,7 @@ use super::server::{Connections, Options, Server};
 use super::side::Side;
 use super::signals::Signals;
 use super::sockets::{self, Addresses, Sockets};
+use super::telemetry::{self, Telemetry};
 use super::{authentication, database, readiness, retention, shutdown, tls};
 use crate::app::Service;
 use crate::auth::Authentication;
@@ -38,6 +40,7 @@ pub(super) struct Process {
     listener: Option<TcpListener>,
     tls: Option<ServerConfig>,
     sides: Sides,
+    telemetry: Telemetry,
 }
 
 /// The listeners of health and metrics.
@@ -68,12 +71,14 @@ pub(super) fn checked(settings: &Settings) -> anyhow::Result<tls::Configs> {
 }
 
 impl Process {
-    /// Binds every listener and answers on those of health and metrics. `scrape` gives the metrics.
+    /// Binds every listener and answers on those of health and metrics.
     ///
     /// # Errors
     ///
     /// A setting that makes no sense, an address that cannot be had.
-    pub(super) fn start(settings: &Settings, scrape: Scrape) -> anyhow::Result<Self> {
+    pub(super) fn start(settings: &Settings, telemetry: Telemetry) -> anyhow::Result<Self> {
+        let metrics = telemetry.metrics.clone();
+        let scrape: Scrape = Arc::new(move || metrics.render());
         let mut tls = checked(settings)?;
         let signals = Signals::catch()?;
         let sockets = Sockets::bind(settings)?;
@@ -95,6 +100,7 @@ impl Process {
             listener: Some(sockets.api),
             tls: tls.api.take(),
             sides,
+            telemetry,
         })
     }
 
@@ -124,6 +130,7 @@ impl Process {
     ) -> anyhow::Result<()> {
         let lists_include_deleted = settings.lists.include_deleted;
         let service = Service::new(store.clone(), plan.registry, lists_include_deleted);
+        self.telemetry.metrics.show(&service);
         let authentication = authentication::start(plan.issuers, &Clock::system());
         let mut serving = self.open(settings, &service, &authentication)?;
         let mut probe = Probe::new(database::connections(&settings.database)?);
@@ -146,6 +153,9 @@ impl Process {
         let ping_time = settings.health.db_ping_timeout;
         let mut beside = tokio::task::JoinSet::new();
         beside.spawn(readiness::watch(probe, ping_time, gate.clone()));
+        let stuck_threshold = settings.metrics.reconciliation_stuck_threshold;
+        let metrics = self.telemetry.metrics.clone();
+        beside.spawn(metrics.keep(service.clone(), Clock::system(), stuck_threshold));
         if let Some(kept) = settings.audit.retention {
             beside.spawn(retention::expire_audit(service, Clock::system(), kept));
         }
@@ -168,6 +178,7 @@ impl Process {
         let drained = shutdown::drain(&gate, &serving, &mut self.signals, times).await;
         beside.shutdown().await;
         store.close();
+        self.telemetry.traces.end().await;
         self.sides.stop().await;
         failed.and(drained)
     }
@@ -192,6 +203,7 @@ impl Process {
             build: BUILD,
             authentication: authentication.clone(),
             admission: Admission::new(self.gate.clone(), &limits),
+            masks: telemetry::masks(settings),
         };
         let processors = std::thread::available_parallelism().map_or(2, usize::from);
         let options = Options {

@@ -1,32 +1,19 @@
-//! One span and one log line per request.
+//! What the service tells of requests: one line each, what is counted of them, and a span where
+//! traces are kept.
+//!
+//! ```text
+//! span (id, trace) ▸ watch (line, metrics) ▸ frame ▸ … ▸ handler
+//! ```
 
-use actix_web::body::MessageBody;
-use actix_web::dev::{ServiceRequest, ServiceResponse};
-use actix_web::{Error, HttpMessage as _};
-use tracing::Span;
-use tracing_actix_web::RootSpanBuilder;
+mod masks;
+mod record;
+mod series;
+mod span;
+mod watch;
 
-use super::request::RequestId;
-
-/// What the span of a request says.
-pub(super) struct RequestSpan;
-
-impl RootSpanBuilder for RequestSpan {
-    fn on_request_start(request: &ServiceRequest) -> Span {
-        let id = request.extensions().get::<RequestId>().cloned();
-        tracing::info_span!(
-            "request",
-            method = %request.method(),
-            path = request.path(),
-            request_id = id.map_or_else(String::new, |id| id.0),
-        )
-    }
-
-    fn on_request_end<B: MessageBody>(_: Span, outcome: &Result<ServiceResponse<B>, Error>) {
-        let status = match outcome {
-            Ok(response) => response.status(),
-            Err(error) => error.as_response_error().status_code(),
-        };
-        tracing::info!(status = status.as_u16(), "answered");
-    }
-}
+pub use masks::Masks;
+pub(super) use masks::tell_body;
+pub(super) use record::RequestLog;
+pub(super) use series::RoutePath;
+pub(super) use span::RequestSpan;
+pub(super) use watch::watch;

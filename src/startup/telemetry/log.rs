@@ -1,37 +1,72 @@
-//! The log.
+//! Where the log goes, and how much of it.
 
 use std::io::IsTerminal as _;
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::writer::BoxMakeWriter;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::{EnvFilter, Layer};
 
-use crate::config::{Format, Level, Logging};
+use super::format::{Constants, Json, JsonFields, Text, TextFields};
+use crate::config::{Format, Level, Logging, Output};
 
 /// What tells, as errors, of requests that are no HTTP: whoever sends these must not fill the log.
-const NO_HTTP: &str = "actix_http::h1::dispatcher";
+const NO_HTTP: &str = "actix_http::h1::dispatcher=off";
+/// What exports traces says once more what `export` says now and then.
+const EXPORT: &str = "opentelemetry=off,opentelemetry_sdk=off,opentelemetry_otlp=off";
+/// The target of single statements.
+const STATEMENTS: &str = "hyperfleet::sql";
 
-/// Starts the log, on standard error so that output stays clean. `RUST_LOG` overrides the level.
-pub(super) fn start(logging: &Logging) {
-    let level = match logging.level {
-        Level::Debug => "hyperfleet=debug,info",
-        Level::Info => "info,sqlx=warn,actix_server=warn",
+/// The layer that writes the log. `RUST_LOG` overrides what it lets through.
+pub(super) fn layer<S>(
+    logging: &Logging,
+    shows_statements: bool,
+    constants: &Constants,
+) -> Box<dyn Layer<S> + Send + Sync>
+where
+    S: tracing::Subscriber + for<'span> LookupSpan<'span>,
+{
+    let filter = EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| EnvFilter::new(directives(logging.level, shows_statements)));
+    let (writer, is_terminal) = match logging.output {
+        Output::Stdout => (
+            BoxMakeWriter::new(std::io::stdout),
+            std::io::stdout().is_terminal(),
+        ),
+        Output::Stderr => (
+            BoxMakeWriter::new(std::io::stderr),
+            std::io::stderr().is_terminal(),
+        ),
+    };
+    let layer = tracing_subscriber::fmt::layer()
+        .with_writer(writer)
+        .with_ansi(is_terminal && logging.format == Format::Text);
+    match logging.format {
+        Format::Json => layer
+            .event_format(Json::new(constants))
+            .fmt_fields(JsonFields)
+            .with_filter(filter)
+            .boxed(),
+        Format::Text => layer
+            .event_format(Text)
+            .fmt_fields(TextFields)
+            .with_filter(filter)
+            .boxed(),
+    }
+}
+
+/// What each level lets through.
+fn directives(level: Level, shows_statements: bool) -> String {
+    let level = match level {
+        Level::Debug => "info,hyperfleet=debug",
+        Level::Info => "info,actix_server=warn",
         Level::Warn => "warn",
         Level::Error => "error",
     };
-    let filter = EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| EnvFilter::new(format!("{level},{NO_HTTP}=off")));
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr);
-    // Fails only if a log was started before, as in tests: that one stays.
-    let _ = match logging.format {
-        Format::Json => log
-            .json()
-            .flatten_event(true)
-            .with_span_list(false)
-            .try_init(),
-        Format::Text => {
-            let ansi = std::io::stderr().is_terminal();
-            log.with_target(false).with_ansi(ansi).try_init()
-        }
+    // Slow statements are told at every level but `error`; all of them only where asked for.
+    let statements = match (shows_statements, level) {
+        (true, _) => "debug",
+        (false, "error") => "error",
+        (false, _) => "warn",
     };
+    format!("{level},{STATEMENTS}={statements},{NO_HTTP},{EXPORT}")
 }

@@ -5,7 +5,7 @@ use hyperfleet::app::Service;
 use hyperfleet::auth::Authentication;
 use hyperfleet::domain::EntityRegistry;
 use hyperfleet::domain::entity_config::{self, EntityConfig};
-use hyperfleet::http::{Admission, Api, Build, Gate, Limits};
+use hyperfleet::http::{Admission, Api, Build, Gate, Limits, Masks};
 use hyperfleet::startup::{Options, Server};
 use hyperfleet::storage::postgres::Store;
 use reqwest::header::HeaderMap;
@@ -101,6 +101,7 @@ impl TestApi {
             },
             authentication: Authentication::Off,
             admission: Admission::new(Gate::serving(), &Limits::default()),
+            masks: Masks::default(),
         };
         adjust(&mut api);
         let server = Server::bind(listener, &api, &Options::default()).unwrap();

@@ -1,0 +1,211 @@
+//! What the log leaves out of what clients send.
+
+use std::fmt::Write as _;
+
+use actix_web::HttpRequest;
+use actix_web::http::header::HeaderMap;
+use actix_web::web::Data;
+use serde_json::{Map, Value};
+
+/// What stands where a secret was.
+const MASKED: &str = "***REDACTED***";
+/// Headers whose values are secret whatever the settings say.
+const ALWAYS: &[&str] = &[
+    "authorization",
+    "proxy-authorization",
+    "cookie",
+    "set-cookie",
+];
+/// The longest body that is looked at, in bytes.
+const BODY_BYTES_MAX: usize = 64 * 1024;
+/// How much of anything is shown, in bytes.
+const SHOWN_BYTES_MAX: usize = 4 * 1024;
+
+/// Headers, members and parameters whose values the log does not show.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Masks {
+    headers: Vec<String>,
+    fields: Vec<String>,
+}
+
+impl Masks {
+    /// Hides the values of these headers, and of members and parameters whose name contains one of
+    /// `fields`; all whatever their case. The headers of credentials are always hidden.
+    #[must_use]
+    pub fn new(headers: &[String], fields: &[String]) -> Self {
+        let lower = |names: &[String]| names.iter().map(|n| n.trim().to_lowercase()).collect();
+        let mut fields: Vec<String> = lower(fields);
+        // An empty one is in every name.
+        fields.retain(|field| !field.is_empty());
+        Self {
+            headers: lower(headers),
+            fields,
+        }
+    }
+
+    /// `name: value` for each header, as a JSON object.
+    pub(super) fn headers(&self, headers: &HeaderMap) -> String {
+        let mut shown = Map::new();
+        for (name, value) in headers {
+            let name = name.as_str();
+            let is_secret = ALWAYS.contains(&name) || self.headers.iter().any(|h| h == name);
+            let value = if is_secret {
+                MASKED.to_owned()
+            } else {
+                String::from_utf8_lossy(value.as_bytes()).into_owned()
+            };
+            shown.insert(name.to_owned(), Value::String(value));
+        }
+        cut(Value::Object(shown).to_string())
+    }
+
+    /// The query of a request. A search may name what is secret, and then says what it is.
+    pub(super) fn query(&self, query: &str) -> String {
+        let mut shown = String::new();
+        for (index, pair) in query.split('&').enumerate() {
+            if index > 0 {
+                shown.push('&');
+            }
+            let name = pair.split('=').next().unwrap_or_default();
+            if self.is_secret(&decoded(pair)) {
+                let _ = write!(shown, "{name}={MASKED}");
+            } else {
+                shown.push_str(pair);
+            }
+        }
+        cut(shown)
+    }
+
+    /// A body, if it is JSON and not too long; otherwise how long it is.
+    fn body(&self, body: &[u8]) -> String {
+        let bytes = body.len();
+        if bytes > BODY_BYTES_MAX {
+            return format!("{bytes} bytes");
+        }
+        let Ok(mut value) = serde_json::from_slice(body) else {
+            return format!("{bytes} bytes that are no JSON");
+        };
+        self.mask(&mut value);
+        cut(value.to_string())
+    }
+
+    fn mask(&self, value: &mut Value) {
+        match value {
+            Value::Object(members) => {
+                for (name, value) in members {
+                    if self.is_secret(name) {
+                        *value = Value::String(MASKED.to_owned());
+                    } else {
+                        self.mask(value);
+                    }
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.mask(item)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    fn is_secret(&self, name: &str) -> bool {
+        let name = name.to_lowercase();
+        self.fields.iter().any(|field| name.contains(field))
+    }
+}
+
+/// Shows a body to whoever looks closely.
+pub(in crate::http) fn tell_body(request: &HttpRequest, body: &[u8]) {
+    if !tracing::event_enabled!(tracing::Level::DEBUG) {
+        return;
+    }
+    if let Some(masks) = request.app_data::<Data<Masks>>() {
+        tracing::debug!(body = masks.body(body), "its body");
+    }
+}
+
+/// Percent signs and what follows them, read.
+fn decoded(text: &str) -> String {
+    let text = text.replace('+', " ");
+    let pairs = actix_web::web::Query::<Vec<(String, String)>>::from_query(&text);
+    let pairs = pairs.map(actix_web::web::Query::into_inner);
+    pairs.map_or(text, |pairs| {
+        let pairs = pairs.into_iter();
+        pairs
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect()
+    })
+}
+
+/// As much as is shown, cut between two characters.
+fn cut(mut text: String) -> String {
+    if text.len() > SHOWN_BYTES_MAX {
+        let end = text.floor_char_boundary(SHOWN_BYTES_MAX);
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::http::header::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    fn masks() -> Masks {
+        let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        Masks::new(&owned(&["X-Api-Key"]), &owned(&["password", "Token", ""]))
+    }
+
+    #[test]
+    fn secret_headers_are_hidden_whatever_is_set() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("x-api-key", "hunter2"),
+            ("authorization", "Bearer hunter2"),
+            ("cookie", "id=hunter2"),
+            ("accept", "*/*"),
+        ] {
+            let name = HeaderName::from_static(name);
+            headers.append(name, HeaderValue::from_static(value));
+        }
+        let shown = masks().headers(&headers);
+        assert!(!shown.contains("hunter2"), "{shown}");
+        assert_eq!(shown.matches(MASKED).count(), 3, "{shown}");
+        assert!(shown.contains(r#""accept":"*/*""#), "{shown}");
+        let shown = Masks::default().headers(&headers);
+        assert_eq!(shown.matches(MASKED).count(), 2, "{shown}");
+    }
+
+    #[test]
+    fn secret_members_are_hidden_however_deep() {
+        let body = br#"{"spec": {"DbPassword": {"a": "hunter2"}, "list": [{"accessToken": ["hunter2"]}], "size": 3}}"#;
+        let shown = masks().body(body);
+        assert!(!shown.contains("hunter2"), "{shown}");
+        assert!(shown.contains(r#""size":3"#), "{shown}");
+        assert_eq!(
+            masks().body(b"password=hunter2"),
+            "16 bytes that are no JSON"
+        );
+        let long = format!("\"{}\"", "x".repeat(BODY_BYTES_MAX));
+        assert_eq!(masks().body(long.as_bytes()), "65538 bytes");
+        let long = format!("\"{}\"", "x".repeat(BODY_BYTES_MAX - 2));
+        assert!(masks().body(long.as_bytes()).len() <= SHOWN_BYTES_MAX + '…'.len_utf8());
+    }
+
+    #[test]
+    fn secret_parameters_are_hidden_and_searches_for_secrets() {
+        let masks = masks();
+        for query in [
+            "token=hunter2",
+            "access_TOKEN=hunter2",
+            "%74oken=hunter2",
+            "search=labels.password%20%3D%20%27hunter2%27",
+            "search=labels.pass%77ord='hunter2'",
+        ] {
+            let shown = masks.query(&format!("{query}&page=2"));
+            assert!(!shown.contains("hunter2"), "{shown}");
+            assert!(shown.ends_with(&format!("={MASKED}&page=2")), "{shown}");
+        }
+        assert_eq!(masks.query(""), "");
+        assert_eq!(masks.query("a=1&b"), "a=1&b");
+    }
+}

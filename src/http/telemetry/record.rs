@@ -1,0 +1,81 @@
+//! What the parts of the service say of the request that they work for, for the one line it gets.
+
+use std::cell::{Ref, RefCell, RefMut};
+use std::rc::Rc;
+
+use actix_web::HttpMessage;
+
+use super::RoutePath;
+use crate::http::problem::Problem;
+
+/// What is known of a request so far. Every clone is the same one.
+#[derive(Debug, Clone, Default)]
+pub(in crate::http) struct RequestLog(Rc<RefCell<Entry>>);
+
+/// What the line says, besides what the request itself does.
+#[derive(Debug, Default)]
+pub(super) struct Entry {
+    pub(super) route: Option<RoutePath>,
+    pub(super) caller: Option<String>,
+    pub(super) tenant: Option<String>,
+    /// The code of the problem that the answer is.
+    pub(super) code: Option<String>,
+    /// Why the caller was turned away.
+    pub(super) reason: Option<String>,
+    /// What the client is not told.
+    pub(super) cause: Option<String>,
+}
+
+impl RequestLog {
+    /// The one of a request; a new one the first time.
+    pub(in crate::http) fn of(request: &impl HttpMessage) -> Self {
+        if let Some(log) = request.extensions().get::<Self>() {
+            return log.clone();
+        }
+        let log = Self::default();
+        request.extensions_mut().insert(log.clone());
+        log
+    }
+
+    /// Which route the request took.
+    pub(in crate::http) fn route(&self, route: RoutePath) {
+        self.entry_mut().route = Some(route);
+    }
+
+    /// Who asks, once that is proven. Never a token.
+    pub(in crate::http) fn caller(&self, identity: &str) {
+        self.entry_mut().caller = Some(identity.to_owned());
+    }
+
+    /// For which tenant.
+    #[allow(dead_code, reason = "for whoever knows of tenants")]
+    pub(in crate::http) fn tenant(&self, tenant: &str) {
+        self.entry_mut().tenant = Some(tenant.to_owned());
+    }
+
+    /// Why the caller is turned away, where the log may say more than the answer.
+    #[allow(dead_code, reason = "for whoever checks tokens")]
+    pub(in crate::http) fn reason(&self, reason: &str) {
+        self.entry_mut().reason = Some(reason.to_owned());
+    }
+
+    /// The problem, which is the answer.
+    pub(in crate::http) fn noted(&self, problem: Problem) -> Problem {
+        let mut entry = self.entry_mut();
+        entry.code = Some(problem.code());
+        entry.cause = problem.cause().map(ToOwned::to_owned);
+        if entry.reason.is_none() && problem.turns_away() {
+            entry.reason = Some(problem.detail().to_owned());
+        }
+        drop(entry);
+        problem
+    }
+
+    pub(super) fn entry(&self) -> Ref<'_, Entry> {
+        self.0.borrow()
+    }
+
+    fn entry_mut(&self) -> RefMut<'_, Entry> {
+        self.0.borrow_mut()
+    }
+}

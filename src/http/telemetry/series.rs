@@ -1,0 +1,94 @@
+//! What is counted of requests. Every label has few values, whatever clients send: methods that are
+//! known, paths of routes, codes of answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::http::{Method, StatusCode};
+use metrics::SharedString;
+
+const IN_FLIGHT: &str = "hyperfleet_api_requests_in_flight";
+const ANSWERED: &str = "hyperfleet_api_requests_total";
+const DURATION: &str = "hyperfleet_api_request_duration_seconds";
+
+/// The path of a route, as it is mounted and as it is counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::http) struct RoutePath {
+    /// `/api/hyperfleet/v1/clusters/{id}`
+    pub(super) template: Arc<str>,
+    /// `/api/hyperfleet/v1/clusters/-`
+    pub(super) label: Arc<str>,
+}
+
+impl RoutePath {
+    /// Of a path with `{x}` for segments that vary.
+    pub(in crate::http) fn new(template: &str) -> Self {
+        let label = template.split('/').map(|segment| {
+            let varies = segment.starts_with('{');
+            if varies { "-" } else { segment }
+        });
+        let label: Vec<_> = label.collect();
+        Self {
+            template: template.into(),
+            label: label.join("/").into(),
+        }
+    }
+}
+
+/// A request has come.
+pub(super) fn begin() {
+    metrics::gauge!(IN_FLIGHT).increment(1.0);
+}
+
+/// It is answered, or nobody waits for the answer any more.
+pub(super) fn end(
+    method: &Method,
+    route: Option<&RoutePath>,
+    status: StatusCode,
+    elapsed: Duration,
+) {
+    metrics::gauge!(IN_FLIGHT).decrement(1.0);
+    let path = match route {
+        Some(route) => SharedString::from(Arc::clone(&route.label)),
+        None => SharedString::const_str("/-"),
+    };
+    let labels = [
+        metrics::Label::new("method", known(method)),
+        metrics::Label::new("path", path),
+        metrics::Label::new("code", status.as_str().to_owned()),
+    ];
+    metrics::counter!(ANSWERED, labels.iter()).increment(1);
+    metrics::histogram!(DURATION, labels.iter()).record(elapsed);
+}
+
+fn known(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "OTHER",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_do_not_stand_in_labels() {
+        for (template, label) in [
+            ("/api/hyperfleet", "/api/hyperfleet"),
+            (
+                "/v1/clusters/{parent_id}/nodepools/{id}/statuses",
+                "/v1/clusters/-/nodepools/-/statuses",
+            ),
+            ("/v1/openapi/{file}", "/v1/openapi/-"),
+        ] {
+            assert_eq!(&*RoutePath::new(template).label, label);
+        }
+    }
+}

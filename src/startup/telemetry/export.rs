@@ -1,0 +1,73 @@
+//! Spans on their way to a collector. One that is down costs requests nothing: spans wait in a queue
+//! of bounded length, and what does not fit is dropped.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use opentelemetry_otlp::SpanExporter as Otlp;
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::error::{OTelSdkError, OTelSdkResult};
+use opentelemetry_sdk::trace::{SpanData, SpanExporter};
+use tokio::runtime::Handle;
+
+/// A failure is told at most this often.
+const TELL_PERIOD: Duration = Duration::from_mins(5);
+
+/// Sends from the service's own runtime: the thread that gathers spans has none, and the clients
+/// of both protocols want one.
+pub(super) struct Exporter {
+    otlp: Arc<Otlp>,
+    runtime: Handle,
+    start: Instant,
+    /// Seconds from the start until failures may be told again.
+    silent_until: AtomicU64,
+}
+
+impl Exporter {
+    /// Sends on this runtime.
+    pub(super) fn new(otlp: Otlp, runtime: Handle) -> Self {
+        Self {
+            otlp: Arc::new(otlp),
+            runtime,
+            start: Instant::now(),
+            silent_until: AtomicU64::new(0),
+        }
+    }
+
+    fn tell(&self, error: &OTelSdkError) {
+        metrics::counter!("hyperfleet_api_trace_export_errors_total").increment(1);
+        let now = self.start.elapsed().as_secs();
+        let until = self.silent_until.load(Ordering::Relaxed);
+        if now >= until {
+            let next = now + TELL_PERIOD.as_secs();
+            self.silent_until.store(next, Ordering::Relaxed);
+            let error = error as &dyn std::error::Error;
+            tracing::warn!(error, "the collector did not take spans; they are lost");
+        }
+    }
+}
+
+impl SpanExporter for Exporter {
+    async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
+        let otlp = Arc::clone(&self.otlp);
+        let sending = self.runtime.spawn(async move { otlp.export(batch).await });
+        let lost = |error| Err(OTelSdkError::InternalFailure(format!("{error}")));
+        let result = sending.await.unwrap_or_else(lost);
+        result.inspect_err(|error| self.tell(error))
+    }
+
+    fn set_resource(&mut self, resource: &Resource) {
+        // Before the first batch, so nobody else has it yet.
+        if let Some(otlp) = Arc::get_mut(&mut self.otlp) {
+            otlp.set_resource(resource);
+        }
+    }
+}
+
+impl fmt::Debug for Exporter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Exporter")
+    }
+}

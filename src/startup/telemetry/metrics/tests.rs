@@ -1,0 +1,54 @@
+use super::*;
+
+const BUILD: Build = Build {
+    version: "1.2.3",
+    commit: "abc",
+    time: "now",
+};
+
+#[test]
+fn unreconciled_resources_are_shown_as_alerts_look_for_them() {
+    let metrics = Metrics::start(&BUILD);
+    assert!(!metrics.render().contains("_pending_reconciliation{"));
+    let gauge = |resource_type: &str, is_delete, stuck| Gauge {
+        resource_type: resource_type.to_owned(),
+        is_delete,
+        pending: 3,
+        stuck,
+        stuck_seconds: if stuck > 0 { 90.5 } else { 0.0 },
+    };
+    *lock(&metrics.0.unreconciled) = vec![gauge("cluster", false, 2), gauge("no\"de", true, 0)];
+    let text = metrics.render();
+    for line in [
+        "# TYPE hyperfleet_api_resource_pending_reconciliation gauge",
+        r#"hyperfleet_api_resource_pending_reconciliation{component="api",version="1.2.3",resource_type="cluster",is_delete="false"} 3"#,
+        r#"hyperfleet_api_resource_pending_reconciliation_stuck{component="api",version="1.2.3",resource_type="cluster",is_delete="false"} 2"#,
+        r#"hyperfleet_api_resource_pending_reconciliation_stuck_duration_seconds{component="api",version="1.2.3",resource_type="cluster",is_delete="false"} 90.5"#,
+        r#"hyperfleet_api_resource_pending_reconciliation_stuck_duration_seconds{component="api",version="1.2.3",resource_type="no\"de",is_delete="true"} 0"#,
+    ] {
+        assert!(text.lines().any(|l| l == line), "no {line} in\n{text}");
+    }
+}
+
+#[test]
+fn the_program_and_its_process_are_shown() {
+    let text = Metrics::start(&BUILD).render();
+    let info = text
+        .lines()
+        .find(|l| l.starts_with("hyperfleet_api_build_info{"));
+    let info = info.unwrap_or_else(|| panic!("no build info in\n{text}"));
+    for part in ["component=\"api\"", "commit=\"abc\"", "go_version=\"rustc "] {
+        assert!(info.contains(part), "{info}");
+    }
+    assert!(info.ends_with(" 1"), "{info}");
+    for name in [
+        "process_resident_memory_bytes",
+        "process_cpu_seconds_total",
+        "process_open_fds",
+        "process_start_time_seconds",
+    ] {
+        let series = format!("{name}{{component=\"api\"");
+        assert!(text.contains(&series), "no {name} in\n{text}");
+        assert!(text.contains(&format!("# HELP {name} ")), "{name}");
+    }
+}

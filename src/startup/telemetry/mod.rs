@@ -1,0 +1,64 @@
+//! What the program says of itself: its log, its traces, its metrics.
+
+mod export;
+mod format;
+mod log;
+mod metrics;
+mod panics;
+mod traces;
+
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+pub use metrics::Metrics;
+pub use traces::Traces;
+
+use crate::config::Settings;
+use crate::http::{Build, Masks};
+use format::Constants;
+
+/// What was started. Every clone is the same one.
+#[derive(Clone)]
+pub(super) struct Telemetry {
+    /// To be ended before the program does, or the last spans are lost.
+    pub(super) traces: Traces,
+    /// What is counted.
+    pub(super) metrics: Metrics,
+}
+
+/// Starts the log, what is counted and, where a collector is named, traces.
+pub(super) fn start(settings: &Settings, build: &Build) -> Telemetry {
+    let metrics = Metrics::start(build);
+    let constants = Constants {
+        version: build.version,
+        hostname: settings.server.hostname.clone(),
+    };
+    let log = log::layer(&settings.logging, settings.database.debug, &constants);
+    let (traces, notes) = traces::start(&settings.tracing, build.version);
+    // Fails only if a log was started before, as in tests: that one stays.
+    let _ = tracing_subscriber::registry()
+        .with(log)
+        .with(traces.layer())
+        .try_init();
+    panics::tell();
+    for note in notes {
+        tracing::warn!("{note}");
+    }
+    Telemetry { traces, metrics }
+}
+
+/// What the log does not show of requests: what the settings name, and always the headers of tokens
+/// and identities.
+pub(super) fn masks(settings: &Settings) -> Masks {
+    let masking = &settings.logging.masking;
+    let issuers = settings.server.jwt.configs.iter();
+    let mut headers: Vec<_> = issuers
+        .flat_map(|issuer| [issuer.header.clone(), issuer.identity_header.clone()])
+        .filter(|header| !header.is_empty())
+        .collect();
+    if !masking.enabled {
+        return Masks::new(&headers, &[]);
+    }
+    headers.extend_from_slice(&masking.headers);
+    Masks::new(&headers, &masking.fields)
+}
