@@ -26,6 +26,7 @@ mod histories;
 mod lifecycle;
 mod limits;
 mod lists;
+mod metrics;
 mod openapi;
 mod pages;
 mod races;

@@ -9,6 +9,7 @@ mod dev;
 mod killed;
 mod listeners;
 mod load;
+mod logs;
 mod program;
 mod restart;
 mod rolling;
@@ -17,6 +18,7 @@ mod schemas;
 mod startup;
 mod tls;
 mod tokens;
+mod traces;
 
 use sqlx::postgres::PgConnection;
 

@@ -9,6 +9,7 @@ mod problem;
 mod proxy;
 mod random;
 mod raw;
+mod series;
 
 pub(crate) use api::{Answer, TestApi, http_client};
 pub(crate) use clock::TestClock;
@@ -19,6 +20,7 @@ pub(crate) use problem::Problem;
 pub(crate) use proxy::{Cut, Proxy, Sent};
 pub(crate) use random::Random;
 pub(crate) use raw::{PATIENCE, RawAnswer, Then};
+pub(crate) use series::{Series, sum};
 
 use std::time::{Duration, Instant};
 
