@@ -93,7 +93,9 @@ pub(super) fn end(method: &Method, route: Option<&str>, status: StatusCode) {
     let span = Span::current();
     if let Some(route) = route {
         span.record("http.route", route);
-        span.record("otel.name", format!("{method} {route}"));
+        // It is under way already, and takes no other name from a field.
+        let context = span.context();
+        context.span().update_name(format!("{method} {route}"));
     }
     span.record("http.response.status_code", status.as_u16());
     if status.is_server_error() {

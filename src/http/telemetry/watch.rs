@@ -12,6 +12,7 @@ use actix_web::http::header::USER_AGENT;
 use actix_web::http::{Method, StatusCode};
 use actix_web::middleware::Next;
 use actix_web::web::Data;
+use tracing::Span;
 
 use super::{Masks, RequestLog, RoutePath, series, span};
 
@@ -38,6 +39,8 @@ pub(in crate::http) async fn watch(
 
 /// A request that is not answered yet. Dropped before its end, its client has left.
 struct Watched {
+    /// The request's: what is dropped is dropped outside it.
+    span: Span,
     log: RequestLog,
     since: Instant,
     method: Method,
@@ -66,6 +69,7 @@ impl Watched {
             remote_addr: request.peer_addr(),
         });
         Self {
+            span: Span::current(),
             log: RequestLog::of(request),
             since: Instant::now(),
             method: request.method().clone(),
@@ -130,7 +134,8 @@ impl Watched {
 impl Drop for Watched {
     fn drop(&mut self) {
         let left = StatusCode::from_u16(CLIENT_LEFT);
-        self.over(left.unwrap_or(StatusCode::BAD_REQUEST));
+        let span = self.span.clone();
+        span.in_scope(|| self.over(left.unwrap_or(StatusCode::BAD_REQUEST)));
     }
 }
 

@@ -1,1 +1,330 @@
+//! The log of the real program: one line for each request, and no secret in it.
 
+use std::io::Write as _;
+use std::net::TcpStream;
+
+use serde_json::{Value, json};
+use sqlx::postgres::PgConnection;
+
+use super::program::Program;
+use crate::support::{TestApi, TestDatabase, until};
+
+/// What must not be seen.
+const SECRET: &str = "hunter2";
+
+fn serve(database: &TestDatabase, more: &[&str]) -> Program {
+    let url = database.url();
+    let mut args = vec!["serve", "--database-url", &url, "--server-host"];
+    args.extend(["127.0.0.1", "--server-port", "0"]);
+    args.push("--server-jwt-enabled=false");
+    args.extend(more);
+    Program::start(&args)
+}
+
+/// The lines of the request of that id, once it is answered.
+async fn lines_of(program: &Program, id: &str) -> Vec<Value> {
+    let mut lines = Vec::new();
+    until("the request is in the log", async || {
+        let said = program.said();
+        let all = said.lines().filter_map(|l| serde_json::from_str(l).ok());
+        lines = all.filter(|l: &Value| l["request_id"] == id).collect();
+        lines.iter().any(|l| l.get("status_code").is_some())
+    })
+    .await;
+    lines
+}
+
+async fn ask(api: &TestApi, id: &str, method: &str, path: &str, body: &str) -> u16 {
+    let url = format!("{}{path}", api.base);
+    let request = api.client.request(method.parse().unwrap(), url);
+    let request = request.header("x-request-id", id).body(body.to_owned());
+    let request = request.header("user-agent", "tester/1");
+    request.send().await.unwrap().status().as_u16()
+}
+
+#[tokio::test]
+async fn every_request_gets_one_line_that_says_what_became_of_it() {
+    let database = TestDatabase::create().await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config.yaml");
+    std::fs::write(&file, "server: {hostname: here.example}").unwrap();
+    let mut program = serve(&database, &["--config", file.to_str().unwrap()]);
+    let api = program.serving(database).await;
+    let body = r#"{"kind": "Cluster", "name": "abc", "spec": {}}"#;
+    let clusters = "/api/hyperfleet/v1/clusters";
+    for (id, method, path, body, status, route, code) in [
+        ("made", "POST", "/clusters", body, 201, Some(clusters), None),
+        (
+            "listed",
+            "GET",
+            "/clusters?search=name='bcd'",
+            "",
+            200,
+            Some(clusters),
+            None,
+        ),
+        (
+            "bad",
+            "POST",
+            "/clusters",
+            "{}",
+            400,
+            Some(clusters),
+            Some("VAL-000"),
+        ),
+        (
+            "wrong",
+            "PUT",
+            "/clusters",
+            "",
+            405,
+            Some(clusters),
+            Some("VAL-008"),
+        ),
+        ("missing", "GET", "/nowhere", "", 404, None, Some("NTF-000")),
+    ] {
+        assert_eq!(ask(&api, id, method, path, body).await, status, "{id}");
+        let lines = lines_of(&program, id).await;
+        let [line] = lines.as_slice() else {
+            panic!("{id}: {lines:?}");
+        };
+        let bare = path.split('?').next().unwrap();
+        let expected = json!({
+            "level": "info", "message": "answered", "component": "api", "hostname": "here.example",
+            "version": env!("CARGO_PKG_VERSION"), "method": method, "path": format!("/api/hyperfleet/v1{bare}"),
+            "status_code": status, "user_agent": "tester/1", "request_id": id,
+        });
+        for (name, value) in expected.as_object().unwrap() {
+            assert_eq!(&line[name], value, "{id}: {line}");
+        }
+        assert_eq!(line.get("route").and_then(Value::as_str), route, "{line}");
+        let code = code.map(|code| format!("HYPERFLEET-{code}"));
+        assert_eq!(line.get("code").and_then(Value::as_str), code.as_deref());
+        assert!(line["duration_ms"].as_f64().unwrap() >= 0.0, "{line}");
+        let peer = line["remote_addr"].as_str().unwrap();
+        assert!(peer.starts_with("127.0.0.1:"), "{line}");
+        let at = line["timestamp"].as_str().unwrap();
+        chrono::DateTime::parse_from_rfc3339(at).unwrap();
+        let caller = (method == "POST").then_some("system@hyperfleet.local");
+        assert_eq!(line.get("caller").and_then(Value::as_str), caller, "{line}");
+    }
+}
+
+#[tokio::test]
+async fn a_force_delete_is_told_with_its_reason_and_its_request() {
+    let database = TestDatabase::create().await;
+    let mut program = serve(&database, &[]);
+    let api = program.serving(database).await;
+    let cluster = api.cluster("abc").await;
+    api.deleted(&cluster).await;
+    let path = format!("{cluster}/force-delete");
+    let reason = r#"{"reason": "it hangs"}"#;
+    assert_eq!(ask(&api, "forced", "POST", &path, reason).await, 204);
+    let lines = lines_of(&program, "forced").await;
+    let told = lines
+        .iter()
+        .find(|l| l["message"] == "Force-deleting resource");
+    let told = told.unwrap_or_else(|| panic!("{lines:?}"));
+    assert_eq!(told["reason"], "it hangs");
+    assert_eq!(told["caller"], "system@hyperfleet.local");
+    assert!(cluster.ends_with(told["resource_id"].as_str().unwrap()));
+}
+
+#[tokio::test]
+async fn no_secret_is_told_however_closely_one_looks() {
+    let database = TestDatabase::create().await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config.yaml");
+    let text = "logging: {level: debug}
+database: {debug: true}
+server: {jwt: {configs: [{issuer_url: 'https://issuer.example', jwk_cert_url: 'https://issuer.example/keys',
+    header: X-Our-Token, identity_header: X-Our-Identity}]}}";
+    std::fs::write(&file, text).unwrap();
+    let mut program = serve(&database, &["--config", file.to_str().unwrap()]);
+    let api = program.serving(database).await;
+    let url = format!("{}/clusters?token={SECRET}&page=1", api.base);
+    let mut request = api.client.post(url).header("x-request-id", "told");
+    for name in [
+        "authorization",
+        "cookie",
+        "x-api-key",
+        "x-our-token",
+        "x-our-identity",
+    ] {
+        request = request.header(name, SECRET);
+    }
+    let body = json!({"kind": "Cluster", "name": "plain-name", "spec": {"adminPassword": SECRET, "size": 3}});
+    let answer = request.body(body.to_string()).send().await.unwrap();
+    assert_eq!(answer.status(), 201);
+    // By a search whose value goes to the database, too.
+    let search = format!("/clusters?search=name='{SECRET}'");
+    assert_eq!(ask(&api, "asked", "GET", &search, "").await, 200);
+    lines_of(&program, "asked").await;
+    let lines = lines_of(&program, "told").await;
+    let of = |message: &str| {
+        let found = lines.iter().find(|l| l["message"] == message);
+        found.unwrap_or_else(|| panic!("no \"{message}\": {lines:?}"))
+    };
+    assert!(
+        of("came")["headers"]
+            .as_str()
+            .unwrap()
+            .contains("x-our-token")
+    );
+    assert_eq!(of("came")["query"], "token=***REDACTED***&page=1");
+    let body: Value = serde_json::from_str(of("its body")["body"].as_str().unwrap()).unwrap();
+    assert_eq!(
+        body["spec"],
+        json!({"adminPassword": "***REDACTED***", "size": 3})
+    );
+    let statement = of("statement");
+    let sql = statement["sql"].as_str().unwrap();
+    assert!(sql.contains("INSERT INTO resources"), "{sql}");
+    assert!(statement["duration_ms"].as_f64().unwrap() > 0.0);
+    let said = program.said();
+    let told: Vec<_> = said.lines().filter(|line| line.contains(SECRET)).collect();
+    // What is searched for is no secret by its name, and is told as it came; nowhere else.
+    assert!(
+        told.iter()
+            .all(|line| line.contains("\"message\":\"came\"") && line.contains("asked")),
+        "{told:?}"
+    );
+}
+
+/// Holds one row, so that whoever wants to change it waits.
+async fn hold(database: &TestDatabase, cluster: &str) -> PgConnection {
+    let mut holder = database.connect().await;
+    let id: uuid::Uuid = cluster.rsplit('/').next().unwrap().parse().unwrap();
+    sqlx::raw_sql("BEGIN").execute(&mut holder).await.unwrap();
+    let lock = sqlx::query("SELECT FROM resources WHERE id = $1 FOR UPDATE").bind(id);
+    lock.execute(&mut holder).await.unwrap();
+    holder
+}
+
+/// Waits until somebody waits for the row, and has for so many seconds.
+async fn until_somebody_waits(database: &TestDatabase, seconds: f64) {
+    let mut connection = database.connect().await;
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+                   AND wait_event_type = 'Lock' AND clock_timestamp() - query_start > $1 * interval '1 s'";
+    until("a statement waits for the row", async || {
+        let waiting = sqlx::query_scalar::<_, i64>(waiting).bind(seconds);
+        waiting.fetch_one(&mut connection).await.unwrap() > 0
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn slow_statements_are_told_without_their_values() {
+    let database = TestDatabase::create().await;
+    let mut program = serve(&database, &[]);
+    let api = program.serving(database).await;
+    let cluster = api.cluster("abc").await;
+    let mut holder = hold(&api.database, &cluster).await;
+    let body = format!(r#"{{"spec": {{"word": "{SECRET}"}}}}"#);
+    let (status, ()) = tokio::join!(ask(&api, "slow", "PATCH", &cluster, &body), async {
+        until_somebody_waits(&api.database, 0.3).await;
+        sqlx::raw_sql("COMMIT").execute(&mut holder).await.unwrap();
+    });
+    assert_eq!(status, 200);
+    let lines = lines_of(&program, "slow").await;
+    let told = lines.iter().find(|l| l["message"] == "slow statement");
+    let told = told.unwrap_or_else(|| panic!("{lines:?}"));
+    assert_eq!(told["level"], "warn");
+    assert!(told["duration_ms"].as_f64().unwrap() > 200.0, "{told}");
+    assert!(
+        told["sql"].as_str().unwrap().contains("UPDATE resources"),
+        "{told}"
+    );
+    assert!(!program.said().contains(SECRET), "{}", program.said());
+    assert!(!program.said().contains("\"message\":\"statement\""));
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_gets_its_line_too() {
+    let database = TestDatabase::create().await;
+    let mut program = serve(&database, &[]);
+    let api = program.serving(database).await;
+    let cluster = api.cluster("abc").await;
+    let _holder = hold(&api.database, &cluster).await;
+    let mut client = TcpStream::connect(api.address()).unwrap();
+    let body = r#"{"spec": {"a": 1}}"#;
+    let head = format!(
+        "PATCH /api/hyperfleet/v1{cluster} HTTP/1.1\r\nhost: a\r\nx-request-id: gone\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    client.write_all(head.as_bytes()).unwrap();
+    until_somebody_waits(&api.database, 0.0).await;
+    drop(client);
+    let lines = lines_of(&program, "gone").await;
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert_eq!(lines[0]["status_code"], 499);
+    assert_eq!(lines[0]["message"], "the client left");
+    assert_eq!(lines[0]["route"], "/api/hyperfleet/v1/clusters/{id}");
+}
+
+#[tokio::test]
+async fn what_the_client_is_not_told_stands_in_the_line_of_its_request() {
+    let database = TestDatabase::create().await;
+    let mut program = serve(&database, &[]);
+    let api = program.serving(database).await;
+    let broken = "ALTER TABLE audit RENAME TO lost";
+    let mut connection = api.database.connect().await;
+    sqlx::raw_sql(broken)
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    assert_eq!(ask(&api, "broken", "GET", "/audit", "").await, 500);
+    let lines = lines_of(&program, "broken").await;
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert_eq!(lines[0]["level"], "error");
+    assert_eq!(lines[0]["message"], "failed");
+    assert_eq!(lines[0]["code"], "HYPERFLEET-INT-001");
+    let error = lines[0]["error"].as_str().unwrap();
+    assert!(error.contains("list the audit trail"), "{error}");
+    assert!(error.contains("\"audit\" does not exist"), "{error}");
+}
+
+/// What a program says that waits for a database in vain: on standard output, and on standard error.
+fn in_vain(logging: &str, variables: &[(&str, &str)]) -> (String, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config.yaml");
+    let text = format!(
+        "logging: {{{logging}}}\nserver: {{jwt: {{enabled: false}}}}
+database: {{pool: {{conn_retry_attempts: 1, conn_retry_interval: 10ms}}}}"
+    );
+    std::fs::write(&file, text).unwrap();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_hyperfleet-api"));
+    command.args([
+        "migrate",
+        "--database-url",
+        "postgres://nobody@127.0.0.1:1/none",
+    ]);
+    command.arg("--config").arg(file);
+    let output = command.envs(variables.iter().copied()).output().unwrap();
+    assert!(!output.status.success());
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn the_log_goes_where_it_is_told_to_as_it_is_told_to() {
+    let waiting = "waiting for the database";
+    let (stdout, stderr) = in_vain("", &[]);
+    let line: Value = serde_json::from_str(stdout.lines().next().unwrap()).unwrap();
+    assert_eq!(line["level"], "warn");
+    assert!(
+        line["message"].as_str().unwrap().starts_with(waiting),
+        "{line}"
+    );
+    assert!(stderr.starts_with("hyperfleet-api: "), "{stderr}");
+
+    let (stdout, stderr) = in_vain("output: stderr, format: text", &[]);
+    assert_eq!(stdout, "");
+    let line = stderr.lines().next().unwrap();
+    assert!(line.contains(&format!("  WARN {waiting}")), "{line}");
+
+    assert_eq!(in_vain("level: error", &[]).0, "");
+    assert_eq!(in_vain("", &[("RUST_LOG", "error")]).0, "");
+    let overridden = in_vain("level: error", &[("RUST_LOG", "warn")]);
+    assert!(overridden.0.contains(waiting), "{overridden:?}");
+}
