@@ -1,5 +1,6 @@
 //! What is counted, and how it is read. One recorder serves the whole process, other tests included:
 //! kinds here are of this file alone.
+#![allow(clippy::float_cmp, reason = "what is counted is whole")]
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -171,13 +172,13 @@ async fn pending_resources_are_shown_by_kind_and_state_while_there_are_any() {
 
 #[tokio::test]
 async fn pending_resources_are_counted_from_their_index_alone() {
-    const SEED: &str = r#"
+    const SEED: &str = r"
         INSERT INTO resources (id, created_at, updated_at, generation, kind, name, created_by, updated_by,
                                conditions, spec)
         SELECT gen_random_uuid(), now(), now(), 1, 'Indexed', 'many-' || n, 'x', 'x',
                jsonb_build_array(jsonb_build_object('type', 'Reconciled', 'last_transition_time', '2026-01-01T00:00:00Z',
                    'status', CASE WHEN n % 100 = 0 THEN 'False' ELSE 'True' END)), '{}'
-        FROM generate_series(1, 20000) n"#;
+        FROM generate_series(1, 20000) n";
     let (api, metrics, service) = spawn("Indexed", "indexeds").await;
     let mut connection = api.database.connect().await;
     // What is not yet on disk is not marked as visible to all, and would be looked at.

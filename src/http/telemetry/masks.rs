@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use actix_web::HttpRequest;
 use actix_web::http::header::HeaderMap;
-use actix_web::web::Data;
+use actix_web::web::{Data, Query};
 use serde_json::{Map, Value};
 
 /// What stands where a secret was.
@@ -122,16 +122,11 @@ pub(in crate::http) fn tell_body(request: &HttpRequest, body: &[u8]) {
 }
 
 /// Percent signs and what follows them, read.
-fn decoded(text: &str) -> String {
-    let text = text.replace('+', " ");
-    let pairs = actix_web::web::Query::<Vec<(String, String)>>::from_query(&text);
-    let pairs = pairs.map(actix_web::web::Query::into_inner);
-    pairs.map_or(text, |pairs| {
-        let pairs = pairs.into_iter();
-        pairs
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect()
-    })
+fn decoded(pair: &str) -> String {
+    let pairs = Query::<Vec<(String, String)>>::from_query(pair);
+    let pairs = pairs.map(Query::into_inner).unwrap_or_default();
+    let texts = pairs.into_iter().map(|(name, value)| name + "=" + &value);
+    texts.reduce(|a, b| a + &b).unwrap_or_default()
 }
 
 /// As much as is shown, cut between two characters.

@@ -65,7 +65,7 @@ where
         let metadata = event.metadata();
         writer.write_str("{\"timestamp\":\"")?;
         SystemTime.format_time(&mut writer)?;
-        write!(writer, "\",\"level\":\"{}\"", lower(metadata.level()))?;
+        write!(writer, "\",\"level\":\"{}\"", lower(*metadata.level()))?;
         let mut members = JsonMembers::new(&mut writer);
         event.record(&mut members);
         if !metadata.target().starts_with("hyperfleet") {
@@ -158,8 +158,8 @@ where
     Ok(())
 }
 
-fn lower(level: &Level) -> &'static str {
-    match *level {
+fn lower(level: Level) -> &'static str {
+    match level {
         Level::ERROR => "error",
         Level::WARN => "warn",
         Level::INFO => "info",
@@ -184,17 +184,18 @@ impl<'w> JsonMembers<'w> {
         }
     }
 
+    fn write(&mut self, name: &str, value: &(impl Serialize + ?Sized)) -> fmt::Result {
+        self.writer.write_char(',')?;
+        write_json(self.writer, name)?;
+        self.writer.write_char(':')?;
+        write_json(self.writer, value)
+    }
+
     fn push(&mut self, name: &str, value: &(impl Serialize + ?Sized)) {
         if self.result.is_err() || (self.is_span && name.contains('.')) {
             return;
         }
-        let mut write = || {
-            self.writer.write_char(',')?;
-            write_json(self.writer, name)?;
-            self.writer.write_char(':')?;
-            write_json(self.writer, value)
-        };
-        self.result = write();
+        self.result = self.write(name, value);
     }
 }
 

@@ -128,7 +128,7 @@ fn fields(mut message: &[u8]) -> Vec<(u64, u64, &[u8])> {
     fields
 }
 
-fn inner<'a>(message: &'a [u8], number: u64) -> impl Iterator<Item = &'a [u8]> {
+fn inner(message: &[u8], number: u64) -> impl Iterator<Item = &[u8]> {
     let all = fields(message).into_iter();
     all.filter(move |field| field.0 == number)
         .map(|field| field.2)
@@ -154,7 +154,10 @@ fn text(bytes: &[u8]) -> String {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits
+        .filter_map(|d| char::from_digit(d.into(), 16))
+        .collect()
 }
 
 /// The spans of one `ExportTraceServiceRequest`.
@@ -219,6 +222,13 @@ async fn report(api: &TestApi, cluster: &str, traceparent: &str) {
     assert_eq!(answer.status(), 201);
 }
 
+fn assert_says(attributes: &BTreeMap<String, String>, expected: &[(&str, &str)]) {
+    for (name, value) in expected {
+        let said = attributes.get(*name).map(String::as_str);
+        assert_eq!(said, Some(*value), "{name}: {attributes:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_request_is_one_span_with_one_below_it_for_each_statement() {
     let collector = Collector::http();
@@ -265,31 +275,21 @@ async fn a_request_is_one_span_with_one_below_it_for_each_statement() {
     let put = named("PUT /api/hyperfleet/v1/clusters/{id}/statuses");
     assert_eq!((put.trace.as_str(), put.parent.as_str()), (trace, parent));
     assert_eq!((put.kind, put.status), (SERVER, 0));
-    for (name, value) in [
+    let expected = [
         ("http.request.method", "PUT"),
         ("http.route", "/api/hyperfleet/v1/clusters/{id}/statuses"),
         ("http.response.status_code", "201"),
         ("url.path", &format!("/api/hyperfleet/v1{cluster}/statuses")),
         ("url.scheme", "http"),
         ("client.address", "127.0.0.1"),
-    ] {
-        assert_eq!(
-            put.attributes.get(name).map(String::as_str),
-            Some(value),
-            "{put:?}"
-        );
-    }
-    for (name, value) in [
+    ];
+    assert_says(&put.attributes, &expected);
+    let expected = [
         ("service.name", "by-the-standard"),
         ("service.version", env!("CARGO_PKG_VERSION")),
         ("deployment.environment", "test"),
-    ] {
-        assert_eq!(
-            put.resource.get(name).map(String::as_str),
-            Some(value),
-            "{put:?}"
-        );
-    }
+    ];
+    assert_says(&put.resource, &expected);
     assert_eq!(below(put), ["SELECT resources", "UPDATE adapter_reports"]);
     let save = spans
         .iter()
@@ -300,13 +300,12 @@ async fn a_request_is_one_span_with_one_below_it_for_each_statement() {
         sql.contains("INSERT INTO adapter_reports") && sql.contains("$4"),
         "{sql}"
     );
-    for (name, value) in [
+    let expected = [
         ("db.system", "postgresql"),
         ("db.operation.name", "UPDATE"),
         ("db.collection.name", "adapter_reports"),
-    ] {
-        assert_eq!(save.attributes[name], value);
-    }
+    ];
+    assert_says(&save.attributes, &expected);
     let get = named("GET /api/hyperfleet/v1/clusters/{id}");
     assert_eq!(below(get), ["SELECT resources"]);
     assert_eq!(get.parent, "");

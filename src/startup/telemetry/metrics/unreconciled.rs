@@ -65,8 +65,8 @@ impl Metrics {
         let counted = counted.inspect_err(|_| metrics::counter!(ERRORS).increment(1))?;
         let gauges = counted.iter().map(|counted| gauge(counted, now)).collect();
         *lock(&self.0.unreconciled) = gauges;
-        let seconds = now.timestamp_millis() as f64 / 1e3;
-        metrics::gauge!(REFRESHED).set(seconds);
+        let since_1970 = now - DateTime::UNIX_EPOCH;
+        metrics::gauge!(REFRESHED).set(since_1970.as_seconds_f64());
         Ok(())
     }
 }
