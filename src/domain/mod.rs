@@ -20,6 +20,7 @@ pub mod report;
 mod requested;
 mod resource;
 pub mod schema;
+pub mod tenancy;
 #[cfg(test)]
 mod tests;
 pub mod tsl;

@@ -6,6 +6,7 @@
 //! lifecycle              create, PATCH and reports by name
 //! deletion, removal      DELETE, owners that go with their last child, force-delete by name
 //! reference              every rule for links by name
+//! tenancy                for whom requests are made: headers, configurations
 //! mapping                rules that derive conditions: vectors, what is refused, what it may cost
 //! properties             laws of aggregation and of the choice between two reports
 //! family_laws            laws of what happens to parents and children, over random requests
@@ -25,4 +26,5 @@ mod mapping;
 mod properties;
 mod reference;
 mod removal;
+mod tenancy;
 mod world;

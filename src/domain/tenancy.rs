@@ -1,0 +1,98 @@
+//! On whose behalf callers act (domain rule 7): what a tenant consists of, which resources a caller
+//! sees, and what is reserved to those who own what they change.
+//!
+//! ```text
+//! headers ──Rules::resolve──▶ Tenant ──▶ tenancy   what its new resources are stamped with
+//!                                   ├──▶ view      what it sees and changes
+//!                                   └──▶ author?   whether it may change what is wanted
+//! ```
+
+use super::Tenancy;
+
+mod rules;
+
+pub use rules::{Config, DIMENSIONS_MAX, Dimension, Fault, KEY_BYTES_MAX, Rules, VALUE_BYTES_MAX};
+
+/// Why a request is refused for whom it is made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Denied {
+    /// A header that every caller must send is not there, or is blank.
+    #[error("required tenant header \"{header}\" is missing")]
+    Missing {
+        /// Which one, as it is configured.
+        header: String,
+    },
+    /// A header is there more than once, too long, or has other characters than it may.
+    #[error("tenant header \"{header}\" has an invalid value")]
+    Invalid {
+        /// Which one, as it is configured.
+        header: String,
+    },
+    /// A system identity wants to change what is wanted.
+    #[error("system identities may only write status and conditions")]
+    OnlyReports,
+}
+
+/// On whose behalf a request is made. Made by [`Rules::resolve`]; the default is that of a service
+/// without tenancy, which sees and may change everything.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tenant {
+    tenancy: Tenancy,
+    view: View,
+    is_system: bool,
+}
+
+impl Tenant {
+    /// What the resources that it creates are stamped with; empty without tenancy and for system
+    /// identities.
+    #[must_use]
+    pub fn tenancy(&self) -> &Tenancy {
+        &self.tenancy
+    }
+
+    /// What it sees and changes.
+    #[must_use]
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// Whether it is a part of the system, such as an adapter, that works for every tenant.
+    #[must_use]
+    pub fn is_system(&self) -> bool {
+        self.is_system
+    }
+
+    /// Checks that it may say what is wanted: create, patch, delete and force-delete.
+    ///
+    /// # Errors
+    ///
+    /// System identities report on what others want.
+    pub fn require_author(&self) -> Result<(), Denied> {
+        if self.is_system {
+            Err(Denied::OnlyReports)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// Which resources somebody sees. What is not seen is not there: every statement that looks for
+/// resources is given one. The default is all of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct View(Option<Tenancy>);
+
+impl View {
+    /// All of them.
+    pub const ALL: Self = Self(None);
+
+    /// The tenancy that resources must have, exactly; unset where any will do. Never an empty one:
+    /// what belongs to nobody is for those who see everything.
+    #[must_use]
+    pub fn tenancy(&self) -> Option<&Tenancy> {
+        self.0.as_ref()
+    }
+
+    fn of(tenancy: Tenancy) -> Self {
+        Self(Some(tenancy))
+    }
+}

@@ -1,0 +1,253 @@
+use std::collections::BTreeSet;
+use std::fmt;
+
+use super::super::Tenancy;
+use super::{Denied, Tenant, View};
+
+/// Longest value of a dimension, in bytes.
+pub const VALUE_BYTES_MAX: usize = 63;
+/// Longest key of a dimension, in bytes. With the other two limits every tenancy fits into an entry
+/// of an index, which names must (2704 bytes in PostgreSQL).
+pub const KEY_BYTES_MAX: usize = 63;
+/// Most dimensions.
+pub const DIMENSIONS_MAX: usize = 8;
+
+/// Headers that carry secrets: what they say would be stored and shown.
+const FORBIDDEN: [&str; 7] = [
+    "Authorization",
+    "Cookie",
+    "Set-Cookie",
+    "X-Api-Key",
+    "X-Auth-Token",
+    "X-Forwarded-Authorization",
+    "Proxy-Authorization",
+];
+
+/// What an operator says of tenancy, not yet checked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Config {
+    /// Whether requests must say for whom they are made.
+    pub enabled: bool,
+    /// Whether callers see and change only what is theirs.
+    pub enforce: bool,
+    /// Header that marks system identities by saying `true`.
+    pub system_header: String,
+    /// What a tenant consists of.
+    pub dimensions: Vec<Dimension>,
+}
+
+/// One part of what a tenant consists of.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Dimension {
+    /// Header that carries it.
+    pub header: String,
+    /// What it is called in a tenancy.
+    pub key: String,
+    /// Whether every caller must say it.
+    pub required: bool,
+}
+
+/// One thing that is wrong with a configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// Path of the setting below `server.tenant`, such as `dimensions[0].header`.
+    pub setting: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "server.tenant.{}: {}", self.setting, self.message)
+    }
+}
+
+/// How requests say for whom they are made. The default is that they do not.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rules(Option<Config>);
+
+impl Rules {
+    /// The rules that a configuration stands for. What is switched off is not looked at.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong with it, in the order of the settings.
+    pub fn new(config: Config) -> Result<Self, Vec<Fault>> {
+        if !config.enabled {
+            if config.enforce {
+                let message = "needs server.tenant.enabled: true, which says who sees what";
+                return Err(vec![fault("enforce", message)]);
+            }
+            return Ok(Self(None));
+        }
+        let mut faults = Vec::new();
+        check_header("system_header", &config.system_header, &mut faults);
+        check_dimensions(&config, &mut faults);
+        if faults.is_empty() {
+            Ok(Self(Some(config)))
+        } else {
+            Err(faults)
+        }
+    }
+
+    /// The headers that answers depend on; none without tenancy.
+    pub fn headers(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().flat_map(|config| {
+            let dimensions = config.dimensions.iter().map(|d| d.header.as_str());
+            std::iter::once(config.system_header.as_str()).chain(dimensions)
+        })
+    }
+
+    /// For whom a request is made. `values` gives everything that the request says under the name of
+    /// a header, which has no case.
+    ///
+    /// # Errors
+    ///
+    /// The first header that will not do, the one of system identities first.
+    pub fn resolve<'h, V>(&self, values: impl Fn(&str) -> V) -> Result<Tenant, Denied>
+    where
+        V: Iterator<Item = &'h [u8]>,
+    {
+        let Some(config) = &self.0 else {
+            return Ok(Tenant::default());
+        };
+        let system = only(&config.system_header, values(&config.system_header))?;
+        if system.is_some_and(|value| value.eq_ignore_ascii_case(b"true")) {
+            return Ok(Tenant {
+                is_system: true,
+                ..Tenant::default()
+            });
+        }
+        let mut tenancy = Tenancy::new();
+        for Dimension {
+            header,
+            key,
+            required,
+        } in &config.dimensions
+        {
+            match only(header, values(header))? {
+                Some(value) => {
+                    tenancy.insert(key.clone(), checked(header, value)?);
+                }
+                None if *required => {
+                    let header = header.clone();
+                    return Err(Denied::Missing { header });
+                }
+                None => {}
+            }
+        }
+        // One dimension at least is required, so that there is something in it.
+        let view = if config.enforce {
+            View::of(tenancy.clone())
+        } else {
+            View::ALL
+        };
+        Ok(Tenant {
+            tenancy,
+            view,
+            is_system: false,
+        })
+    }
+}
+
+/// The one value of a header, without the blanks around it; none if nothing is left. Two of a kind
+/// are refused whatever they say: of these, a proxy may read the first and a service the last.
+fn only<'h>(
+    header: &str,
+    mut values: impl Iterator<Item = &'h [u8]>,
+) -> Result<Option<&'h [u8]>, Denied> {
+    let first = values.next().map(<[u8]>::trim_ascii);
+    if values.next().is_some() {
+        return Err(invalid(header));
+    }
+    Ok(first.filter(|value| !value.is_empty()))
+}
+
+fn checked(header: &str, value: &[u8]) -> Result<String, Denied> {
+    let text = std::str::from_utf8(value).map_err(|_| invalid(header))?;
+    if text.len() > VALUE_BYTES_MAX || !is_plain(text) {
+        return Err(invalid(header));
+    }
+    Ok(text.to_owned())
+}
+
+fn invalid(header: &str) -> Denied {
+    Denied::Invalid {
+        header: header.to_owned(),
+    }
+}
+
+/// `[A-Za-z0-9._-]*`
+fn is_plain(text: &str) -> bool {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
+    text.bytes().all(is_plain)
+}
+
+/// A token of RFC 9110 §5.6.2, which names of headers are.
+fn is_token(text: &str) -> bool {
+    let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    !text.is_empty() && text.bytes().all(is_token)
+}
+
+fn fault(setting: impl Into<String>, message: impl Into<String>) -> Fault {
+    Fault {
+        setting: setting.into(),
+        message: message.into(),
+    }
+}
+
+fn check_header(setting: &str, header: &str, faults: &mut Vec<Fault>) {
+    if header.is_empty() {
+        faults.push(fault(setting, "is required: the name of a header"));
+    } else if !is_token(header) {
+        faults.push(fault(setting, "is no name that a header can have"));
+    } else if FORBIDDEN.iter().any(|f| f.eq_ignore_ascii_case(header)) {
+        let message = format!("must not be {header}: what it says is secret, tenancies are shown");
+        faults.push(fault(setting, message));
+    }
+}
+
+fn check_dimensions(config: &Config, faults: &mut Vec<Fault>) {
+    let dimensions = &config.dimensions;
+    if dimensions.is_empty() {
+        faults.push(fault("dimensions", "needs one at least"));
+        return;
+    }
+    if dimensions.len() > DIMENSIONS_MAX {
+        let message = format!("may have {DIMENSIONS_MAX} at most");
+        faults.push(fault("dimensions", message));
+        return;
+    }
+    let mut headers = BTreeSet::new();
+    let mut keys = BTreeSet::new();
+    for (place, dimension) in dimensions.iter().enumerate() {
+        let Dimension { header, key, .. } = dimension;
+        let setting = format!("dimensions[{place}].header");
+        check_header(&setting, header, faults);
+        let is_system = header.eq_ignore_ascii_case(&config.system_header);
+        if is_system && !header.is_empty() {
+            let message = "must not be the header of system identities";
+            faults.push(fault(&setting, message));
+        }
+        if !headers.insert(header.to_ascii_lowercase()) && !header.is_empty() {
+            let message = "is the header of another dimension, too (the case does not count)";
+            faults.push(fault(&setting, message));
+        }
+        let setting = format!("dimensions[{place}].key");
+        if key.is_empty() {
+            faults.push(fault(&setting, "is required: what it is called"));
+        } else if key.len() > KEY_BYTES_MAX || !is_plain(key) {
+            let message = format!(
+                "must be {KEY_BYTES_MAX} characters at most, of A-Z, a-z, 0-9, '.', '_', '-'"
+            );
+            faults.push(fault(&setting, message));
+        }
+        if !keys.insert(key) && !key.is_empty() {
+            faults.push(fault(&setting, "is the key of another dimension, too"));
+        }
+    }
+    if !dimensions.iter().any(|d| d.required) {
+        let message = "needs one at least with required: true";
+        faults.push(fault("dimensions", message));
+    }
+}
