@@ -91,7 +91,7 @@ class Fleet:
                 'report_conditions', a.conditions::text, 'report_data', a.data::text, 'report_metadata', a.metadata::text,
                 'request_id', t.request_id)
             FROM resources r JOIN adapter_reports a ON a.resource_id = r.id AND a.adapter = 'hypershift'
-            JOIN audit t ON t.resource_id = r.id WHERE r.name = 'bench-template'""")
+            JOIN audit_entries t ON t.resource_id = r.id WHERE r.name = 'bench-template'""")
         return json.loads(row)
 
     def count(self, sql):

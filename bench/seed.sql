@@ -47,10 +47,10 @@ SELECT ('01990000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, t.created_a
 FROM adapter_reports t, generate_series(:from, :to) n
 WHERE t.resource_id = (SELECT id FROM resources WHERE name = 'bench-template') AND :reports;
 
-INSERT INTO audit (at, resource_id, generation_before, generation_after, action, actor, request_id,
+INSERT INTO audit_entries (at, resource_id, generation_before, generation_after, action, actor, request_id,
                    kind, name, reason)
 SELECT t.at, ('01990000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, t.generation_before,
        t.generation_after, t.action, t.actor, t.request_id, t.kind, 'bench-' || n, t.reason
-FROM audit t, generate_series(:from, :to) n
+FROM audit_entries t, generate_series(:from, :to) n
 WHERE t.name = 'bench-template' AND :reports;
 COMMIT;

@@ -25,7 +25,7 @@ fn summary(list: &Answer) -> Vec<(&str, &str)> {
 }
 
 async fn total(api: &TestApi) -> i64 {
-    api.count("SELECT count(*) FROM audit").await
+    api.count("SELECT count(*) FROM audit_entries").await
 }
 
 #[tokio::test]
@@ -327,10 +327,12 @@ async fn the_database_refuses_to_change_the_trail() {
     api.cluster("recorded").await;
     let mut connection = api.database.connect().await;
     for sql in [
+        "UPDATE audit_entries SET actor = 'somebody else'",
         "UPDATE audit SET actor = 'somebody else'",
-        "UPDATE audit SET reason = NULL WHERE false",
+        "UPDATE audit_entries SET reason = NULL WHERE false",
+        "DELETE FROM audit_entries",
         "DELETE FROM audit",
-        "TRUNCATE audit",
+        "TRUNCATE audit_entries",
     ] {
         let result = sqlx::raw_sql(sql).execute(&mut connection);
         let error = result.await.expect_err(sql).to_string();

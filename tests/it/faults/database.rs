@@ -101,15 +101,20 @@ async fn a_fault_of_ours_shows_nothing_of_its_cause() {
             format!("{cluster}/statuses"),
             json!(null),
         ),
-        ("audit", "GET", "/audit".into(), json!(null)),
+        ("audit_entries", "GET", "/audit".into(), json!(null)),
         (
-            "audit",
+            "audit_entries",
             "POST",
             "/clusters".into(),
             json!({"kind": "Cluster", "name": "def", "spec": {}}),
         ),
-        ("audit", "PATCH", cluster.clone(), json!({"spec": {"a": 1}})),
-        ("audit", "DELETE", cluster.clone(), json!(null)),
+        (
+            "audit_entries",
+            "PATCH",
+            cluster.clone(),
+            json!({"spec": {"a": 1}}),
+        ),
+        ("audit_entries", "DELETE", cluster.clone(), json!(null)),
     ] {
         let rename =
             |from: String, to: String| AssertSqlSafe(format!("ALTER TABLE {from} RENAME TO {to}"));

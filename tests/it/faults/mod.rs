@@ -50,7 +50,7 @@ async fn contents(connection: &mut PgConnection) -> String {
     let everything = "SELECT concat(
         (SELECT jsonb_agg(to_jsonb(r) ORDER BY r.id) FROM resources r),
         (SELECT jsonb_agg(to_jsonb(r) ORDER BY r.resource_id, r.adapter) FROM adapter_reports r),
-        (SELECT jsonb_agg(to_jsonb(a) ORDER BY a.sequence) FROM audit a),
+        (SELECT jsonb_agg(to_jsonb(a) ORDER BY a.sequence) FROM audit_entries a),
         (SELECT jsonb_object_agg(kind, total) FROM
             (SELECT kind, sum(count) AS total FROM resource_counts GROUP BY kind) c))";
     let query = sqlx::query_scalar(everything);

@@ -8,8 +8,10 @@ use serde_json::{Value, json};
 use super::Busy;
 use crate::support::TestApi;
 
-const AUDITED: &str = "SELECT count(*) FROM audit WHERE resource_id = $1 AND action = 'delete'";
-const PATCHES: &str = "SELECT count(*) FROM audit WHERE resource_id = $1 AND action = 'patch'";
+const AUDITED: &str =
+    "SELECT count(*) FROM audit_entries WHERE resource_id = $1 AND action = 'delete'";
+const PATCHES: &str =
+    "SELECT count(*) FROM audit_entries WHERE resource_id = $1 AND action = 'patch'";
 
 /// A report that says when it was made, and so in its data.
 fn report(api: &TestApi, adapter: &str, number: i64, available: &str) -> Value {

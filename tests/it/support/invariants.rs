@@ -6,7 +6,7 @@ use sqlx::postgres::PgConnection;
 use sqlx::types::{Json, Uuid};
 
 /// What must hold of any database that nobody is writing to, each as a query that finds breaches.
-const LAWS: [(&str, &str); 13] = [
+const LAWS: [(&str, &str); 15] = [
     (
         "an active child has an active parent",
         "SELECT c.id::text FROM resources c JOIN resources p ON p.id = c.owner_id
@@ -45,19 +45,33 @@ const LAWS: [(&str, &str); 13] = [
          WHERE coalesce(kept, 0) <> coalesce(real, 0)",
     ),
     (
+        "totals of tenants are what there is",
+        "SELECT tenancy::text FROM (SELECT tenancy, kind, sum(count) AS kept FROM tenant_resource_counts
+                                    GROUP BY tenancy, kind) k
+         FULL JOIN (SELECT tenancy, kind, count(*) AS real FROM resources
+                    WHERE tenancy <> '{}' GROUP BY tenancy, kind) r USING (tenancy, kind)
+         WHERE coalesce(kept, 0) <> coalesce(real, 0)",
+    ),
+    (
+        "the trail says whose a resource is, from its beginning to its end",
+        "SELECT id::text FROM (SELECT resource_id AS id, tenancy FROM audit_entries
+                               UNION SELECT id, tenancy FROM resources) t
+         GROUP BY id HAVING count(*) > 1",
+    ),
+    (
         "every resource that ever was has been created once",
-        "SELECT id::text FROM (SELECT id FROM resources UNION SELECT resource_id FROM audit) ids
-         WHERE (SELECT count(*) FROM audit WHERE resource_id = ids.id AND action = 'create') <> 1",
+        "SELECT id::text FROM (SELECT id FROM resources UNION SELECT resource_id FROM audit_entries) ids
+         WHERE (SELECT count(*) FROM audit_entries WHERE resource_id = ids.id AND action = 'create') <> 1",
     ),
     (
         "what is gone was removed once, and what was removed is gone",
-        "SELECT resource_id::text FROM audit a GROUP BY resource_id
+        "SELECT resource_id::text FROM audit_entries a GROUP BY resource_id
          HAVING count(*) FILTER (WHERE action IN ('hard_delete', 'force_delete'))
              <> (NOT EXISTS (SELECT FROM resources WHERE id = a.resource_id))::int",
     ),
     (
         "what is or was finalizing has been deleted once",
-        "SELECT resource_id::text FROM audit a GROUP BY resource_id
+        "SELECT resource_id::text FROM audit_entries a GROUP BY resource_id
          HAVING count(*) FILTER (WHERE action = 'delete') > 1
              OR count(*) FILTER (WHERE action = 'delete')
                 <> (SELECT count(*) FROM resources WHERE id = a.resource_id AND deleted_at IS NOT NULL)
@@ -67,21 +81,21 @@ const LAWS: [(&str, &str); 13] = [
     (
         "the generation counts patches and the deletion",
         "SELECT r.id::text FROM resources r
-         WHERE generation <> 1 + (SELECT count(*) FROM audit
+         WHERE generation <> 1 + (SELECT count(*) FROM audit_entries
                                   WHERE resource_id = r.id AND action IN ('patch', 'delete'))",
     ),
     (
         "each entry of the trail goes on where the one before it ended",
         "SELECT sequence::text FROM (
              SELECT *, lag(generation_after) OVER (PARTITION BY resource_id ORDER BY sequence) AS previous
-             FROM audit) a
+             FROM audit_entries) a
          WHERE generation_before IS DISTINCT FROM previous
             OR action IN ('patch', 'delete') AND generation_after <> generation_before + 1",
     ),
     (
         "an active name is there once",
         "SELECT name FROM resources WHERE deleted_at IS NULL
-         GROUP BY kind, owner_id, name HAVING count(*) > 1",
+         GROUP BY kind, owner_id, name, CASE WHEN owner_id IS NULL THEN tenancy END HAVING count(*) > 1",
     ),
 ];
 
