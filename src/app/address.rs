@@ -1,8 +1,9 @@
 //! What a request is about: a list, or one resource in it.
 
 use super::{Error, Service};
+use crate::domain::tenancy::View;
 use crate::domain::{Entity, ResourceId};
-use crate::storage::postgres::Db;
+use crate::storage::postgres::{Db, Place};
 
 /// A list of resources, as a path names it.
 #[derive(Debug, Clone, Copy)]
@@ -25,18 +26,12 @@ pub enum Collection<'a> {
 /// One resource, as a path names it.
 #[derive(Debug, Clone, Copy)]
 pub struct Address<'a> {
+    /// As who sees it.
+    pub view: &'a View,
     /// The list that it is in.
     pub collection: Collection<'a>,
     /// Its id, as it stands in the path: any text.
     pub id: &'a str,
-}
-
-/// An address that may lead somewhere.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'a> {
-    pub(super) kind: Option<&'a str>,
-    pub(super) owner: Option<ResourceId>,
-    pub(super) id: ResourceId,
 }
 
 impl<'a> Collection<'a> {
@@ -58,6 +53,7 @@ impl<'a> Address<'a> {
             Collection::All | Collection::Kind(_) => None,
         };
         Some(Place {
+            view: self.view,
             kind: self.collection.entity().map(|e| e.kind.as_str()),
             owner,
             id: ResourceId::parse(self.id)?,
@@ -72,30 +68,38 @@ impl<'a> Address<'a> {
 
     /// The error that nothing is there, or that not even its owner is.
     pub(super) async fn missing(&self, service: &Service, db: &mut Db<'_>) -> Error {
-        let owner = service.require_owner(self.collection, db).await;
+        let owner = service.require_owner(self.view, self.collection, db).await;
         owner.err().unwrap_or_else(|| self.not_found())
     }
 }
 
 impl Service {
     /// Checks that a list is there: it is, unless it is that of a missing owner.
-    pub async fn require_collection(&self, collection: Collection<'_>) -> Result<(), Error> {
+    pub async fn require_collection(
+        &self,
+        view: &View,
+        collection: Collection<'_>,
+    ) -> Result<(), Error> {
         let Collection::Owned { .. } = collection else {
             return Ok(());
         };
         let mut session = self.store.session().await?;
-        self.require_owner(collection, &mut session.db()).await
+        self.require_owner(view, collection, &mut session.db())
+            .await
     }
 
     /// The same as [`Address::missing`], where no session is open.
     pub(super) async fn missing(&self, address: Address<'_>) -> Error {
-        let owner = self.require_collection(address.collection).await;
+        let owner = self
+            .require_collection(address.view, address.collection)
+            .await;
         owner.err().unwrap_or_else(|| address.not_found())
     }
 
     /// Checks that the owner of a list is there.
     pub(super) async fn require_owner(
         &self,
+        view: &View,
         collection: Collection<'_>,
         db: &mut Db<'_>,
     ) -> Result<(), Error> {
@@ -106,7 +110,7 @@ impl Service {
             return Ok(());
         };
         let is_there = match ResourceId::parse(parent_id) {
-            Some(id) => db.has_resource(&parent.kind, id).await?,
+            Some(id) => db.has_resource(view, &parent.kind, id).await?,
             None => false,
         };
         if is_there {

@@ -5,15 +5,21 @@ use chrono::{DateTime, Utc};
 use super::{Error, Service};
 use crate::domain::audit::{Entry, Filter};
 use crate::domain::page::{Listing, Page};
+use crate::domain::tenancy::View;
 
 /// Entries that one transaction of the retention removes at most: its locks stay short.
 const EXPIRED_PER_TRANSACTION: i64 = 10_000;
 
 impl Service {
-    /// One page of the trail, newest first.
-    pub async fn audit(&self, filter: &Filter, page: Page) -> Result<Listing<Entry>, Error> {
+    /// One page of what is seen of the trail, newest first.
+    pub async fn audit(
+        &self,
+        view: &View,
+        filter: &Filter,
+        page: Page,
+    ) -> Result<Listing<Entry>, Error> {
         let mut session = self.store.session().await?;
-        Ok(session.db().list_audit(filter, page).await?)
+        Ok(session.db().list_audit(view, filter, page).await?)
     }
 
     /// Removes all entries older than `before`; gives how many.

@@ -3,13 +3,12 @@
 //! The rows are locked from the top: owners, the resource, then level by level what it owns.
 //! They are read once they are locked, and changed in sets.
 
-use super::address::Place;
 use super::effects::Effects;
 use super::{Address, Collection, Error, Service};
 use crate::domain::audit::Origin;
 use crate::domain::lifecycle::{self, Family, Outcome};
 use crate::domain::{Resource, ResourceState};
-use crate::storage::postgres::Tx;
+use crate::storage::postgres::{Held, Tx};
 
 impl Service {
     /// Asks for the deletion of a resource and finishes what can be finished at once. Gives the
@@ -28,7 +27,7 @@ impl Service {
         address: Address<'_>,
         origin: &Origin,
     ) -> Result<(Resource, Effects), Error> {
-        let Some((mut resource, family)) = self.lock_family(tx, address).await? else {
+        let Some((mut resource, family, held)) = self.lock_family(tx, address).await? else {
             // Clients of the flat routes know another text.
             return Err(match address.collection {
                 Collection::Kind(entity) => Error::NothingToDelete {
@@ -39,8 +38,7 @@ impl Service {
                 }
             });
         };
-        let ids: Vec<_> = family.nodes().map(|n| n.state.id).collect();
-        let referrers = tx.db().list_referrers(&ids).await?;
+        let referrers = tx.db().list_referrers(address.view, &held).await?;
         let (state, outcome) = lifecycle::delete(&family, &referrers, &self.registry, origin)?;
         tx.db().carry_out(&outcome, origin).await?;
         resource.state = state;
@@ -78,7 +76,7 @@ impl Service {
         reason: &str,
         origin: &Origin,
     ) -> Result<(Family, Outcome), Error> {
-        let Some((_, family)) = self.lock_family(tx, address).await? else {
+        let Some((_, family, _)) = self.lock_family(tx, address).await? else {
             return Err(address.missing(self, &mut tx.db()).await);
         };
         let outcome = lifecycle::force_delete(&family, reason, &self.registry)?;
@@ -86,20 +84,21 @@ impl Service {
         Ok((family, outcome))
     }
 
+    /// The resource and its family, with the rows of the family from the resource down.
     async fn lock_family(
         &self,
         tx: &mut Tx,
         address: Address<'_>,
-    ) -> Result<Option<(Resource, Family)>, Error> {
-        let Some(Place { kind, owner, id }) = address.place() else {
+    ) -> Result<Option<(Resource, Family, Vec<Held>)>, Error> {
+        let Some(place) = address.place() else {
             return Ok(None);
         };
         let mut db = tx.db();
-        let mut ids = db.lock_lineage(kind, owner, id).await?;
-        let Some(resource) = db.find_resource(kind, owner, id).await? else {
+        let mut held = db.lock_lineage(place).await?;
+        let Some(resource) = db.find_resource(place).await? else {
             return Ok(None);
         };
-        let above = ids.len().saturating_sub(1);
+        let above = held.len().saturating_sub(1);
         // A kind that was taken out of the configuration may own whatever is there.
         let kind = &resource.state.kind;
         let is_known = self.registry.get(kind).is_some();
@@ -108,16 +107,17 @@ impl Service {
         } else {
             usize::MAX
         };
-        let mut level = vec![id];
+        let mut level = held.split_off(above.min(held.len()));
+        held.extend(&level);
         for _ in 0..levels {
             level = db.lock_children(&level).await?;
             if level.is_empty() {
                 break;
             }
-            ids.extend(&level);
+            held.extend(&level);
         }
         let with_rules = self.family_with_rules(Some(kind));
-        let mut ancestors = db.standings(&ids, with_rules).await?;
+        let mut ancestors = db.standings(&held, with_rules).await?;
         let descendants = ancestors.split_off((above + 1).min(ancestors.len()));
         let Some(root) = ancestors.pop() else {
             return Ok(None);
@@ -128,7 +128,7 @@ impl Service {
             root,
             descendants,
         };
-        Ok(Some((resource, family)))
+        Ok(Some((resource, family, held.split_off(above))))
     }
 }
 

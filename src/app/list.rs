@@ -3,6 +3,7 @@
 use super::{Collection, Error, Service};
 use crate::domain::page::{Listing, Order, Page};
 use crate::domain::position::Position;
+use crate::domain::tenancy::View;
 use crate::domain::tsl::Property;
 use crate::domain::{Resource, ResourceId, shown};
 use crate::storage::postgres::{ListQuery, ReferenceFilter, Scope, Search};
@@ -52,9 +53,10 @@ impl Service {
         }))
     }
 
-    /// One page of a list.
+    /// One page of what is seen of a list.
     pub async fn list(
         &self,
+        view: &View,
         collection: Collection<'_>,
         request: ListRequest,
     ) -> Result<Listing<Resource>, Error> {
@@ -79,6 +81,7 @@ impl Service {
         let asks_for_deleted = search.is_some_and(|s| s.filter.mentions(Property::DeletedTime));
         let query = ListQuery {
             scope,
+            view,
             includes_deleted: request
                 .includes_deleted
                 .unwrap_or(asks_for_deleted || self.lists_include_deleted),
@@ -90,7 +93,8 @@ impl Service {
         };
         let listing = session.db().list_resources(&query).await?;
         if listing.total == 0 {
-            self.require_owner(collection, &mut session.db()).await?;
+            self.require_owner(view, collection, &mut session.db())
+                .await?;
         }
         Ok(listing)
     }

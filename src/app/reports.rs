@@ -1,7 +1,6 @@
 //! What adapters report, the hot path: one read, and one guarded statement where the report is
 //! accepted.
 
-use super::address::Place;
 use super::effects::{self, ACCEPTED, Effects, REJECTED, REPEATED};
 use super::resources::still_changing;
 use super::{Address, Error, Service, UNLOCKED_ATTEMPTS_MAX};
@@ -11,7 +10,7 @@ use crate::domain::lifecycle::{self, Reported};
 use crate::domain::mapping::Failure;
 use crate::domain::page::{Listing, Page};
 use crate::domain::{Discard, Report, ReportState, Standing, StoredReport};
-use crate::storage::postgres::{Db, NewReport, Tx};
+use crate::storage::postgres::{Db, NewReport, Place, Tx};
 
 /// What became of a report.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,9 +34,9 @@ impl Service {
         address: Address<'_>,
         page: Page,
     ) -> Result<Listing<StoredReport>, Error> {
-        if let Some(Place { kind, owner, id }) = address.place() {
+        if let Some(place) = address.place() {
             let mut session = self.store.session().await?;
-            let listing = session.db().list_reports(kind, owner, id, page).await?;
+            let listing = session.db().list_reports(place, page).await?;
             if let Some(listing) = listing {
                 return Ok(listing);
             }
@@ -54,12 +53,11 @@ impl Service {
         origin: &Origin,
     ) -> Result<ReportOutcome, Error> {
         let place = address.place().ok_or_else(|| address.not_found())?;
-        let Place { kind, owner, id } = place;
         for _ in 0..UNLOCKED_ATTEMPTS_MAX {
             let mut session = self.store.session().await?;
             let mut db = session.db();
-            let with_rules = self.with_rules(kind);
-            let standing = db.find_standing(kind, owner, id, with_rules).await?;
+            let with_rules = self.with_rules(place.kind);
+            let standing = db.find_standing(place, with_rules).await?;
             let standing = standing.ok_or_else(|| address.not_found())?;
             let (reported, failures) = self.decide(&standing, report)?;
             match reported {
@@ -78,8 +76,7 @@ impl Service {
                     completes: false,
                 } => {
                     let new = new_report(&state, report);
-                    let revision = standing.state.revision;
-                    if db.save_report(id, revision, &conditions, &new).await? {
+                    if db.save_report(&standing.state, &conditions, &new).await? {
                         let before = &standing.state;
                         Effects::failed(failures)
                             .moved(before, &before.conditions, &conditions)
@@ -114,9 +111,8 @@ impl Service {
         report: &Report,
         origin: &Origin,
     ) -> Result<(ReportOutcome, Effects), Error> {
-        let Place { kind, owner, id } = place;
-        let lineage = tx.db().lock_lineage(kind, owner, id).await?;
-        let with_rules = self.family_with_rules(kind);
+        let lineage = tx.db().lock_lineage(place).await?;
+        let with_rules = self.family_with_rules(place.kind);
         let mut ancestors = tx.db().standings(&lineage, with_rules).await?;
         let standing = ancestors.pop().ok_or_else(|| address.not_found())?;
         ancestors.reverse();
@@ -156,10 +152,7 @@ impl Service {
                 completes: false,
             } => {
                 let saved = new_report(&new, report);
-                if !db
-                    .save_report(id, standing.state.revision, &conditions, &saved)
-                    .await?
-                {
+                if !db.save_report(&standing.state, &conditions, &saved).await? {
                     return Err(still_changing());
                 }
                 let effects = effects
@@ -206,7 +199,7 @@ async fn accepted(
     report: &Report,
     address: Address<'_>,
 ) -> Result<ReportOutcome, Error> {
-    let found = db.find_report(standing.state.id, &report.adapter).await?;
+    let found = db.find_report(&standing.state, &report.adapter).await?;
     let found = found.ok_or_else(|| address.not_found())?;
     Ok(ReportOutcome::Accepted(Box::new(found)))
 }

@@ -2,18 +2,17 @@
 
 use uuid::Uuid;
 
-use super::address::Place;
 use super::effects::Effects;
 use super::{Address, Error, Service, UNLOCKED_ATTEMPTS_MAX};
 use crate::domain::audit::Origin;
 use crate::domain::derivation;
 use crate::domain::lifecycle::{self, Draft, Patch, Refusal};
 use crate::domain::reference::{self, Target};
+use crate::domain::tenancy::{Tenant, View};
 use crate::domain::{
-    Entity, References, RequestedPatch, RequestedResource, Resource, ResourceId, Tenancy,
-    Violations,
+    Entity, References, RequestedPatch, RequestedResource, Resource, ResourceId, Violations,
 };
-use crate::storage::postgres::{self, Created, Db, Tx};
+use crate::storage::postgres::{self, Created, Db, Place, Tx};
 
 /// A resource as it is after a patch, and what follows from that.
 type Patched = (Resource, Effects);
@@ -21,15 +20,15 @@ type Patched = (Resource, Effects);
 impl Service {
     /// One resource.
     pub async fn get(&self, address: Address<'_>) -> Result<Resource, Error> {
-        if let Some(Place { kind, owner, id }) = address.place()
-            && let Some(resource) = self.store.find_resource(kind, owner, id).await?
+        if let Some(place) = address.place()
+            && let Some(resource) = self.store.find_resource(place).await?
         {
             return Ok(resource);
         }
         Err(self.missing(address).await)
     }
 
-    /// Creates a resource of a root kind, or of a child kind below `parent`.
+    /// Creates a resource of a root kind, or of a child kind below `parent`, on behalf of a tenant.
     ///
     /// One statement without links; with links their targets are locked first.
     pub async fn create(
@@ -37,8 +36,10 @@ impl Service {
         entity: &Entity,
         parent: Option<(&Entity, &str)>,
         new: RequestedResource,
-        origin: &Origin,
+        author: (&Tenant, &Origin),
     ) -> Result<Resource, Error> {
+        let (tenant, origin) = author;
+        let view = tenant.view();
         let owner = match parent {
             None => {
                 self.require_root(entity)?;
@@ -57,35 +58,37 @@ impl Service {
             spec: new.spec,
             labels: new.labels,
             references: references.as_ref().cloned().unwrap_or_default(),
-            tenancy: Tenancy::new(),
+            tenancy: tenant.tenancy().clone(),
         };
         let mut resource = lifecycle::create(entity, draft, origin);
         let failures = derivation::created(entity, &mut resource);
-        let parent_entity = owner.map(|(parent, _)| parent);
+        let parent = owner.map(|(parent, _)| parent);
         let created = match references {
             // A parent that will not do is the greater fault.
             Err(violation) => {
-                self.check_parent(owner).await?;
+                self.check_parent(view, owner).await?;
                 return Err(violation.into());
             }
             Ok(references) if references.is_empty() => {
                 let mut session = self.store.session().await?;
-                insert(&mut session.db(), &resource, parent_entity, origin).await?
+                insert(&mut session.db(), view, &resource, parent, origin).await?
             }
             Ok(_) => {
                 let mut tx = self.store.begin().await?;
                 let result = self
-                    .create_linked(&mut tx, &resource, parent_entity, origin)
+                    .create_linked(&mut tx, view, &resource, parent, origin)
                     .await;
                 tx.finish(result).await?
             }
         };
-        match (created, parent) {
+        match (created, owner) {
             (Created::Yes, _) => {
                 Effects::created(&resource, failures).tell();
                 Ok(resource)
             }
-            (Created::NoParent, Some((parent, id))) => Err(Error::not_found(&parent.kind, id)),
+            (Created::NoParent, Some((parent, id))) => {
+                Err(Error::not_found(&parent.kind, &id.to_string()))
+            }
             (Created::ParentFinalizing, Some((parent, id))) => Err(finalizing(parent, id)),
             (_, None) => unreachable!("a root has no parent to miss"),
         }
@@ -103,15 +106,22 @@ impl Service {
         }
     }
 
-    async fn check_parent(&self, owner: Option<(&Entity, ResourceId)>) -> Result<(), Error> {
+    async fn check_parent(
+        &self,
+        view: &View,
+        owner: Option<(&Entity, ResourceId)>,
+    ) -> Result<(), Error> {
         let Some((parent, id)) = owner else {
             return Ok(());
         };
+        let place = Place {
+            view,
+            kind: Some(&parent.kind),
+            owner: None,
+            id,
+        };
         let mut session = self.store.session().await?;
-        let found = session
-            .db()
-            .find_standing(Some(&parent.kind), None, id, &[])
-            .await?;
+        let found = session.db().find_standing(place, &[]).await?;
         match found {
             None => Err(Error::not_found(&parent.kind, &id.to_string())),
             Some(standing) if standing.state.is_finalizing() => {
@@ -124,13 +134,16 @@ impl Service {
     async fn create_linked(
         &self,
         tx: &mut Tx,
+        view: &View,
         resource: &Resource,
         parent: Option<&Entity>,
         origin: &Origin,
     ) -> Result<Created, Error> {
         let owner = resource.state.owner.zip(parent);
         let place = owner.map(|(id, parent)| (self.registry.depth(&parent.kind), id));
-        let locked = self.lock_targets(tx, &resource.references, place).await?;
+        let locked = self
+            .lock_targets(tx, view, &resource.references, place)
+            .await?;
         if let Err(violation) = reference::check_targets(&resource.references, &locked) {
             let Some((id, parent)) = owner else {
                 return Err(violation.into());
@@ -143,7 +156,7 @@ impl Service {
                 Some(_) => Err(violation.into()),
             };
         }
-        let created = insert(&mut tx.db(), resource, parent, origin).await?;
+        let created = insert(&mut tx.db(), view, resource, parent, origin).await?;
         if created == Created::Yes {
             tx.db()
                 .replace_references(resource.state.id, &resource.references)
@@ -157,6 +170,7 @@ impl Service {
     async fn lock_targets(
         &self,
         tx: &mut Tx,
+        view: &View,
         references: &References,
         also: Option<(usize, ResourceId)>,
     ) -> Result<Vec<Target>, Error> {
@@ -168,7 +182,7 @@ impl Service {
         order.sort_unstable();
         order.dedup();
         let ids: Vec<_> = order.into_iter().map(|(_, id)| id).collect();
-        Ok(tx.db().lock_targets(&ids).await?)
+        Ok(tx.db().lock_targets(view, &ids).await?)
     }
 
     /// Changes what is wanted of a resource. Nothing is written where nothing really differs.
@@ -214,8 +228,7 @@ impl Service {
         origin: &Origin,
     ) -> Result<Patched, Error> {
         if let Some(requested) = &change.references {
-            let Place { kind, owner, id } = place;
-            let Some(resource) = tx.db().find_resource(kind, owner, id).await? else {
+            let Some(resource) = tx.db().find_resource(place).await? else {
                 return Err(address.missing(self, &mut tx.db()).await);
             };
             if resource.state.is_finalizing() {
@@ -227,11 +240,13 @@ impl Service {
                 .get(kind)
                 .ok_or_else(|| Error::UnknownKind(kind.clone()))?;
             let references = reference::check(entity, requested)?;
-            let place = (self.registry.depth(kind), id);
-            let targets = self.lock_targets(tx, &references, Some(place)).await?;
+            let also = (self.registry.depth(kind), place.id);
+            let targets = self
+                .lock_targets(tx, place.view, &references, Some(also))
+                .await?;
             reference::check_targets(&references, &targets)?;
         } else {
-            tx.db().lock_resource(place.id).await?;
+            tx.db().lock_resource(place.view, place.id).await?;
         }
         match self
             .try_patch(&mut tx.db(), address, place, change, origin)
@@ -251,8 +266,7 @@ impl Service {
         change: &RequestedPatch,
         origin: &Origin,
     ) -> Result<Option<Patched>, Error> {
-        let Place { kind, owner, id } = place;
-        let Some(resource) = db.find_resource(kind, owner, id).await? else {
+        let Some(resource) = db.find_resource(place).await? else {
             return Err(address.missing(self, db).await);
         };
         let kind = &resource.state.kind;
@@ -265,7 +279,7 @@ impl Service {
         let standing = if required.is_empty() && with_rules.is_empty() {
             None
         } else {
-            db.find_standing(None, None, id, with_rules).await?
+            db.find_standing(place, with_rules).await?
         };
         let reports = standing.as_ref().map_or(&[][..], |s| &s.reports);
         let Some(mut patched) = lifecycle::patch(&resource, &patch, required, reports, origin)?
@@ -279,7 +293,7 @@ impl Service {
             return Ok(None);
         }
         if let Some(references) = &patch.references {
-            db.replace_references(id, references).await?;
+            db.replace_references(place.id, references).await?;
         }
         let effects = Effects::patched(&resource, &patched, failures);
         Ok(Some((patched, effects)))
@@ -313,12 +327,15 @@ impl Service {
 
 async fn insert(
     db: &mut Db<'_>,
+    view: &View,
     resource: &Resource,
     parent: Option<&Entity>,
     origin: &Origin,
 ) -> Result<Created, Error> {
     let parent_kind = parent.map(|p| p.kind.as_str());
-    let created = db.insert_resource(resource, parent_kind, origin).await;
+    let created = db
+        .insert_resource(view, resource, parent_kind, origin)
+        .await;
     created.map_err(|error| match error {
         postgres::Error::Duplicate { .. } => Error::NameTaken {
             kind: resource.state.kind.clone(),
@@ -327,15 +344,9 @@ async fn insert(
     })
 }
 
-fn finalizing(parent: &Entity, id: &str) -> Error {
-    match ResourceId::parse(id) {
-        Some(id) => Refusal::MarkedForDeletion {
-            kind: parent.kind.clone(),
-            id,
-        }
-        .into(),
-        None => Error::not_found(&parent.kind, id),
-    }
+fn finalizing(parent: &Entity, id: ResourceId) -> Error {
+    let kind = parent.kind.clone();
+    Refusal::MarkedForDeletion { kind, id }.into()
 }
 
 /// A locked row moved on: only a writer that ignores the rules can do that.

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{ResourceId, ResourceState};
+use super::{ResourceId, ResourceState, Tenancy};
 
 /// What was done to a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,6 +117,8 @@ pub struct Entry {
     pub origin: Origin,
     /// What.
     pub change: Change,
+    /// Whose the resource is or was.
+    pub tenancy: Tenancy,
 }
 
 /// Which entries to list; unset fields do not restrict.

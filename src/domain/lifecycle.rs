@@ -280,6 +280,8 @@ pub struct Referrer {
     pub name: String,
     /// Which one it is.
     pub id: ResourceId,
+    /// Whether the caller sees it: what it does not see is not named.
+    pub is_seen: bool,
 }
 
 /// What is to be written, in one transaction.
@@ -561,8 +563,12 @@ fn outsiders<'a>(family: &Family, referrers: &'a [Referrer]) -> Vec<&'a Referrer
 }
 
 fn refuse_referrers(state: &ResourceState, referrers: &[&Referrer]) -> Result<(), Refusal> {
-    let by = referrers.iter().filter(|r| r.target == state.id);
-    let by: Vec<_> = by.map(|r| format!("{} \"{}\"", r.kind, r.name)).collect();
+    let of_it = || referrers.iter().filter(|r| r.target == state.id);
+    let seen = of_it().filter(|r| r.is_seen);
+    let mut by: Vec<_> = seen.map(|r| format!("{} \"{}\"", r.kind, r.name)).collect();
+    if of_it().any(|r| !r.is_seen) {
+        by.push("resources of other tenants".to_owned());
+    }
     if by.is_empty() {
         return Ok(());
     }

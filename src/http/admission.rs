@@ -17,8 +17,9 @@ use super::capacity::{Capacity, Slot};
 use super::gate::{Gate, Phase};
 use super::problem::Problem;
 use super::rate::{self, RateLimit, Standing};
-use super::request::Caller;
+use super::request::Identity;
 use super::telemetry::{RequestLog, RoutePath};
+use super::tenant;
 
 /// How much is let in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,7 +121,7 @@ impl Parts {
     async fn pass(&self, request: &mut ServiceRequest) -> Result<Admitted, Refused> {
         self.pass_gate()?;
         authenticate(request).await?;
-        // tenant
+        tenant::admit(request)?;
         let standing = self.pass_rate(request)?;
         let held = |problem| Refused { problem, standing };
         body::read(request, self.body_time).await.map_err(held)?;
@@ -143,8 +144,8 @@ impl Parts {
         let Some(rate) = &self.rate else {
             return Ok(None);
         };
-        let caller = request.extensions().get::<Caller>().cloned();
-        let identity = caller.as_ref().and_then(Caller::proven);
+        let identity = request.extensions().get::<Identity>().cloned();
+        let identity = identity.as_ref().and_then(Identity::proven);
         let standing = rate.count(&rate::key(identity, request.peer_addr()));
         match standing.retry_seconds {
             None => Ok(Some(standing)),

@@ -7,31 +7,30 @@ use actix_web::http::header::HeaderValue;
 use actix_web::web::Data;
 
 use super::problem::Problem;
-use super::request::Caller;
+use super::request::Identity;
 use super::telemetry::RequestLog;
 use crate::auth::{Authentication, HeaderField, Need};
 
-/// Leaves the caller with the request. Without an identity, which only who changes something has
-/// to have, nobody is left.
+/// Leaves with the request who is calling. Only who changes something has to be known.
 pub(super) async fn authenticate(request: &ServiceRequest) -> Result<(), Problem> {
-    let caller = match request
+    let identity = match request
         .app_data::<Data<Authentication>>()
         .map(Data::get_ref)
     {
         None => return Err(Problem::internal("an application without authentication")),
-        Some(Authentication::Off) => Some(Caller::anonymous()),
+        Some(Authentication::Off) => Identity::Anonymous,
         Some(Authentication::On(authenticator)) => {
             let headers = request.headers();
             let field =
                 |name: &str| HeaderField::of(headers.get_all(name).map(HeaderValue::as_bytes));
             let caller = authenticator.authenticate(field, need(request.method()));
-            caller.await?.map(Caller::of)
+            caller.await?.map_or(Identity::Unknown, Identity::Proven)
         }
     };
-    if let Some(caller) = caller {
-        RequestLog::of(request).caller(caller.identity());
-        request.extensions_mut().insert(caller);
+    if let Some(name) = identity.name() {
+        RequestLog::of(request).caller(name);
     }
+    request.extensions_mut().insert(identity);
     Ok(())
 }
 

@@ -21,6 +21,7 @@ use super::connection::{Connection, UnderWay};
 use super::problem::{Place, Problem};
 use super::request::RequestId;
 use super::telemetry::RequestLog;
+use super::tenant;
 use crate::clock::Clock;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -53,6 +54,7 @@ pub(super) async fn frame(
             return Err(log.noted(problem).at(place).into());
         }
     };
+    tenant::vary(&mut response);
     if let Ok(id) = HeaderValue::from_str(&place.request_id) {
         response.headers_mut().insert(X_REQUEST_ID, id);
     }

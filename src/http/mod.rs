@@ -23,6 +23,7 @@ mod request;
 mod resources;
 mod routes;
 mod telemetry;
+mod tenant;
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
@@ -33,6 +34,7 @@ use tracing_actix_web::TracingLogger;
 use crate::app::Service;
 use crate::auth::Authentication;
 use crate::clock::Clock;
+use crate::domain::tenancy;
 use crate::wire::BODY_BYTES_MAX;
 
 pub use admission::{Admission, Limits};
@@ -58,6 +60,8 @@ pub struct Api {
     pub admission: Admission,
     /// What its log does not show.
     pub masks: Masks,
+    /// How requests say for whom they are made.
+    pub tenancy: tenancy::Rules,
 }
 
 /// The API as one application: every worker makes its own. The document is made once, for all.
@@ -80,6 +84,7 @@ pub fn app(
         authentication,
         admission,
         masks,
+        tenancy,
     } = api;
     let registry = service.registry().clone();
     App::new()
@@ -89,6 +94,7 @@ pub fn app(
         .app_data(web::Data::new(authentication))
         .app_data(web::Data::new(admission))
         .app_data(web::Data::new(masks))
+        .app_data(web::Data::new(tenancy))
         .app_data(web::Data::new(document))
         .app_data(web::PayloadConfig::new(BODY_BYTES_MAX))
         .configure(|config| routes::configure(config, &registry))

@@ -14,9 +14,10 @@ use crate::wire::{self, Views};
 /// `GET` of the reports.
 pub(super) async fn list(
     request: HttpRequest,
+    caller: Caller,
     service: Data<Service>,
 ) -> Result<HttpResponse, Problem> {
-    let address = Place::new(&request, &service).address()?;
+    let address = Place::new(&request, &service).address(&caller)?;
     let params = params(&request);
     // Links of reports there are none: the parameters are checked as in every list, and no more.
     let (page, _) = params.page_with_reference()?;
@@ -33,8 +34,8 @@ pub(super) async fn put(
     body: Bytes,
 ) -> Result<HttpResponse, Problem> {
     tell_body(&request, &body);
-    let address = Place::new(&request, &service).address()?;
-    let origin = caller.origin(&request, &clock);
+    let address = Place::new(&request, &service).address(&caller)?;
+    let origin = caller.origin(&request, &clock)?;
     let report = wire::report(&body, origin.at);
     let report = report.inspect_err(|_| service.reject_report(address))?;
     match service.report(address, &report, &origin).await? {

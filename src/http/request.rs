@@ -11,6 +11,7 @@ use super::problem::Problem;
 use crate::app::{Address, Collection, Service};
 use crate::clock::Clock;
 use crate::domain::audit::Origin;
+use crate::domain::tenancy::{Tenant, View};
 use crate::domain::{Entity, EntityRegistry};
 use crate::wire::Params;
 
@@ -48,60 +49,82 @@ impl RequestId {
 /// Who is calling, where nobody has to prove it.
 const ANONYMOUS: &str = "system@hyperfleet.local";
 
-/// Who is calling, proven. The one place that decides who may do what: any caller anything, until
-/// there is a policy (decision H18).
+/// What is known of who is calling.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Identity {
+    /// Anybody: nobody has to prove it.
+    Anonymous,
+    /// It is proven.
+    Proven(String),
+    /// That they may call is proven, and not who they are.
+    Unknown,
+}
+
+impl Identity {
+    /// Its name, proven or not.
+    pub(super) fn name(&self) -> Option<&str> {
+        match self {
+            Self::Anonymous => Some(ANONYMOUS),
+            Self::Proven(name) => Some(name),
+            Self::Unknown => None,
+        }
+    }
+
+    /// Its name if it is proven: what callers are told apart by.
+    pub(super) fn proven(&self) -> Option<&str> {
+        match self {
+            Self::Proven(name) => Some(name),
+            Self::Anonymous | Self::Unknown => None,
+        }
+    }
+}
+
+/// Who is calling, and on whose behalf. The one place that decides who may do what: any caller
+/// anything of their tenant's, until there is a policy (decision H18).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Caller {
-    identity: String,
-    is_proven: bool,
+    identity: Identity,
+    tenant: Tenant,
 }
 
 impl FromRequest for Caller {
     type Error = Problem;
     type Future = Ready<Result<Self, Problem>>;
 
-    /// Whom admission has left with the request; without one nothing is changed.
+    /// Whom admission has left with the request.
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let caller = request.extensions().get::<Self>().cloned();
-        ready(caller.ok_or_else(Problem::unidentified))
+        let extensions = request.extensions();
+        let identity = extensions.get::<Identity>().cloned();
+        let found = identity.zip(extensions.get::<Tenant>().cloned());
+        let found = found.ok_or_else(|| Problem::internal("a request that nobody admitted"));
+        ready(found.map(|(identity, tenant)| Self { identity, tenant }))
     }
 }
 
 impl Caller {
-    /// Anybody: authentication is off.
-    pub(super) fn anonymous() -> Self {
-        Self {
-            identity: ANONYMOUS.to_owned(),
-            is_proven: false,
-        }
+    /// On whose behalf.
+    pub(super) fn tenant(&self) -> &Tenant {
+        &self.tenant
     }
 
-    /// The caller of this identity.
-    pub(super) fn of(identity: String) -> Self {
-        Self {
-            identity,
-            is_proven: true,
-        }
-    }
-
-    /// Who it is, proven or not.
-    pub(super) fn identity(&self) -> &str {
-        &self.identity
-    }
-
-    /// The identity, if it was proven: what callers are told apart by.
-    pub(super) fn proven(&self) -> Option<&str> {
-        self.is_proven.then_some(&self.identity)
+    /// What the caller sees.
+    pub(super) fn view(&self) -> &View {
+        self.tenant.view()
     }
 
     /// The caller as the author of a change that happens now.
-    pub(super) fn origin(self, request: &HttpRequest, clock: &Clock) -> Origin {
+    ///
+    /// # Errors
+    ///
+    /// Nobody knows who it is.
+    pub(super) fn origin(&self, request: &HttpRequest, clock: &Clock) -> Result<Origin, Problem> {
+        let actor = self.identity.name().ok_or_else(Problem::unidentified)?;
         let id = request.extensions().get::<RequestId>().cloned();
-        Origin {
-            actor: self.identity,
+        Ok(Origin {
+            actor: actor.to_owned(),
             request_id: id.map_or_else(String::new, |id| id.0),
             at: clock.now(),
-        }
+        })
     }
 }
 
@@ -149,9 +172,10 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// The one resource.
-    pub(super) fn address(&self) -> Result<Address<'a>, Problem> {
+    /// The one resource, as the caller sees it.
+    pub(super) fn address(&self, caller: &'a Caller) -> Result<Address<'a>, Problem> {
         Ok(Address {
+            view: caller.view(),
             collection: self.collection()?,
             id: self.segment("id"),
         })

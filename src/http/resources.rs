@@ -15,21 +15,24 @@ use crate::wire::{self, Fields, Kinds, ListKey, Params, Views};
 /// `GET` of a list.
 pub(super) async fn list(
     request: HttpRequest,
+    caller: Caller,
     service: Data<Service>,
 ) -> Result<HttpResponse, Problem> {
     let place = Place::new(&request, &service);
     let collection = place.collection()?;
     let params = params(&request);
-    let key = ListKey::new(request.path(), &params);
+    let key = ListKey::new(request.path(), &params, caller.view());
     let (narrowed, wanted, fields) = match wanted(collection, &params, &key, &service) {
         Ok(wanted) => wanted,
         Err(fault) => {
             // That the owner is missing says more than that a parameter is wrong.
-            service.require_collection(collection).await?;
+            service
+                .require_collection(caller.view(), collection)
+                .await?;
             return Err(fault);
         }
     };
-    let listing = service.list(narrowed, wanted).await?;
+    let listing = service.list(caller.view(), narrowed, wanted).await?;
     let kind = collection.entity().map(|entity| entity.kind.as_str());
     let views = Views(service.registry());
     Ok(match fields {
@@ -60,17 +63,20 @@ pub(super) async fn create(
         Collection::All | Collection::Kind(_) => None,
     };
     let (entity, new) = wire::resource(&body, kinds)?;
-    let origin = caller.origin(&request, &clock);
-    let made = service.create(entity, parent, new, &origin).await?;
+    let origin = caller.origin(&request, &clock)?;
+    let made = service
+        .create(entity, parent, new, (caller.tenant(), &origin))
+        .await?;
     Ok(shown(HttpResponse::Created(), &service, &made))
 }
 
 /// `GET` of one resource.
 pub(super) async fn get(
     request: HttpRequest,
+    caller: Caller,
     service: Data<Service>,
 ) -> Result<HttpResponse, Problem> {
-    let address = Place::new(&request, &service).address()?;
+    let address = Place::new(&request, &service).address(&caller)?;
     let found = service.get(address).await?;
     Ok(match params(&request).fields()? {
         None => shown(HttpResponse::Ok(), &service, &found),
@@ -90,9 +96,9 @@ pub(super) async fn patch(
     body: Bytes,
 ) -> Result<HttpResponse, Problem> {
     tell_body(&request, &body);
-    let address = Place::new(&request, &service).address()?;
+    let address = Place::new(&request, &service).address(&caller)?;
     let change = wire::patch(&body, address.collection.entity())?;
-    let origin = caller.origin(&request, &clock);
+    let origin = caller.origin(&request, &clock)?;
     let patched = service.patch(address, &change, &origin).await?;
     Ok(shown(HttpResponse::Ok(), &service, &patched))
 }
@@ -104,8 +110,8 @@ pub(super) async fn delete(
     service: Data<Service>,
     clock: Data<Clock>,
 ) -> Result<HttpResponse, Problem> {
-    let address = Place::new(&request, &service).address()?;
-    let origin = caller.origin(&request, &clock);
+    let address = Place::new(&request, &service).address(&caller)?;
+    let origin = caller.origin(&request, &clock)?;
     let deleted = service.delete(address, &origin).await?;
     Ok(shown(HttpResponse::Accepted(), &service, &deleted))
 }
@@ -119,9 +125,9 @@ pub(super) async fn force_delete(
     body: Bytes,
 ) -> Result<HttpResponse, Problem> {
     tell_body(&request, &body);
-    let address = Place::new(&request, &service).address()?;
+    let address = Place::new(&request, &service).address(&caller)?;
     let reason = wire::force_delete(&body)?;
-    let origin = caller.origin(&request, &clock);
+    let origin = caller.origin(&request, &clock)?;
     service.force_delete(address, &reason, &origin).await?;
     Ok(HttpResponse::NoContent().finish())
 }

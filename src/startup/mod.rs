@@ -16,6 +16,7 @@ mod side;
 mod signals;
 mod sockets;
 mod telemetry;
+mod tenancy;
 mod tls;
 
 pub use commands::run;

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use anyhow::bail;
 
-use super::{authentication, process};
+use super::{authentication, process, tenancy};
 use crate::auth::Issuer;
 use crate::config::Settings;
 use crate::domain::EntityRegistry;
 use crate::domain::schema::Attached;
+use crate::domain::tenancy::Rules;
 
 /// What the service is to be.
 pub(super) struct Plan {
@@ -16,6 +17,8 @@ pub(super) struct Plan {
     pub(super) registry: Arc<EntityRegistry>,
     /// Whose tokens it takes; unset for nobody's, because nobody needs one.
     pub(super) issuers: Option<Vec<Issuer>>,
+    /// How requests say for whom they are made.
+    pub(super) tenancy: Rules,
     /// What is odd, but stops nothing.
     pub(super) notes: Vec<String>,
 }
@@ -29,15 +32,17 @@ impl Plan {
     pub(super) fn of(settings: &Settings) -> anyhow::Result<Self> {
         let kinds = settings.kinds();
         let issuers = authentication::issuers(&settings.server.jwt);
+        let tenancy = tenancy::rules(&settings.server.tenant);
         let listeners = process::checked(settings);
-        match (kinds, issuers, listeners) {
-            (Ok(Attached { registry, notes }), Ok(issuers), Ok(_)) => Ok(Self {
+        match (kinds, issuers, tenancy, listeners) {
+            (Ok(Attached { registry, notes }), Ok(issuers), Ok(tenancy), Ok(_)) => Ok(Self {
                 registry: Arc::new(registry),
                 issuers,
+                tenancy,
                 notes,
             }),
-            (kinds, issuers, listeners) => {
-                let faults = [kinds.err(), issuers.err(), listeners.err()];
+            (kinds, issuers, tenancy, listeners) => {
+                let faults = [kinds.err(), issuers.err(), tenancy.err(), listeners.err()];
                 let faults = faults.into_iter().flatten();
                 let faults: Vec<_> = faults.map(|fault| format!("{fault:#}")).collect();
                 bail!("{}", faults.join("\n"))

@@ -27,6 +27,7 @@ use crate::app::Service;
 use crate::auth::Authentication;
 use crate::clock::Clock;
 use crate::config::Settings;
+use crate::domain::tenancy::Rules;
 use crate::http::{Admission, Api, Gate, Limits, Scrape};
 use crate::storage::postgres::{Probe, Store};
 
@@ -132,7 +133,7 @@ impl Process {
         let service = Service::new(store.clone(), plan.registry, lists_include_deleted);
         self.telemetry.metrics.show(&service);
         let authentication = authentication::start(plan.issuers, &Clock::system());
-        let mut serving = self.open(settings, &service, &authentication)?;
+        let mut serving = self.open(settings, &service, &authentication, plan.tenancy)?;
         let mut probe = Probe::new(database::connections(&settings.database)?);
         let gate = self.gate.clone();
         let before = async {
@@ -189,6 +190,7 @@ impl Process {
         settings: &Settings,
         service: &Service,
         authentication: &Authentication,
+        tenancy: Rules,
     ) -> anyhow::Result<Serving> {
         let server = &settings.server;
         let limits = Limits {
@@ -204,6 +206,7 @@ impl Process {
             authentication: authentication.clone(),
             admission: Admission::new(self.gate.clone(), &limits),
             masks: telemetry::masks(settings),
+            tenancy,
         };
         let processors = std::thread::available_parallelism().map_or(2, usize::from);
         let options = Options {

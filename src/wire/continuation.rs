@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 use super::query::{Params, ParamsFault};
 use crate::domain::page::Order;
 use crate::domain::position::Position;
+use crate::domain::tenancy::View;
 use crate::domain::{Constraint, Violation, shown};
 
 /// The parameters that say which resources a list has, and in which order.
@@ -46,9 +47,10 @@ pub struct ListKey(String);
 struct Token(u8, String, u32, Vec<Option<String>>);
 
 impl ListKey {
-    /// The key of the list that `path` and `params` ask for.
+    /// The key of the list that `path` and `params` ask for, as it is seen: where one tenant's list
+    /// ends says something of what is in it, which is not for another.
     #[must_use]
-    pub fn new(path: &str, params: &Params) -> Self {
+    pub fn new(path: &str, params: &Params, view: &View) -> Self {
         let mut digest = Sha256::new();
         let mut add = |text: &str| {
             digest.update(text.len().to_le_bytes());
@@ -65,6 +67,12 @@ impl ListKey {
                 add(name);
                 add(value);
             }
+        }
+        for (key, value) in view.tenancy().into_iter().flatten() {
+            // No parameter is called so.
+            add("tenancy ");
+            add(key);
+            add(value);
         }
         // Nobody gains by a collision: half of the digest is plenty.
         Self(BASE64.encode(&digest.finalize()[..16]))

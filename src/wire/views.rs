@@ -157,6 +157,9 @@ pub(super) struct EntryView<'a> {
     resource_id: String,
     /// Rises with every entry.
     sequence: i64,
+    /// Which tenant the resource belongs to, by dimension.
+    #[schema(value_type = BTreeMap<String, String>)]
+    tenancy: &'a Tenancy,
     /// When.
     #[serde(serialize_with = "moment::serialize")]
     time: DateTime<Utc>,
@@ -394,6 +397,7 @@ impl<'a> From<&'a Entry> for EntryView<'a> {
             request_id: &entry.origin.request_id,
             resource_id: change.id.to_string(),
             sequence: entry.sequence,
+            tenancy: &entry.tenancy,
             time: entry.origin.at,
         }
     }

@@ -49,7 +49,7 @@ async fn every_action_leaves_a_whole_entry() {
     let list = api.get("/audit").await;
     let entry = |action: &str, id: &str, second: u32| {
         json!({
-            "action": action, "request_id": id, "time": format!("2026-01-01T10:00:0{second}Z"),
+            "action": action, "tenancy": {}, "request_id": id, "time": format!("2026-01-01T10:00:0{second}Z"),
             "actor": "system@hyperfleet.local", "kind": "Cluster", "name": "watched", "resource_id": made.id(),
         })
     };

@@ -44,6 +44,7 @@ fn referrer(target: u128, kind: &str, name: &str, number: u128) -> Referrer {
         kind: kind.to_owned(),
         name: name.to_owned(),
         id: id(number),
+        is_seen: true,
     }
 }
 

@@ -159,6 +159,7 @@ impl World {
                 kind: source.state.kind.clone(),
                 name: source.state.name.as_str().to_owned(),
                 id: source.state.id,
+                is_seen: true,
             })
             .collect()
     }

@@ -11,6 +11,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::app;
 use crate::auth::Refusal;
+use crate::domain::tenancy::Denied;
 use crate::domain::{Constraint, EntityRegistry};
 use crate::http::problem::{Body, Place, Problem, ViolationView};
 use crate::wire::schemas::examples;
@@ -38,9 +39,10 @@ type Sort = (u16, &'static str, &'static str);
 
 /// Every status that is not a success.
 #[rustfmt::skip]
-const SORTS: [Sort; 12] = [
+const SORTS: [Sort; 13] = [
     (400, "BadRequest", "A parameter or the body breaks a rule, or cannot be read."),
     (401, "Unauthorized", "No token, or none that is taken; or, for changes, one that does not say who is calling. Only where the service is set to check tokens."),
+    (403, "Forbidden", "The headers do not say for which tenant the request is made, or it is made by a system identity, which may read and report only."),
     (404, "NotFound", "There is no such resource."),
     (405, "MethodNotAllowed", "The path has other methods: `Allow` names them."),
     (408, "RequestTimeout", "The body takes too long to come."),
@@ -196,12 +198,17 @@ fn examples_of(status: u16, registry: &EntityRegistry) -> Vec<(&'static str, Val
         .map_or("Resource", |e| &e.kind)
         .to_owned();
     let id = "019b7868-8e00-7000-8000-000000000002".to_owned();
+    let header = "X-Org".to_owned();
     let problems: Vec<(&str, Option<Problem>)> = match status {
         400 => bad_requests(registry),
         401 => vec![
             ("no token", Some(Refusal::Missing.into())),
             ("expired token", Some(Refusal::Expired.into())),
             ("nobody knows who", Some(Problem::unidentified())),
+        ],
+        403 => vec![
+            ("no tenant", Some(Denied::Missing { header }.into())),
+            ("system identity", Some(Denied::OnlyReports.into())),
         ],
         404 => vec![(
             "no such resource",

@@ -80,7 +80,7 @@ fn audit(created: Option<&Value>) -> OperationBuilder {
     for parameter in parameters::audit() {
         described = described.parameter(parameter);
     }
-    refusals(described, &[400, 401, 405, 429, 500, 503])
+    refusals(described, &[400, 401, 403, 405, 429, 500, 503])
 }
 
 fn metadata() -> ResponseBuilder {

@@ -135,7 +135,7 @@ impl Subject<'_> {
             self.operation,
             Operation::Create | Operation::Patch | Operation::ForceDelete | Operation::Report
         );
-        let mut statuses = vec![401, 405, 429, 500, 503];
+        let mut statuses = vec![401, 403, 405, 429, 500, 503];
         if self.operation != Operation::Delete {
             statuses.push(400);
         }

@@ -1,9 +1,11 @@
-//! Table `audit`: the trail of changes.
+//! Table `audit_entries`: the trail of changes.
 
 use chrono::{DateTime, Utc};
+use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::{Db, Error};
+use crate::domain::Tenancy;
 use crate::domain::audit::{Action, Change, Entry, Origin};
 
 /// A row of the trail.
@@ -20,6 +22,7 @@ pub(super) struct EntryRow {
     generation_before: Option<i32>,
     generation_after: Option<i32>,
     reason: Option<String>,
+    tenancy: Json<Tenancy>,
 }
 
 impl TryFrom<EntryRow> for Entry {
@@ -46,12 +49,13 @@ impl TryFrom<EntryRow> for Entry {
                 generation_after: row.generation_after,
                 reason: row.reason,
             },
+            tenancy: row.tenancy.0,
         })
     }
 }
 
 impl Db<'_> {
-    /// Adds what one request changed.
+    /// Adds what one request changed, with whose it is. The resources must still be there.
     pub(super) async fn insert_audit(
         &mut self,
         changes: &[Change],
@@ -68,10 +72,13 @@ impl Db<'_> {
         let after: Vec<_> = changes.iter().map(|c| c.generation_after).collect();
         let reasons: Vec<_> = changes.iter().map(|c| c.reason.clone()).collect();
         let result = sqlx::query!(
-            "INSERT INTO audit (at, actor, request_id, action, kind, resource_id, name,
-                                generation_before, generation_after, reason)
-             SELECT $1, $2, $3, * FROM unnest($4::text[], $5::text[], $6::uuid[], $7::text[],
-                                              $8::int[], $9::int[], $10::text[])",
+            "INSERT INTO audit_entries (at, actor, request_id, action, kind, resource_id, name,
+                                generation_before, generation_after, reason, tenancy)
+             SELECT $1, $2, $3, c.action, c.kind, c.id, c.name, c.before, c.after, c.reason, r.tenancy
+             FROM unnest($4::text[], $5::text[], $6::uuid[], $7::text[], $8::int[], $9::int[], $10::text[])
+                  WITH ORDINALITY c (action, kind, id, name, before, after, reason, place)
+             LEFT JOIN resources r ON r.id = c.id
+             ORDER BY c.place",
             origin.at,
             origin.actor,
             origin.request_id,
@@ -101,7 +108,7 @@ impl Db<'_> {
             .await;
         self.done(result, "open the audit trail for retention")?;
         let result = sqlx::query!(
-            "DELETE FROM audit WHERE sequence IN (SELECT sequence FROM audit WHERE at < $1 ORDER BY at LIMIT $2)",
+            "DELETE FROM audit_entries WHERE sequence IN (SELECT sequence FROM audit_entries WHERE at < $1 ORDER BY at LIMIT $2)",
             before,
             count_max,
         )

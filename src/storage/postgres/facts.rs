@@ -10,9 +10,9 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::row::StandingRow;
-use super::{Db, Error};
+use super::{Db, Error, Place};
 use crate::domain::mapping::{Data, Facts, TEXTS_BYTES_MAX};
-use crate::domain::{Condition, Labels, ReportedCondition, ResourceId, Standing, Tenancy};
+use crate::domain::{Condition, Labels, ReportedCondition, Standing, Tenancy};
 
 /// The columns of [`StandingRow`], and the facts of kinds with rules.
 struct Row {
@@ -94,13 +94,12 @@ impl From<Row> for Standing {
 
 impl Db<'_> {
     /// The life and reports of resources, in the order in which they are asked for, with the facts
-    /// of those whose kind is one of `with_rules`; only what is of that kind and owner where these
-    /// are given.
+    /// of those whose kind is one of `with_rules`. Ids that are not of locked rows need a place to be
+    /// looked for.
     pub(super) async fn standings_with_facts(
         &mut self,
         ids: &[Uuid],
-        kind: Option<&str>,
-        owner: Option<ResourceId>,
+        place: Option<Place<'_>>,
         with_rules: &[String],
     ) -> Result<Vec<Standing>, Error> {
         let result = sqlx::query_as!(
@@ -127,13 +126,15 @@ impl Db<'_> {
                        FROM adapter_reports WHERE resource_id = r.id) one) a
                ) e
                WHERE ($2::text IS NULL OR r.kind = $2) AND ($3::uuid IS NULL OR r.owner_id = $3)
+                 AND ($7::jsonb IS NULL OR r.tenancy = $7 AND ($3::uuid IS NULL OR has_tenancy($3, $7)))
                ORDER BY wanted.place"#,
             ids,
-            kind,
-            owner.map(ResourceId::as_uuid),
+            place.and_then(|p| p.kind),
+            place.and_then(|p| p.owner_uuid()),
             with_rules,
             i32::try_from(Data::BYTES_MAX * WRITTEN_OUT).unwrap_or(i32::MAX),
             i64::try_from(TEXTS_BYTES_MAX * WRITTEN_OUT).unwrap_or(i64::MAX),
+            place.and_then(|p| p.tenancy()) as _,
         )
         .fetch_all(self.wire())
         .await;

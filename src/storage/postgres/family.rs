@@ -5,63 +5,68 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::row::StandingRow;
-use super::{Db, Error};
+use super::{Db, Error, Held, Place};
 use crate::domain::lifecycle::{Outcome, Referrer};
 use crate::domain::reference::Target;
+use crate::domain::tenancy::View;
 use crate::domain::{References, ResourceId, ResourceState, Standing, audit::Origin};
 
 impl Db<'_> {
     /// Locks a resource and every owner above it, topmost first. Gives their ids in that order, the
     /// resource last; empty if there is no such resource (any more).
-    pub async fn lock_lineage(
-        &mut self,
-        kind: Option<&str>,
-        owner: Option<ResourceId>,
-        id: ResourceId,
-    ) -> Result<Vec<ResourceId>, Error> {
+    pub async fn lock_lineage(&mut self, place: Place<'_>) -> Result<Vec<Held>, Error> {
         let result = sqlx::query_scalar!(
             "WITH RECURSIVE lineage AS (
                  SELECT id, owner_id, 0 AS level FROM resources
                  WHERE id = $1 AND ($2::text IS NULL OR kind = $2) AND ($3::uuid IS NULL OR owner_id = $3)
+                   AND ($4::jsonb IS NULL OR tenancy = $4 AND ($3::uuid IS NULL OR has_tenancy($3, $4)))
                  UNION ALL
                  SELECT p.id, p.owner_id, l.level + 1 FROM resources p JOIN lineage l ON p.id = l.owner_id
              )
              SELECT r.id FROM resources r JOIN lineage l ON l.id = r.id
              ORDER BY l.level DESC FOR UPDATE OF r",
-            id.as_uuid(),
-            kind,
-            owner.map(ResourceId::as_uuid),
+            place.id.as_uuid(),
+            place.kind,
+            place.owner_uuid(),
+            place.tenancy() as _,
         )
         .fetch_all(self.wire())
         .await;
         let ids = self.done(result, "lock a resource and its owners")?;
         // Another transaction may have removed it while this one waited for its lock.
         Ok(match ids.last() {
-            Some(last) if *last == id.as_uuid() => ids.into_iter().map(ResourceId::from).collect(),
+            Some(last) if *last == place.id.as_uuid() => ids.into_iter().map(Held::of).collect(),
             _ => Vec::new(),
         })
     }
 
-    /// Locks everything that these resources own directly, in the order of the ids.
-    pub async fn lock_children(&mut self, owners: &[ResourceId]) -> Result<Vec<ResourceId>, Error> {
+    /// Locks everything that these resources own directly, in the order of the ids. Whose it is does
+    /// not matter: what happens to an owner happens to what it owns.
+    pub async fn lock_children(&mut self, owners: &[Held]) -> Result<Vec<Held>, Error> {
         let result = sqlx::query_scalar!(
             "SELECT id FROM resources WHERE owner_id = ANY($1) ORDER BY id FOR UPDATE",
-            &uuids(owners),
+            &uuids(owners.iter().map(|h| h.id())),
         )
         .fetch_all(self.wire())
         .await;
         let ids = self.done(result, "lock the children of resources")?;
-        Ok(ids.into_iter().map(ResourceId::from).collect())
+        Ok(ids.into_iter().map(Held::of).collect())
     }
 
     /// Locks resources in the order in which they are given and tells what they are. Missing ones
     /// are left out.
-    pub async fn lock_targets(&mut self, ids: &[ResourceId]) -> Result<Vec<Target>, Error> {
+    pub async fn lock_targets(
+        &mut self,
+        view: &View,
+        ids: &[ResourceId],
+    ) -> Result<Vec<Target>, Error> {
         let result = sqlx::query!(
             r#"SELECT r.id, r.kind, r.deleted_at IS NOT NULL AS "is_deleting!"
                FROM resources r JOIN unnest($1::uuid[]) WITH ORDINALITY wanted (id, place) ON wanted.id = r.id
+               WHERE $2::jsonb IS NULL OR r.tenancy = $2
                ORDER BY wanted.place FOR NO KEY UPDATE OF r"#,
-            &uuids(ids),
+            &uuids(ids.iter().copied()),
+            view.tenancy().map(Json) as _,
         )
         .fetch_all(self.wire())
         .await;
@@ -78,13 +83,12 @@ impl Db<'_> {
     /// that rules need, of kinds in `with_rules`.
     pub async fn standings(
         &mut self,
-        ids: &[ResourceId],
+        held: &[Held],
         with_rules: &[String],
     ) -> Result<Vec<Standing>, Error> {
+        let ids = uuids(held.iter().map(|h| h.id()));
         if !with_rules.is_empty() {
-            return self
-                .standings_with_facts(&uuids(ids), None, None, with_rules)
-                .await;
+            return self.standings_with_facts(&ids, None, with_rules).await;
         }
         let result = sqlx::query_as!(
             StandingRow,
@@ -103,7 +107,7 @@ impl Db<'_> {
                    FROM adapter_reports WHERE resource_id = r.id
                ) e
                ORDER BY wanted.place"#,
-            &uuids(ids),
+            &ids,
         )
         .fetch_all(self.wire())
         .await;
@@ -111,13 +115,19 @@ impl Db<'_> {
         Ok(rows.into_iter().map(Standing::from).collect())
     }
 
-    /// The active resources that link to any of these.
-    pub async fn list_referrers(&mut self, targets: &[ResourceId]) -> Result<Vec<Referrer>, Error> {
+    /// The active resources that link to any of these, and whether they are seen.
+    pub async fn list_referrers(
+        &mut self,
+        view: &View,
+        targets: &[Held],
+    ) -> Result<Vec<Referrer>, Error> {
         let result = sqlx::query!(
-            "SELECT DISTINCT l.target_id, s.id, s.kind, s.name
-             FROM resource_references l JOIN resources s ON s.id = l.source_id
-             WHERE l.target_id = ANY($1) AND s.deleted_at IS NULL",
-            &uuids(targets),
+            r#"SELECT DISTINCT l.target_id, s.id, s.kind, s.name,
+                      ($2::jsonb IS NULL OR s.tenancy = $2) AS "is_seen!"
+               FROM resource_references l JOIN resources s ON s.id = l.source_id
+               WHERE l.target_id = ANY($1) AND s.deleted_at IS NULL"#,
+            &uuids(targets.iter().map(|h| h.id())),
+            view.tenancy().map(Json) as _,
         )
         .fetch_all(self.wire())
         .await;
@@ -127,6 +137,7 @@ impl Db<'_> {
             kind: row.kind,
             name: row.name,
             id: row.id.into(),
+            is_seen: row.is_seen,
         });
         Ok(referrers.collect())
     }
@@ -171,15 +182,16 @@ impl Db<'_> {
         if !outcome.saved.is_empty() {
             self.save_states(&outcome.saved).await?;
         }
+        // The trail says whose the resources are, as long as that can be seen.
+        if !outcome.changes.is_empty() {
+            self.insert_audit(&outcome.changes, origin).await?;
+        }
         if !outcome.released.is_empty() || !outcome.removed.is_empty() {
             self.delete_references(&outcome.released, &outcome.removed)
                 .await?;
         }
         if !outcome.removed.is_empty() {
             self.delete_resources(&outcome.removed).await?;
-        }
-        if !outcome.changes.is_empty() {
-            self.insert_audit(&outcome.changes, origin).await?;
         }
         Ok(())
     }
@@ -220,8 +232,8 @@ impl Db<'_> {
     ) -> Result<(), Error> {
         let result = sqlx::query!(
             "DELETE FROM resource_references WHERE source_id = ANY($1) OR target_id = ANY($2)",
-            &uuids(released),
-            &uuids(removed),
+            &uuids(released.iter().copied()),
+            &uuids(removed.iter().copied()),
         )
         .execute(self.wire())
         .await;
@@ -231,7 +243,8 @@ impl Db<'_> {
 
     /// Reports and links go with their resource.
     async fn delete_resources(&mut self, ids: &[ResourceId]) -> Result<(), Error> {
-        let result = sqlx::query!("DELETE FROM resources WHERE id = ANY($1)", &uuids(ids))
+        let ids = uuids(ids.iter().copied());
+        let result = sqlx::query!("DELETE FROM resources WHERE id = ANY($1)", &ids)
             .execute(self.wire())
             .await;
         self.done(result, "remove resources")?;
@@ -239,6 +252,6 @@ impl Db<'_> {
     }
 }
 
-fn uuids(ids: &[ResourceId]) -> Vec<Uuid> {
-    ids.iter().map(|id| id.as_uuid()).collect()
+fn uuids(ids: impl Iterator<Item = ResourceId>) -> Vec<Uuid> {
+    ids.map(ResourceId::as_uuid).collect()
 }

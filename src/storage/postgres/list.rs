@@ -2,6 +2,7 @@
 //! kinds from the configuration, other values through binds: no user text in SQL.
 
 use sqlx::postgres::PgRow;
+use sqlx::types::Json;
 use sqlx::{FromRow, Postgres, QueryBuilder, Row as _};
 
 use super::audit::EntryRow;
@@ -12,6 +13,7 @@ use super::{Db, Error, Search};
 use crate::domain::audit::{Action, Entry, Filter};
 use crate::domain::page::{Direction, Listing, Order, OrderField, Page};
 use crate::domain::position::Position;
+use crate::domain::tenancy::View;
 use crate::domain::{Resource, ResourceId};
 
 /// Which resources a list is about.
@@ -44,6 +46,8 @@ pub struct ReferenceFilter {
 pub struct ListQuery<'a> {
     /// Of which resources.
     pub scope: Scope<'a>,
+    /// As who sees them.
+    pub view: &'a View,
     /// Whether finalizing ones are listed, too.
     pub includes_deleted: bool,
     /// Only those that match.
@@ -100,17 +104,20 @@ impl Db<'_> {
         })
     }
 
-    /// One page of the audit trail, newest first, with the exact total of all pages.
+    /// One page of what is seen of the audit trail, newest first, with the exact total of all pages.
     pub async fn list_audit(
         &mut self,
+        view: &View,
         filter: &Filter,
         page: Page,
     ) -> Result<Listing<Entry>, Error> {
-        let mut query =
-            QueryBuilder::new("SELECT total.count AS total, e.* FROM (SELECT count(*) FROM audit");
-        push_audit_filter(&mut query, filter);
-        query.push(") total LEFT JOIN (SELECT * FROM audit");
-        push_audit_filter(&mut query, filter);
+        let mut query = QueryBuilder::new(
+            "SELECT total.count AS total, e.* FROM (SELECT count(*) FROM audit_entries",
+        );
+        push_audit_filter(&mut query, view, filter);
+        query.push(") total LEFT JOIN (SELECT sequence, at, actor, request_id, action, kind, resource_id, name, \
+             generation_before, generation_after, reason, tenancy FROM audit_entries");
+        push_audit_filter(&mut query, view, filter);
         query
             .push(" ORDER BY sequence DESC LIMIT ")
             .push_bind(i64::from(page.size));
@@ -153,8 +160,9 @@ impl Db<'_> {
     }
 }
 
-fn push_audit_filter(query: &mut QueryBuilder<Postgres>, filter: &Filter) {
+fn push_audit_filter(query: &mut QueryBuilder<Postgres>, view: &View, filter: &Filter) {
     query.push(" WHERE true");
+    push_view(query, view);
     if let Some(id) = filter.resource_id {
         query.push(" AND resource_id = ").push_bind(id.as_uuid());
     }
@@ -229,7 +237,8 @@ fn statement(wanted: &ListQuery<'_>) -> QueryBuilder<Postgres> {
     query
 }
 
-/// Totals of whole kinds are kept, not counted: all rows, less the finalizing ones.
+/// Totals of whole kinds are kept, of each tenant, too, not counted: all rows, less the finalizing
+/// ones.
 fn push_total(query: &mut QueryBuilder<Postgres>, wanted: &ListQuery<'_>) {
     if wanted.is_filtered() {
         query.push("SELECT count(*) FROM found");
@@ -243,13 +252,20 @@ fn push_total(query: &mut QueryBuilder<Postgres>, wanted: &ListQuery<'_>) {
         Scope::Kind(kind) => Some(kind),
         Scope::All => None,
     };
-    query.push("SELECT (SELECT coalesce(sum(count), 0)::bigint FROM resource_counts");
+    query.push("SELECT (SELECT coalesce(sum(count), 0)::bigint FROM ");
+    query.push(match wanted.view.tenancy() {
+        Some(_) => "tenant_resource_counts",
+        None => "resource_counts",
+    });
+    query.push(" WHERE true");
+    push_view(query, wanted.view);
     if let Some(kind) = kind {
-        query.push(" WHERE kind = ").push(literal(kind));
+        query.push(" AND kind = ").push(literal(kind));
     }
     query.push(")");
     if !wanted.includes_deleted {
         query.push(" - (SELECT count(*) FROM resources WHERE deleted_at IS NOT NULL");
+        push_view(query, wanted.view);
         if let Some(kind) = kind {
             query.push(" AND kind = ").push(literal(kind));
         }
@@ -260,11 +276,13 @@ fn push_total(query: &mut QueryBuilder<Postgres>, wanted: &ListQuery<'_>) {
 
 fn push_filter(query: &mut QueryBuilder<Postgres>, wanted: &ListQuery<'_>) {
     query.push(" WHERE true");
+    push_view(query, wanted.view);
     if let Scope::Kind(kind) | Scope::Owned { kind, .. } = wanted.scope {
         query.push(" AND kind = ").push(literal(kind));
     }
     if let Scope::Owned { owner, .. } = wanted.scope {
         query.push(" AND owner_id = ").push_bind(owner.as_uuid());
+        push_seen(query, wanted.view, Some(owner));
     }
     if !wanted.includes_deleted {
         query.push(" AND deleted_at IS NULL");
@@ -279,7 +297,27 @@ fn push_filter(query: &mut QueryBuilder<Postgres>, wanted: &ListQuery<'_>) {
         query
             .push(" AND target_id = ")
             .push_bind(reference.target.map(ResourceId::as_uuid));
+        push_seen(query, wanted.view, reference.target);
         query.push(")");
+    }
+}
+
+/// Adds the condition that rows of a table with a column `tenancy` are seen. The second half is what
+/// the indexes of tenants are for; whoever does not see all has a tenancy.
+fn push_view(query: &mut QueryBuilder<Postgres>, view: &View) {
+    if let Some(tenancy) = view.tenancy() {
+        query
+            .push(" AND tenancy = ")
+            .push_bind(Json(tenancy.clone()));
+        query.push(" AND tenancy <> '{}'");
+    }
+}
+
+/// Adds the condition that a resource which the client names is seen; looked at once.
+fn push_seen(query: &mut QueryBuilder<Postgres>, view: &View, id: Option<ResourceId>) {
+    if let Some((id, tenancy)) = id.zip(view.tenancy()) {
+        query.push(" AND has_tenancy(").push_bind(id.as_uuid());
+        query.push(", ").push_bind(Json(tenancy.clone())).push(")");
     }
 }
 

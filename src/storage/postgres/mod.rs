@@ -10,6 +10,10 @@
 //! `resources.revision` with the one they read, so that no lock is held between two round trips.
 //! What changes several rows locks them first, owners before what they own and equals by id, so
 //! that no two transactions wait for each other.
+//!
+//! Statements that look for what a client names must be told where ([`Place`]) or as who sees it
+//! ([`View`](crate::domain::tenancy::View)): what is not seen is not there. All others go on from rows
+//! that these have found.
 
 mod audit;
 mod error;
@@ -18,6 +22,7 @@ mod family;
 mod keyset;
 mod list;
 mod measure;
+mod place;
 mod pool;
 mod probe;
 mod reader;
@@ -36,6 +41,7 @@ use sqlx::migrate::Migrator;
 
 pub use error::Error;
 pub use list::{ListQuery, ReferenceFilter, Scope};
+pub use place::{Held, Place};
 pub use pool::Settings;
 pub use probe::Probe;
 pub use reports::NewReport;
@@ -44,7 +50,7 @@ pub use schema::{Migration, MigrationState, SchemaStatus};
 pub use search::Search;
 pub use unreconciled::Unreconciled;
 
-use crate::domain::{Resource, ResourceId};
+use crate::domain::Resource;
 use error::{Doing as _, is_connection_lost};
 use pool::{Health, Lease, Link, Pool};
 use reader::Reader;
@@ -132,21 +138,16 @@ impl Store {
         share
     }
 
-    /// One resource, if it is of that kind and owner where these are given. Outside any
-    /// transaction, by one statement, which others may share.
-    pub async fn find_resource(
-        &self,
-        kind: Option<&str>,
-        owner: Option<ResourceId>,
-        id: ResourceId,
-    ) -> Result<Option<Resource>, Error> {
+    /// One resource, if it is there. Outside any transaction, by one statement, which others may
+    /// share.
+    pub async fn find_resource(&self, place: Place<'_>) -> Result<Option<Resource>, Error> {
         if let Some(reader) = &self.reader
-            && let Some(found) = reader.find(kind, owner, id).await
+            && let Some(found) = reader.find(place).await
         {
             return Ok(found);
         }
         let mut session = self.session().await?;
-        session.db().find_resource(kind, owner, id).await
+        session.db().find_resource(place).await
     }
 
     /// A connection for single statements.

@@ -14,6 +14,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use futures_util::FutureExt as _;
+use sqlx::types::Json;
 use sqlx::{AssertSqlSafe, FromRow as _, Row as _};
 use tokio::sync::oneshot;
 use tracing::{Instrument as _, Span};
@@ -21,8 +22,8 @@ use uuid::Uuid;
 
 use super::pool::{self, Pool};
 use super::row::{COLUMNS, ResourceRow};
-use super::{Error, Session, Settings, measure};
-use crate::domain::{Resource, ResourceId};
+use super::{Error, Place, Session, Settings, measure};
+use crate::domain::{Resource, Tenancy};
 
 /// Most resources in one statement; bounds what a batch of big ones takes in memory.
 const BATCH_MAX: usize = 32;
@@ -31,10 +32,13 @@ const BATCH_MAX: usize = 32;
 static SQL: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT {COLUMNS}, wanted.place
-         FROM unnest($1::uuid[], $2::text[], $3::uuid[]) WITH ORDINALITY wanted (id, kind, owner_id, place)
+         FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::jsonb[])
+              WITH ORDINALITY wanted (id, kind, owner_id, tenancy, place)
          JOIN resources r ON r.id = wanted.id
          WHERE (wanted.kind IS NULL OR r.kind = wanted.kind)
-           AND (wanted.owner_id IS NULL OR r.owner_id = wanted.owner_id)"
+           AND (wanted.owner_id IS NULL OR r.owner_id = wanted.owner_id)
+           AND (wanted.tenancy IS NULL OR r.tenancy = wanted.tenancy
+                AND (wanted.owner_id IS NULL OR has_tenancy(wanted.owner_id, wanted.tenancy)))"
     )
 });
 
@@ -55,6 +59,7 @@ struct Desk {
 struct Asked {
     kind: Option<String>,
     owner: Option<Uuid>,
+    tenancy: Option<Json<Tenancy>>,
     id: Uuid,
     answer: oneshot::Sender<Option<Resource>>,
     /// The request's, where statements are looked at.
@@ -79,19 +84,14 @@ impl Reader {
         }
     }
 
-    /// One resource, if it is of that kind and owner where these are given. `None`: there is no
-    /// answer to be had here, ask elsewhere.
-    pub(super) async fn find(
-        &self,
-        kind: Option<&str>,
-        owner: Option<ResourceId>,
-        id: ResourceId,
-    ) -> Option<Option<Resource>> {
+    /// One resource, if it is there. `None`: there is no answer to be had here, ask elsewhere.
+    pub(super) async fn find(&self, place: Place<'_>) -> Option<Option<Resource>> {
         let (answer, answered) = oneshot::channel();
         let asked = Asked {
-            kind: kind.map(ToOwned::to_owned),
-            owner: owner.map(ResourceId::as_uuid),
-            id: id.as_uuid(),
+            kind: place.kind.map(ToOwned::to_owned),
+            owner: place.owner_uuid(),
+            tenancy: place.view.tenancy().cloned().map(Json),
+            id: place.id.as_uuid(),
             answer,
             span: if measure::is_watched() {
                 Span::current()
@@ -145,7 +145,8 @@ impl Reader {
         let ids: Vec<_> = batch.iter().map(|a| a.id).collect();
         let kinds: Vec<_> = batch.iter().map(|a| a.kind.as_deref()).collect();
         let owners: Vec<_> = batch.iter().map(|a| a.owner).collect();
-        let query = query.bind(ids).bind(kinds).bind(owners);
+        let tenancies: Vec<_> = batch.iter().map(|a| a.tenancy.as_ref()).collect();
+        let query = query.bind(ids).bind(kinds).bind(owners).bind(tenancies);
         let others = batch.iter().skip(1).filter(|a| !a.span.is_none());
         let shared = others.map(|a| measure::shared(&a.span, &SQL, "find resources"));
         let shared: Vec<_> = shared.collect();

@@ -3,11 +3,10 @@
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 use sqlx::types::Json;
-use uuid::Uuid;
 
-use super::{Db, Error};
+use super::{Db, Error, Place};
 use crate::domain::page::{Listing, Page};
-use crate::domain::{Metadata, ReportState, ReportedCondition, ResourceId, StoredReport};
+use crate::domain::{Metadata, ReportState, ReportedCondition, ResourceState, StoredReport};
 
 /// A report to be saved: what was decided about it, and what passes through undecided.
 #[derive(Debug, Clone, Copy)]
@@ -47,10 +46,10 @@ impl From<Row> for StoredReport {
 }
 
 impl Db<'_> {
-    /// The stored report of one adapter.
+    /// The stored report of one adapter on a resource that was found.
     pub async fn find_report(
         &mut self,
-        id: ResourceId,
+        state: &ResourceState,
         adapter: &str,
     ) -> Result<Option<StoredReport>, Error> {
         let result = sqlx::query_as!(
@@ -58,7 +57,7 @@ impl Db<'_> {
             r#"SELECT adapter, observed_generation, created_at, reported_at, conditions AS "conditions: _",
                       data AS "data: _", metadata AS "metadata: _"
                FROM adapter_reports WHERE resource_id = $1 AND adapter = $2"#,
-            id.as_uuid(),
+            state.id.as_uuid(),
             adapter,
         )
         .fetch_optional(self.wire())
@@ -70,9 +69,7 @@ impl Db<'_> {
     /// One page of a resource's reports, first reporters first. `None`: there is no such resource.
     pub async fn list_reports(
         &mut self,
-        kind: Option<&str>,
-        owner: Option<ResourceId>,
-        id: ResourceId,
+        place: Place<'_>,
         page: Page,
     ) -> Result<Option<Listing<StoredReport>>, Error> {
         let result = sqlx::query!(
@@ -87,12 +84,14 @@ impl Db<'_> {
                    ORDER BY created_at, adapter LIMIT $4 OFFSET $5
                ) e ON true
                WHERE r.id = $1 AND ($2::text IS NULL OR r.kind = $2) AND ($3::uuid IS NULL OR r.owner_id = $3)
+                 AND ($6::jsonb IS NULL OR r.tenancy = $6 AND ($3::uuid IS NULL OR has_tenancy($3, $6)))
                ORDER BY e.created_at, e.adapter"#,
-            id.as_uuid(),
-            kind,
-            owner.map(ResourceId::as_uuid) as Option<Uuid>,
+            place.id.as_uuid(),
+            place.kind,
+            place.owner_uuid(),
             i64::from(page.size),
             page.offset(),
+            place.tenancy() as _,
         )
         .fetch_all(self.wire())
         .await;

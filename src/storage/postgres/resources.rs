@@ -3,9 +3,10 @@
 use sqlx::types::Json;
 
 use super::row::{ResourceRow, StandingRow};
-use super::{Db, Error};
+use super::{Db, Error, Place};
 use crate::domain::audit::{Action, Origin};
-use crate::domain::{Condition, Resource, ResourceId, Standing};
+use crate::domain::tenancy::View;
+use crate::domain::{Condition, Resource, ResourceId, ResourceState, Standing};
 
 /// What became of a new row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,13 +20,8 @@ pub enum Created {
 }
 
 impl Db<'_> {
-    /// One resource, if it is of that kind and owner where these are given.
-    pub async fn find_resource(
-        &mut self,
-        kind: Option<&str>,
-        owner: Option<ResourceId>,
-        id: ResourceId,
-    ) -> Result<Option<Resource>, Error> {
+    /// One resource, if it is there.
+    pub async fn find_resource(&mut self, place: Place<'_>) -> Result<Option<Resource>, Error> {
         let result = sqlx::query_as!(
             ResourceRow,
             r#"SELECT id, kind, name, owner_id, generation, revision,
@@ -35,10 +31,12 @@ impl Db<'_> {
                       (SELECT jsonb_agg(jsonb_build_object('type', ref_type, 'kind', target_kind, 'id', target_id))
                        FROM resource_references WHERE source_id = r.id) AS "links: _"
                FROM resources r
-               WHERE id = $1 AND ($2::text IS NULL OR kind = $2) AND ($3::uuid IS NULL OR owner_id = $3)"#,
-            id.as_uuid(),
-            kind,
-            owner.map(ResourceId::as_uuid),
+               WHERE id = $1 AND ($2::text IS NULL OR kind = $2) AND ($3::uuid IS NULL OR owner_id = $3)
+                 AND ($4::jsonb IS NULL OR tenancy = $4 AND ($3::uuid IS NULL OR has_tenancy($3, $4)))"#,
+            place.id.as_uuid(),
+            place.kind,
+            place.owner_uuid(),
+            place.tenancy() as _,
         )
         .fetch_optional(self.wire())
         .await;
@@ -47,29 +45,34 @@ impl Db<'_> {
     }
 
     /// Whether there is such a resource.
-    pub async fn has_resource(&mut self, kind: &str, id: ResourceId) -> Result<bool, Error> {
+    pub async fn has_resource(
+        &mut self,
+        view: &View,
+        kind: &str,
+        id: ResourceId,
+    ) -> Result<bool, Error> {
         let result = sqlx::query_scalar!(
-            r#"SELECT EXISTS (SELECT FROM resources WHERE id = $1 AND kind = $2) AS "exists!""#,
+            r#"SELECT EXISTS (SELECT FROM resources WHERE id = $1 AND kind = $2
+                              AND ($3::jsonb IS NULL OR tenancy = $3)) AS "exists!""#,
             id.as_uuid(),
             kind,
+            view.tenancy().map(Json) as _,
         )
         .fetch_one(self.wire())
         .await;
         self.done(result, "look for a resource")
     }
 
-    /// One resource's life and reports, if it is of that kind and owner where these are given.
-    /// With the facts that rules need, if it may be of a kind in `with_rules`.
+    /// One resource's life and reports, if it is there. With the facts that rules need, if it may be
+    /// of a kind in `with_rules`.
     pub async fn find_standing(
         &mut self,
-        kind: Option<&str>,
-        owner: Option<ResourceId>,
-        id: ResourceId,
+        place: Place<'_>,
         with_rules: &[String],
     ) -> Result<Option<Standing>, Error> {
         if !with_rules.is_empty() {
-            let ids = [id.as_uuid()];
-            let found = self.standings_with_facts(&ids, kind, owner, with_rules);
+            let ids = [place.id.as_uuid()];
+            let found = self.standings_with_facts(&ids, Some(place), with_rules);
             return Ok(found.await?.pop());
         }
         let result = sqlx::query_as!(
@@ -89,10 +92,12 @@ impl Db<'_> {
                           array_agg(conditions) AS conditions
                    FROM adapter_reports WHERE resource_id = r.id
                ) e
-               WHERE r.id = $1 AND ($2::text IS NULL OR r.kind = $2) AND ($3::uuid IS NULL OR r.owner_id = $3)"#,
-            id.as_uuid(),
-            kind,
-            owner.map(ResourceId::as_uuid),
+               WHERE r.id = $1 AND ($2::text IS NULL OR r.kind = $2) AND ($3::uuid IS NULL OR r.owner_id = $3)
+                 AND ($4::jsonb IS NULL OR r.tenancy = $4 AND ($3::uuid IS NULL OR has_tenancy($3, $4)))"#,
+            place.id.as_uuid(),
+            place.kind,
+            place.owner_uuid(),
+            place.tenancy() as _,
         )
         .fetch_optional(self.wire())
         .await;
@@ -100,10 +105,12 @@ impl Db<'_> {
         Ok(row.map(Standing::from))
     }
 
-    /// Adds a resource and its audit entry, unless its parent is missing or finalizing. The parent
-    /// is held, so that it cannot be deleted before this is committed. Links are added apart.
+    /// Adds a resource and its audit entry, unless its parent is missing (not seen) or finalizing.
+    /// The parent is held, so that it cannot be deleted before this is committed. Links are added
+    /// apart.
     pub async fn insert_resource(
         &mut self,
+        view: &View,
         resource: &Resource,
         parent_kind: Option<&str>,
         origin: &Origin,
@@ -112,7 +119,7 @@ impl Db<'_> {
         let result = sqlx::query!(
             r#"WITH parent AS (
                    SELECT deleted_at IS NOT NULL AS is_finalizing FROM resources
-                   WHERE id = $2 AND kind = $3 FOR SHARE
+                   WHERE id = $2 AND kind = $3 AND ($15::jsonb IS NULL OR tenancy = $15) FOR SHARE
                ), made AS (
                    INSERT INTO resources (id, owner_id, kind, name, spec, labels, tenancy, conditions, generation,
                                           created_at, created_by, updated_at, updated_by)
@@ -120,8 +127,9 @@ impl Db<'_> {
                    WHERE $2 IS NULL OR EXISTS (SELECT FROM parent WHERE NOT is_finalizing)
                    RETURNING id
                ), logged AS (
-                   INSERT INTO audit (at, actor, request_id, action, kind, resource_id, name, generation_after)
-                   SELECT $11, $12, $13, $14, $4, id, $5, $10 FROM made
+                   INSERT INTO audit_entries (at, actor, request_id, action, kind, resource_id, name, generation_after,
+                                      tenancy)
+                   SELECT $11, $12, $13, $14, $4, id, $5, $10, $8 FROM made
                )
                SELECT EXISTS (SELECT FROM made) AS "is_made!", EXISTS (SELECT FROM parent) AS "has_parent!""#,
             state.id.as_uuid(),
@@ -138,6 +146,7 @@ impl Db<'_> {
             origin.actor,
             origin.request_id,
             Action::Create.as_str(),
+            view.tenancy().map(Json) as _,
         )
         .fetch_one(self.wire())
         .await;
@@ -164,11 +173,11 @@ impl Db<'_> {
                    SET spec = $3, labels = $4, conditions = $5, generation = $6,
                        updated_at = $12, updated_by = $8, revision = revision + 1
                    WHERE id = $1 AND revision = $2
-                   RETURNING id, kind, name
+                   RETURNING id, kind, name, tenancy
                ), logged AS (
-                   INSERT INTO audit (at, actor, request_id, action, kind, resource_id, name,
-                                      generation_before, generation_after)
-                   SELECT $7, $8, $9, $10, kind, id, name, $11, $6 FROM changed
+                   INSERT INTO audit_entries (at, actor, request_id, action, kind, resource_id, name,
+                                      generation_before, generation_after, tenancy)
+                   SELECT $7, $8, $9, $10, kind, id, name, $11, $6, tenancy FROM changed
                )
                SELECT EXISTS (SELECT FROM changed) AS "is_changed!""#,
             state.id.as_uuid(),
@@ -191,11 +200,10 @@ impl Db<'_> {
     }
 
     /// Saves an accepted report with the conditions that follow from it, unless the resource has
-    /// moved on from `revision`; true if saved.
+    /// moved on from `before`; true if saved.
     pub async fn save_report(
         &mut self,
-        id: ResourceId,
-        revision: i64,
+        before: &ResourceState,
         conditions: &[Condition],
         report: &super::NewReport<'_>,
     ) -> Result<bool, Error> {
@@ -211,8 +219,8 @@ impl Db<'_> {
              ON CONFLICT (resource_id, adapter) DO UPDATE
              SET observed_generation = excluded.observed_generation, reported_at = excluded.reported_at,
                  conditions = excluded.conditions, data = excluded.data, metadata = excluded.metadata",
-            id.as_uuid(),
-            revision,
+            before.id.as_uuid(),
+            before.revision,
             Json(conditions) as _,
             report.state.adapter,
             report.state.observed_generation,
@@ -228,11 +236,12 @@ impl Db<'_> {
         Ok(done.rows_affected() == 1)
     }
 
-    /// Holds one row, so that nobody else changes it before the transaction ends.
-    pub async fn lock_resource(&mut self, id: ResourceId) -> Result<(), Error> {
+    /// Holds one row if it is seen, so that nobody else changes it before the transaction ends.
+    pub async fn lock_resource(&mut self, view: &View, id: ResourceId) -> Result<(), Error> {
         let result = sqlx::query!(
-            "SELECT FROM resources WHERE id = $1 FOR NO KEY UPDATE",
+            "SELECT FROM resources WHERE id = $1 AND ($2::jsonb IS NULL OR tenancy = $2) FOR NO KEY UPDATE",
             id.as_uuid(),
+            view.tenancy().map(Json) as _,
         )
         .execute(self.wire())
         .await;

@@ -11,9 +11,10 @@ use crate::domain::audit::{Action, Change, Entry, Origin};
 use crate::domain::lifecycle::{self, Draft, Family};
 use crate::domain::page::{Listing, Page};
 use crate::domain::schema::SpecSchema;
+use crate::domain::tenancy::View;
 use crate::domain::{
     Entity, EntityRegistry, Labels, Reference, Resource, ResourceId, ResourceName, Standing,
-    StoredReport, Verdict, Violations, judge,
+    StoredReport, Tenancy, Verdict, Violations, judge,
 };
 use crate::wire::{ListKey, Params, Views};
 
@@ -112,7 +113,7 @@ impl<'a> Examples<'a> {
     #[must_use]
     pub fn listed(self, kind: Option<&str>) -> Value {
         // Of a list that ends here, whichever it is.
-        let key = ListKey::new("", &Params::default());
+        let key = ListKey::new("", &Params::default(), &View::ALL);
         let listing = listing(self.resource());
         json(&Views(self.registry).resources(kind, &listing, &key))
     }
@@ -132,7 +133,7 @@ impl<'a> Examples<'a> {
             spec: self.spec.as_object().cloned().unwrap_or_default(),
             labels: Labels::parse(labels.into()).unwrap_or_default(),
             references: references.map(|(t, target)| (t, vec![target])).collect(),
-            tenancy: std::collections::BTreeMap::new(),
+            tenancy: Tenancy::new(),
         };
         lifecycle::create(self.entity, draft, &origin())
     }
@@ -226,6 +227,7 @@ pub fn audit(kind: &str, name: &str) -> Value {
         sequence: 1,
         origin: origin(),
         change,
+        tenancy: Tenancy::new(),
     };
     json(&Views::audit(&listing(entry)))
 }

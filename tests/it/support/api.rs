@@ -5,6 +5,7 @@ use hyperfleet::app::Service;
 use hyperfleet::auth::Authentication;
 use hyperfleet::domain::EntityRegistry;
 use hyperfleet::domain::entity_config::{self, EntityConfig};
+use hyperfleet::domain::tenancy::Rules;
 use hyperfleet::http::{Admission, Api, Build, Gate, Limits, Masks};
 use hyperfleet::startup::{Options, Server};
 use hyperfleet::storage::postgres::Store;
@@ -53,9 +54,21 @@ impl TestApi {
         store: Store,
         lists_include_deleted: bool,
     ) -> Self {
+        let without = Rules::default();
+        Self::spawn_for_tenants(registry, database, store, lists_include_deleted, without)
+    }
+
+    /// The same, with these rules of tenancy.
+    pub(crate) fn spawn_for_tenants(
+        registry: EntityRegistry,
+        database: TestDatabase,
+        store: Store,
+        lists_include_deleted: bool,
+        tenancy: Rules,
+    ) -> Self {
         let clock = TestClock::at("2026-01-01T10:00:00Z");
         let service = Service::new(store, Arc::new(registry), lists_include_deleted);
-        Self::spawn_service(service, database, clock, |_| {})
+        Self::spawn_service(service, database, clock, |api| api.tenancy = tenancy)
     }
 
     /// The built-in kinds behind an admission of the test's own.
@@ -102,6 +115,7 @@ impl TestApi {
             authentication: Authentication::Off,
             admission: Admission::new(Gate::serving(), &Limits::default()),
             masks: Masks::default(),
+            tenancy: Rules::default(),
         };
         adjust(&mut api);
         let server = Server::bind(listener, &api, &Options::default()).unwrap();

@@ -10,6 +10,7 @@ mod proxy;
 mod random;
 mod raw;
 mod series;
+mod tenants;
 
 pub(crate) use api::{Answer, TestApi, http_client};
 pub(crate) use clock::TestClock;
@@ -21,6 +22,7 @@ pub(crate) use proxy::{Cut, Proxy, Sent};
 pub(crate) use random::Random;
 pub(crate) use raw::{PATIENCE, RawAnswer, Then};
 pub(crate) use series::{Series, sum};
+pub(crate) use tenants::{ACME, ACME_WEB, BETA, SYSTEM, Walls};
 
 use std::time::{Duration, Instant};
 

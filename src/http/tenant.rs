@@ -1,0 +1,46 @@
+//! For whom a request is made, as its headers say.
+
+use actix_web::HttpMessage as _;
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::Method;
+use actix_web::http::header::{HeaderName, HeaderValue, VARY};
+use actix_web::web::Data;
+
+use super::problem::Problem;
+use crate::domain::tenancy::Rules;
+
+/// Finds out for whom a request is made and leaves that for [`super::request::Caller`].
+///
+/// Asked before the body is read and before anything is looked for: who may not do a thing at all
+/// learns nothing of what it would have done.
+///
+/// # Errors
+///
+/// The headers do not say it, or a system identity wants more than to read and to report.
+pub(super) fn admit(request: &ServiceRequest) -> Result<(), Problem> {
+    let rules = request
+        .app_data::<Data<Rules>>()
+        .ok_or_else(|| Problem::internal("a service without rules of tenancy"))?;
+    let headers = request.headers();
+    let tenant = rules.resolve(|name| headers.get_all(name).map(HeaderValue::as_bytes))?;
+    // Reports are all that is PUT. Other methods that may come are for authors until somebody says
+    // otherwise.
+    if ![Method::GET, Method::HEAD, Method::PUT].contains(request.method()) {
+        tenant.require_author()?;
+    }
+    request.extensions_mut().insert(tenant);
+    Ok(())
+}
+
+/// Says on which headers an answer depends, for the caches on its way. Not of a refusal, which none of
+/// them keeps.
+pub(super) fn vary<B>(answer: &mut ServiceResponse<B>) {
+    let rules = answer.request().app_data::<Data<Rules>>().cloned();
+    for name in rules.iter().flat_map(|rules| rules.headers()) {
+        if HeaderName::try_from(name).is_ok()
+            && let Ok(value) = HeaderValue::from_str(name)
+        {
+            answer.headers_mut().append(VARY, value);
+        }
+    }
+}
