@@ -39,3 +39,4 @@ mod settings;
 mod smoke;
 mod spec_schemas;
 mod statements;
+mod tenancy;

@@ -16,6 +16,7 @@ mod rolling;
 mod rules;
 mod schemas;
 mod startup;
+mod tenancy;
 mod tls;
 mod tokens;
 mod traces;
