@@ -6,6 +6,7 @@ mod found;
 mod indexes;
 mod model;
 mod scope;
+mod tenants;
 mod world;
 
 pub(crate) use world::populated;

@@ -6,7 +6,7 @@ use super::{search, world};
 use crate::support::Random;
 
 /// Searches that would find everything, were they pasted into a statement, or into another search.
-const HOSTILE: [&str; 14] = [
+pub(super) const HOSTILE: [&str; 14] = [
     "name='a') OR (name='b'",
     "name='a') or (kind != ''",
     "id='anything' OR '1'='1'",

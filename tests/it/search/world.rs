@@ -8,7 +8,12 @@ use crate::support::{Random, TestApi};
 /// before.
 pub(crate) async fn populated() -> TestApi {
     let api = TestApi::spawn().await;
-    let random = &mut Random::seeded(7);
+    populate(&api, &mut Random::seeded(7)).await;
+    api
+}
+
+/// The same by whoever `api` speaks for.
+pub(super) async fn populate(api: &TestApi, random: &mut Random) {
     for number in 0..24 {
         let body = json!({
             "kind": "Cluster",
@@ -22,7 +27,7 @@ pub(crate) async fn populated() -> TestApi {
         for pool in 0..random.below(3) {
             api.nodepool(&cluster, &format!("pool-{pool}")).await;
         }
-        report(&api, random, &cluster).await;
+        report(api, random, &cluster).await;
         if random.below(3) == 0 {
             let changed = api
                 .patch(&cluster, json!({"spec": {"changed": number}}))
@@ -34,7 +39,6 @@ pub(crate) async fn populated() -> TestApi {
         }
         api.clock.advance(1);
     }
-    api
 }
 
 async fn report(api: &TestApi, random: &mut Random, cluster: &str) {

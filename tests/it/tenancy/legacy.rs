@@ -4,7 +4,7 @@
 use hyperfleet::domain::entity_config::{EntityConfig, registry};
 use serde_json::{Value, json};
 
-use super::{Fleet, addon, kinds};
+use super::{Fleet, addon, kinds, with_rule};
 use crate::support::{ACME, BETA, SYSTEM, TestApi, Walls, assert_sound, child, root};
 
 /// Another server on the same database.
@@ -36,12 +36,20 @@ async fn mixed(kinds: &[EntityConfig]) -> Mixed {
 
 #[tokio::test]
 async fn what_stands_below_another_tenants_resource_is_reached_by_itself_alone() {
+    let mut ruled = kinds();
+    ruled[1] = with_rule(ruled[1].clone());
+    for kinds in [kinds(), ruled] {
+        is_reached_by_itself_alone(mixed(&kinds).await).await;
+    }
+}
+
+async fn is_reached_by_itself_alone(mixed: Mixed) {
     let Mixed {
         acme,
         beta,
         cluster,
         pool,
-    } = mixed(&kinds()).await;
+    } = mixed;
     let nested = format!("{cluster}{pool}");
     assert_eq!(beta.get(&pool).await.status, 200);
     assert_eq!(beta.report(&pool, "dns", 1, &[]).await.status, 201);

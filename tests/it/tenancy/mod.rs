@@ -12,18 +12,24 @@ mod walk;
 use hyperfleet::domain::entity_config::EntityConfig;
 use serde_json::{Value, json};
 
-use crate::support::{Answer, TestApi, child, linked, root};
+use crate::support::{Answer, TestApi, child, linked, root, ruled};
 
-/// Clusters, their node pools that go with them, and add-ons that link to clusters; clusters and
-/// add-ons wait for an adapter.
+/// Clusters, their node pools that go with them and may link to add-ons, and add-ons that link to
+/// clusters. All wait for an adapter. Add-ons have a rule: other statements read them.
 fn kinds() -> Vec<EntityConfig> {
     let pools = root("NodePool", "nodepools", &["dns"]);
-    let clusters = [("cluster", "Cluster", 0, 0)];
+    let pools = linked(&[("addon", "Addon", 0, 0)], pools);
+    let addons = root("Addon", "addons", &["dns"]);
+    let addons = linked(&[("cluster", "Cluster", 0, 0)], addons);
     vec![
         root("Cluster", "clusters", &["dns"]),
         child("Cluster", "cascade", pools),
-        linked(&clusters, root("Addon", "addons", &["dns"])),
+        with_rule(addons),
     ]
+}
+
+fn with_rule(kind: EntityConfig) -> EntityConfig {
+    ruled(&[("Seen", "size(statuses) > 0", "true", "'seen'")], kind)
 }
 
 /// The ids of a cluster, a node pool in it, and an add-on for it.
@@ -168,6 +174,27 @@ impl Call {
     /// The list that its path begins with.
     fn list(&self) -> &str {
         self.template.split("/{").next().unwrap()
+    }
+
+    /// Bodies that are judged by what is there, the first of which would do.
+    fn bodies(&self, api: &TestApi, fleet: &Fleet) -> Vec<Value> {
+        let link = |kind: &str, id: &str| json!([{"kind": kind, "id": id}]);
+        let links = [
+            json!({}),
+            json!({"addon": link("Addon", &fleet.addon)}),
+            json!({"cluster": link("Cluster", &fleet.cluster)}),
+        ];
+        let mut bodies = vec![self.body(api, fleet)];
+        let is_linked = self.method == "PATCH" || self.template.ends_with("/nodepools");
+        if is_linked && self.method != "GET" {
+            let with = |links: Value| {
+                let mut body = bodies[0].clone();
+                body["references"] = links;
+                body
+            };
+            bodies.extend(links.map(with));
+        }
+        bodies
     }
 
     /// A body that would do, were everything it is about there.

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use sqlx::Connection as _;
 
-use super::{Fleet, calls, kept, kinds};
+use super::{Call, Fleet, calls, kept, kinds};
 use crate::support::{ACME, ACME_WEB, Answer, BETA, SYSTEM, TestApi, Walls, assert_sound};
 
 /// What an answer says, but for when and where, with the ids of a fleet in the places of those of
@@ -24,6 +24,18 @@ fn said(answer: &Answer, fleet: &Fleet, path: &str) -> (u16, Vec<String>, String
     names.sort();
     assert!(answer.status < 500, "{path}: {text}");
     (answer.status, names, text)
+}
+
+impl Call {
+    /// What is answered to it where nothing is there.
+    fn refusal(&self) -> u16 {
+        match (&*self.method, self.parameters()) {
+            ("POST", 0) if self.template == "/nodepools" => 422,
+            // What is linked to is not there.
+            ("POST", 0) => 400,
+            _ => 404,
+        }
+    }
 }
 
 /// Sends every call of the document with ids of `theirs`, alone and mixed with our own, and holds each
@@ -48,21 +60,19 @@ async fn walk(ours: &TestApi, own: &Fleet, theirs: &Fleet) -> usize {
                     // Creates without asking for anything that is there.
                     continue;
                 }
-                let body = call.body(ours, theirs);
-                let answer = call.send(ours, there, body).await;
-                let body = call.body(ours, &nobody);
-                let expected = call.send(ours, not_there, body).await;
-                let at = format!("{} {there}", call.method);
-                assert_eq!(
-                    said(&answer, theirs, &at),
-                    said(&expected, &nobody, &at),
-                    "{at}"
-                );
-                let status = if call.parameters() == 0 { 400 } else { 404 };
-                let is_child = call.template == "/nodepools" && call.method == "POST";
-                let status = if is_child { 422 } else { status };
-                assert_eq!(answer.status, status, "{at}: {}", answer.body);
-                sent += 2;
+                let bodies = call.bodies(ours, theirs).into_iter();
+                for (body, other) in bodies.zip(call.bodies(ours, &nobody)) {
+                    let at = format!("{} {there} {body}", call.method);
+                    let answer = call.send(ours, there, body).await;
+                    let expected = call.send(ours, not_there, other).await;
+                    assert_eq!(
+                        said(&answer, theirs, &at),
+                        said(&expected, &nobody, &at),
+                        "{at}"
+                    );
+                    assert_eq!(answer.status, call.refusal(), "{at}: {}", answer.body);
+                    sent += 2;
+                }
             }
         }
     }
@@ -85,10 +95,9 @@ async fn what_belongs_to_others_is_not_there_on_any_route() {
     let sent = walk(&acme, &own, &theirs).await;
     busy.rollback().await.unwrap();
     // Without a path of the document this would be less.
-    assert!(sent >= 100, "{sent}");
+    assert!(sent >= 150, "{sent}");
     let after = (kept(&api, "acme").await, kept(&api, "beta").await);
-    assert_eq!(before.1, after.1);
-    assert_eq!(before.0, after.0);
+    assert_eq!(before, after);
     // The same once everything of theirs waits for its end, which allows other things.
     for path in [2, 0].map(|place: usize| theirs.paths()[place].clone()) {
         beta.deleted(&path).await;
@@ -107,6 +116,47 @@ async fn what_belongs_to_others_is_not_there_on_any_route() {
         assert_eq!(beta.get(&path).await.status, 404, "{path}");
     }
     assert_sound(&mut api.database.connect().await, &kinds()).await;
+}
+
+#[tokio::test]
+async fn nothing_can_be_linked_to_what_is_not_seen() {
+    let api = TestApi::spawn_for(&kinds(), Walls::Up).await;
+    let (acme, beta) = (api.speaking(ACME), api.speaking(BETA));
+    let own = Fleet::of(&acme, "same").await;
+    let theirs = Fleet::of(&beta, "same").await;
+    let before = (kept(&api, "acme").await, kept(&api, "beta").await);
+    let nobody = Fleet::of_nobody();
+    let pools = format!("/clusters/{}/nodepools", own.cluster);
+    let nested = format!("{pools}/{}", own.pool);
+    let [_, pool, addon] = own.paths();
+    for (method, path, link) in [
+        ("POST", "/addons", "Cluster"),
+        ("POST", "/resources", "Cluster"),
+        ("POST", &pools, "Addon"),
+        ("PATCH", &addon, "Cluster"),
+        ("PATCH", &pool, "Addon"),
+        ("PATCH", &nested, "Addon"),
+    ] {
+        let refused = async |fleet: &Fleet| {
+            let (id, kind) = match link {
+                "Cluster" => (&fleet.cluster, "Addon"),
+                _ => (&fleet.addon, "NodePool"),
+            };
+            let links = json!({link.to_lowercase(): [{"kind": link, "id": id}]});
+            let body = if method == "PATCH" {
+                json!({"references": links})
+            } else {
+                json!({"kind": kind, "name": "new", "spec": {}, "references": links})
+            };
+            let answer = acme.send(method, path, body).await;
+            assert_eq!(answer.problem(), (400, "VAL-000"), "{}", answer.body);
+            said(&answer, fleet, path)
+        };
+        let (foreign, missing) = (refused(&theirs).await, refused(&nobody).await);
+        assert_eq!(foreign, missing, "{method} {path}");
+    }
+    let after = (kept(&api, "acme").await, kept(&api, "beta").await);
+    assert_eq!(before, after);
 }
 
 #[tokio::test]
