@@ -7,9 +7,13 @@ use hyperfleet::domain::entity_config::{self, EntityConfig};
 use hyperfleet::storage::postgres::{Settings, Store};
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Proxy, Sent, TestApi, TestDatabase, root, ruled};
+use crate::support::{
+    ACME, Answer, Proxy, Sent, TestApi, TestDatabase, Walls, root, ruled, tenancy,
+};
 
 const FINALIZED: &[(&str, &str)] = &[("Finalized", "True")];
+
+type Headers = &'static [(&'static str, &'static str)];
 
 /// A server whose one connection leads through a counting proxy.
 struct Meter {
@@ -20,10 +24,15 @@ struct Meter {
 
 impl Meter {
     async fn start() -> Self {
-        Self::with_connections(1).await
+        Self::with_connections(1, None).await
     }
 
-    async fn with_connections(connections_max: usize) -> Self {
+    /// As one of several tenants that do not see each other.
+    async fn start_as(tenant: Headers) -> Self {
+        Self::with_connections(1, Some(tenant)).await
+    }
+
+    async fn with_connections(connections_max: usize, tenant: Option<Headers>) -> Self {
         let mut entities = entity_config::built_in();
         entities.push(EntityConfig {
             kind: "WifConfig".to_owned(),
@@ -46,7 +55,13 @@ impl Meter {
             statement_milliseconds_max: 30_000,
         });
         let registry = entity_config::registry(&entities).unwrap();
-        let api = TestApi::spawn_on(registry, database, store, false);
+        let api = match tenant {
+            None => TestApi::spawn_on(registry, database, store, false),
+            Some(tenant) => {
+                let rules = tenancy(Walls::Up);
+                TestApi::spawn_for_tenants(registry, database, store, false, rules).speaking(tenant)
+            }
+        };
         Self {
             api,
             proxy,
@@ -208,7 +223,7 @@ async fn reads_are_one_statement() {
 /// With one connection reads of single resources have none of their own to share.
 #[tokio::test]
 async fn a_read_that_shares_statements_is_one_when_it_comes_alone() {
-    let mut meter = Meter::with_connections(4).await;
+    let mut meter = Meter::with_connections(4, None).await;
     let cluster = meter.cluster().await;
     let pool = meter.nodepool(&cluster).await;
     for path in [cluster, pool] {
@@ -422,5 +437,70 @@ async fn last_words_are_a_look_and_one_transaction() {
             assert_transaction("PUT the last Finalized of a nodepool", alone, 1, 5);
             assert_transaction("PUT the last Finalized of a whole family", family, 1, 5);
         }
+    }
+}
+
+/// Tenants that do not see each other cost what everybody does.
+#[tokio::test]
+async fn walls_between_tenants_cost_no_statement() {
+    let mut meter = Meter::start_as(ACME).await;
+    let cluster = meter.cluster().await;
+    let pool = meter.nodepool(&cluster).await;
+    let none = "01890000-0000-7000-8000-000000000000";
+    for (what, path, status, count) in [
+        ("GET a cluster, as a tenant", cluster.clone(), 200, 1),
+        ("GET a nodepool, nested, as a tenant", pool.clone(), 200, 1),
+        (
+            "GET nothing, as a tenant",
+            format!("/clusters/{none}"),
+            404,
+            1,
+        ),
+        (
+            "GET a list, as a tenant",
+            "/clusters?size=100".to_owned(),
+            200,
+            1,
+        ),
+        (
+            "GET a list, nested, as a tenant",
+            format!("{cluster}/nodepools"),
+            200,
+            1,
+        ),
+        (
+            "GET the reports, as a tenant",
+            format!("{pool}/statuses"),
+            200,
+            1,
+        ),
+        ("GET the trail, as a tenant", "/audit".to_owned(), 200, 1),
+    ] {
+        meter.cost("GET", &path, Value::Null, status).await;
+        let sent = meter.cost("GET", &path, Value::Null, status).await;
+        assert_single(what, sent, count);
+    }
+    for round in 0..2 {
+        meter.api.clock.advance(1);
+        let body = json!({"kind": "NodePool", "name": meter.name(), "spec": {}});
+        let list = format!("{cluster}/nodepools");
+        let created = meter.cost("POST", &list, body, 201).await;
+        let accepted = meter.cost_of_report(&pool, "dns", 1, &[], 201).await;
+        let body = json!({"labels": {"round": round.to_string()}});
+        let patched = meter.cost("PATCH", &cluster, body, 200).await;
+        let other = meter.cluster().await;
+        meter.nodepool(&other).await;
+        let deleted = meter.cost("DELETE", &other, Value::Null, 202).await;
+        if round == 1 {
+            assert_single("POST a nodepool, as a tenant", created, 1);
+            assert_single("PUT an accepted report, as a tenant", accepted, 2);
+            assert_single("PATCH a cluster, as a tenant", patched, 3);
+            assert_transaction("DELETE a cluster, as a tenant", deleted, 0, 8);
+        }
+    }
+    meter.api = meter.api.speaking(&[]);
+    for (method, path) in [("GET", &cluster), ("DELETE", &cluster)] {
+        let refused = meter.cost(method, path, Value::Null, 403).await;
+        assert_single("a request without a tenant", refused, 0);
     }
 }
