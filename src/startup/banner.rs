@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::sockets::Addresses;
 use crate::auth::Authentication;
+use crate::config::Tenant;
 use crate::dev::token;
 use crate::domain::{Entity, EntityRegistry};
 
@@ -74,6 +75,7 @@ pub(super) fn banner(
     addresses: &Addresses,
     data: Option<&Path>,
     protection: &Protection,
+    tenant: &Tenant,
     kinds: &EntityRegistry,
 ) -> String {
     let Addresses {
@@ -88,7 +90,7 @@ pub(super) fn banner(
     };
     let authentication = protection.told(*api);
     let token = protection.token();
-    let curl = format!("curl -s{}", protection.option());
+    let curl = format!("curl -s{}{}", protection.option(), tenant_options(tenant));
     let first = first_steps(&curl, &base, kinds);
     format!(
         "
@@ -105,6 +107,15 @@ Try it:
 
 "
     )
+}
+
+/// What a tenant tells `curl` of itself, if there are tenants.
+fn tenant_options(tenant: &Tenant) -> String {
+    let dimensions = tenant.dimensions.iter();
+    let required = dimensions.filter(|d| tenant.enabled && d.required);
+    required
+        .map(|d| format!(" -H '{}: example'", d.header))
+        .collect()
 }
 
 /// How to list and create resources of the first kind that takes any spec and any link.

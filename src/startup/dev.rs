@@ -70,7 +70,8 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
         let kinds = Arc::clone(&plan.registry);
         let ready = |addresses: &Addresses, authentication: &Authentication| {
             let protection = Protection::of(authentication);
-            let banner = banner(addresses, folder, &protection, &kinds);
+            let tenant = &settings.server.tenant;
+            let banner = banner(addresses, folder, &protection, tenant, &kinds);
             // Whoever reads our output may have left: that stops nothing.
             let _ = std::io::stdout().write_all(banner.as_bytes());
         };
