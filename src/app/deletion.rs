@@ -6,9 +6,10 @@
 use super::effects::Effects;
 use super::{Address, Collection, Error, Service};
 use crate::domain::audit::Origin;
-use crate::domain::lifecycle::{self, Family, Outcome};
+use crate::domain::lifecycle::{self, Family, Outcome, Refusal};
+use crate::domain::tenancy::View;
 use crate::domain::{Resource, ResourceState};
-use crate::storage::postgres::{Held, Tx};
+use crate::storage::postgres::{Db, Held, Tx};
 
 impl Service {
     /// Asks for the deletion of a resource and finishes what can be finished at once. Gives the
@@ -39,7 +40,14 @@ impl Service {
             });
         };
         let referrers = tx.db().list_referrers(address.view, &held).await?;
-        let (state, outcome) = lifecycle::delete(&family, &referrers, &self.registry, origin)?;
+        let decided = lifecycle::delete(&family, &referrers, &self.registry, origin);
+        let (state, outcome) = match decided {
+            Ok(decided) => decided,
+            Err(refusal) => {
+                let root = &family.root.state;
+                return Err(told(refusal, root, address.view, &mut tx.db()).await?);
+            }
+        };
         tx.db().carry_out(&outcome, origin).await?;
         resource.state = state;
         Ok((resource, Effects::carried_out(states(&family), outcome)))
@@ -136,4 +144,24 @@ impl Service {
 fn states(family: &Family) -> impl Iterator<Item = &ResourceState> {
     let everybody = family.ancestors.iter().chain(family.nodes());
     everybody.map(|standing| &standing.state)
+}
+
+/// A refusal as the caller is told it: what is below a resource may be another tenant's, and is
+/// deleted with it all the same, but not named.
+async fn told(
+    refusal: Refusal,
+    root: &ResourceState,
+    view: &View,
+    db: &mut Db<'_>,
+) -> Result<Error, Error> {
+    let (kind, id) = refusal.subject();
+    let is_seen = id == root.id || *view == View::ALL || db.has_resource(view, kind, id).await?;
+    Ok(if is_seen {
+        refusal.into()
+    } else {
+        Error::HeldBack {
+            kind: root.kind.clone(),
+            id: root.id,
+        }
+    })
 }

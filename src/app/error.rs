@@ -1,6 +1,6 @@
 use crate::domain::lifecycle::Refusal;
 use crate::domain::page::InvalidOrder;
-use crate::domain::{InvalidReport, Violation, Violations, shown};
+use crate::domain::{InvalidReport, ResourceId, Violation, Violations, shown};
 use crate::storage::postgres;
 
 /// Why a use case was refused or failed. Knows nothing of HTTP.
@@ -53,6 +53,14 @@ pub enum Error {
     /// The state of the resource does not allow it.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// What is below a resource does not allow its deletion, and is not for the caller to see.
+    #[error("Cannot delete {kind} '{id}': resources of other tenants below it do not allow it")]
+    HeldBack {
+        /// Of what kind.
+        kind: String,
+        /// Which one.
+        id: ResourceId,
+    },
     /// The report cannot be taken.
     #[error(transparent)]
     Report(#[from] InvalidReport),

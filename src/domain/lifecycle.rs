@@ -55,6 +55,8 @@ pub enum Refusal {
     Referenced {
         /// Of what kind.
         kind: String,
+        /// Which one.
+        id: ResourceId,
         /// What it is called.
         name: String,
         /// Who links to it, in order.
@@ -76,6 +78,20 @@ pub enum Refusal {
         /// Which one.
         id: ResourceId,
     },
+}
+
+impl Refusal {
+    /// The resource whose state it is about, by its kind and id.
+    #[must_use]
+    pub fn subject(&self) -> (&str, ResourceId) {
+        match self {
+            Self::MarkedForDeletion { kind, id }
+            | Self::ActiveChildren { kind, id, .. }
+            | Self::Referenced { kind, id, .. }
+            | Self::NotFinalizing { kind, id }
+            | Self::GenerationsExhausted { kind, id } => (kind, *id),
+        }
+    }
 }
 
 /// What a new resource is made from. Everything is checked.
@@ -574,6 +590,7 @@ fn refuse_referrers(state: &ResourceState, referrers: &[&Referrer]) -> Result<()
     }
     Err(Refusal::Referenced {
         kind: state.kind.clone(),
+        id: state.id,
         name: state.name.as_str().to_owned(),
         by: by.join(", "),
     })

@@ -387,7 +387,7 @@ impl From<app::Error> for Problem {
             }
             E::ChildKind { .. } => sorts::CHILD_KIND,
             E::NameTaken { .. } => sorts::TAKEN,
-            E::Refused(_) => sorts::STATE,
+            E::Refused(_) | E::HeldBack { .. } => sorts::STATE,
             E::Order(_) => sorts::BAD_REQUEST,
             E::Unavailable(_) => sorts::UNAVAILABLE,
             E::TooSlow => sorts::TOO_SLOW,

@@ -317,6 +317,35 @@ fn active_referrers_from_outside_hold_a_resource_back_and_are_named_in_order() {
 }
 
 #[test]
+fn referrers_that_the_caller_does_not_see_hold_it_back_without_a_name() {
+    let channel = family(new("Channel", 1, None), vec![]);
+    let hidden = |number| Referrer {
+        is_seen: false,
+        ..referrer(1, "Version", "secret", number)
+    };
+    let of_another = Referrer {
+        is_seen: false,
+        ..referrer(5, "Cluster", "other", 6)
+    };
+    let seen = referrer(1, "Version", "v1", 7);
+    for (referrers, by) in [
+        (vec![hidden(8), hidden(9)], "resources of other tenants"),
+        (
+            vec![hidden(8), seen.clone()],
+            "Version \"v1\", resources of other tenants",
+        ),
+        (vec![of_another, seen], "Version \"v1\""),
+    ] {
+        let refusal = delete(&channel, &referrers, &kinds(), &origin(9)).unwrap_err();
+        assert_eq!(refusal.subject(), ("Channel", id(1)));
+        let expected = format!(
+            "cannot delete Channel \"r1\": referenced by {by} — remove the reference(s) before deleting"
+        );
+        assert_eq!(refusal.to_string(), expected);
+    }
+}
+
+#[test]
 fn a_referrer_of_a_descendant_holds_the_whole_family_back() {
     let tree = family(
         new("Cluster", 1, None),

@@ -5,7 +5,7 @@ use hyperfleet::domain::entity_config::{EntityConfig, registry};
 use serde_json::{Value, json};
 
 use super::{Fleet, addon, kinds, with_rule};
-use crate::support::{ACME, BETA, SYSTEM, TestApi, Walls, assert_sound, child, root};
+use crate::support::{ACME, BETA, SYSTEM, TestApi, Walls, assert_sound, child, linked, root};
 
 /// Another server on the same database.
 fn walled(api: &TestApi, kinds: &[EntityConfig]) -> TestApi {
@@ -197,6 +197,40 @@ async fn referrers_of_others_hold_a_deletion_back_without_being_named() {
     beta.deleted(&theirs).await;
     acme.deleted(&format!("/addons/{}", ours.id())).await;
     acme.deleted(&path).await;
+}
+
+#[tokio::test]
+async fn what_stands_below_and_cannot_go_is_not_named() {
+    let clusters = root("Cluster", "clusters", &["dns"]);
+    let pools = child(
+        "Cluster",
+        "cascade",
+        root("NodePool", "nodepools", &["dns"]),
+    );
+    let links = [("pool", "NodePool", 0, 0)];
+    let addons = linked(&links, root("Addon", "addons", &["dns"]));
+    let Mixed {
+        acme,
+        beta,
+        cluster,
+        pool,
+    } = mixed(&[clusters, pools, addons]).await;
+    let id = pool.rsplit('/').next().unwrap();
+    let links = json!({"pool": [{"kind": "NodePool", "id": id}]});
+    let addon = json!({"kind": "Addon", "name": "secret", "spec": {}, "references": links});
+    assert_eq!(beta.post("/addons", addon).await.status, 201);
+    let refused = acme.delete(&cluster).await;
+    assert_eq!(refused.problem(), (409, "CNF-003"));
+    let id = cluster.rsplit('/').next().unwrap();
+    let says = "resources of other tenants below it do not allow it";
+    assert_eq!(
+        refused.detail(),
+        format!("Cannot delete Cluster '{id}': {says}")
+    );
+    // Who sees it is told what it is.
+    let refused = beta.delete(&pool).await;
+    let says = "cannot delete NodePool \"theirs\": referenced by Addon \"secret\"";
+    assert!(refused.detail().starts_with(says), "{}", refused.body);
 }
 
 #[tokio::test]
