@@ -70,18 +70,6 @@ impl Admission {
     }
 }
 
-/// What a request that is let in holds while it is answered.
-struct Admitted {
-    _slot: Slot,
-    standing: Option<Standing>,
-}
-
-/// Why a request is not let in.
-struct Refused {
-    problem: Problem,
-    standing: Option<Standing>,
-}
-
 /// Lets a request in: who is calling, on whose behalf, and whether there is room for it.
 pub(super) async fn admit(
     mut request: ServiceRequest,
@@ -93,23 +81,14 @@ pub(super) async fn admit(
     let admission = request.app_data::<Data<Admission>>().cloned();
     let admitted = match &admission {
         Some(admission) => admission.0.pass(&mut request).await,
-        None => Err(Problem::internal("routes without admission").into()),
+        None => Err(Problem::internal("routes without admission")),
     };
     match admitted {
-        Ok(admitted) => {
-            let mut answer = next.call(request).await?;
-            if let Some(standing) = admitted.standing {
-                standing.tell(answer.headers_mut());
-            }
-            Ok(answer.map_into_left_body())
-        }
-        Err(Refused { problem, standing }) => {
+        // The place is held until there is an answer.
+        Ok(_slot) => Ok(next.call(request).await?.map_into_left_body()),
+        Err(problem) => {
             let payload = request.take_payload();
             body::leave(request.request(), payload);
-            let problem = match standing {
-                Some(standing) => problem.with_headers(standing.headers()),
-                None => problem,
-            };
             Ok(request.error_response(problem).map_into_right_body())
         }
     }
@@ -118,19 +97,14 @@ pub(super) async fn admit(
 impl Parts {
     /// The steps, in their order. What costs little comes first, and what waits for the client
     /// before what others wait for.
-    async fn pass(&self, request: &mut ServiceRequest) -> Result<Admitted, Refused> {
+    async fn pass(&self, request: &mut ServiceRequest) -> Result<Slot, Problem> {
         self.pass_gate()?;
         authenticate(request).await?;
         tenant::admit(request)?;
-        let standing = self.pass_rate(request)?;
-        let held = |problem| Refused { problem, standing };
-        body::read(request, self.body_time).await.map_err(held)?;
+        self.pass_rate(request)?;
+        body::read(request, self.body_time).await?;
         let slot = self.capacity.take();
-        let slot = slot.ok_or_else(|| held(refusal("in_flight", Problem::busy())))?;
-        Ok(Admitted {
-            _slot: slot,
-            standing,
-        })
+        slot.ok_or_else(|| refusal("in_flight", Problem::busy()))
     }
 
     fn pass_gate(&self) -> Result<(), Problem> {
@@ -140,19 +114,17 @@ impl Parts {
         Ok(())
     }
 
-    fn pass_rate(&self, request: &ServiceRequest) -> Result<Option<Standing>, Refused> {
+    fn pass_rate(&self, request: &ServiceRequest) -> Result<(), Problem> {
         let Some(rate) = &self.rate else {
-            return Ok(None);
+            return Ok(());
         };
         let identity = request.extensions().get::<Identity>().cloned();
         let identity = identity.as_ref().and_then(Identity::proven);
         let standing = rate.count(&rate::key(identity, request.peer_addr()));
+        request.extensions_mut().insert(standing);
         match standing.retry_seconds {
-            None => Ok(Some(standing)),
-            Some(seconds) => Err(Refused {
-                problem: refusal("rate", Problem::too_many(seconds)),
-                standing: Some(standing),
-            }),
+            None => Ok(()),
+            Some(seconds) => Err(refusal("rate", Problem::too_many(seconds))),
         }
     }
 }
@@ -161,15 +133,6 @@ impl Parts {
 fn refusal(reason: &'static str, problem: Problem) -> Problem {
     metrics::counter!("hyperfleet_api_requests_refused_total", "reason" => reason).increment(1);
     problem
-}
-
-impl From<Problem> for Refused {
-    fn from(problem: Problem) -> Self {
-        Self {
-            problem,
-            standing: None,
-        }
-    }
 }
 
 impl Default for Limits {
@@ -183,8 +146,13 @@ impl Default for Limits {
     }
 }
 
-/// Asks the client to send its next request over another connection, once this service is to end.
-pub(super) fn farewell<B>(response: &mut ServiceResponse<B>) {
+/// What every answer says of admission: what its caller has left, if that is limited, and that the
+/// next request is to go over another connection, once this service is to end.
+pub(super) fn tell<B>(response: &mut ServiceResponse<B>) {
+    let standing = response.request().extensions().get::<Standing>().copied();
+    if let Some(standing) = standing {
+        standing.tell(response.headers_mut());
+    }
     let admission = response.request().app_data::<Data<Admission>>();
     if admission.is_some_and(|admission| admission.0.gate.phase() == Phase::Stopping) {
         let head = response.response_mut().head_mut();

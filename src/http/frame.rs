@@ -58,7 +58,7 @@ pub(super) async fn frame(
     if let Ok(id) = HeaderValue::from_str(&place.request_id) {
         response.headers_mut().insert(X_REQUEST_ID, id);
     }
-    admission::farewell(&mut response);
+    admission::tell(&mut response);
     Ok(body::held(response, under_way))
 }
 

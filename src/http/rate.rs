@@ -106,7 +106,7 @@ impl RateLimit {
 impl Standing {
     /// What the caller is told: as the current draft (draft-ietf-httpapi-ratelimit-headers) has it,
     /// and as the earlier ones had it, which clients know.
-    pub(super) fn headers(self) -> [(HeaderName, String); 5] {
+    fn headers(self) -> [(HeaderName, String); 5] {
         let name = HeaderName::from_static;
         let Self {
             burst,

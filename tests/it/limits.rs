@@ -33,6 +33,19 @@ async fn rest(mut stream: TcpStream) -> RawAnswer {
     RawAnswer::parse(&bytes).expect("an answer")
 }
 
+/// Waits until so many requests wait for a row. Asked over a connection of its own: what a holder
+/// sees of others stays as it was first seen in its transaction.
+async fn until_waiting(api: &TestApi, count: i64) {
+    let waiting = "SELECT count(*) FROM pg_stat_activity
+                   WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    let mut direct = api.database.connect().await;
+    until("requests wait for the row", async || {
+        let query = sqlx::query_scalar::<_, i64>(waiting);
+        query.fetch_one(&mut direct).await.unwrap() == count
+    })
+    .await;
+}
+
 fn post(headers: &str) -> String {
     format!("POST /api/hyperfleet/v1/clusters HTTP/1.1\r\nHost: x\r\n{headers}\r\n\r\n")
 }
@@ -119,15 +132,7 @@ async fn beyond_what_may_be_under_way_requests_are_told_to_come_back() {
             tokio::spawn(async move { api.patch(&cluster, change).await })
         })
         .collect();
-    let waiting = "SELECT count(*) FROM pg_stat_activity
-                   WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    // Not the holder: what it sees of others stays as it was first seen in its transaction.
-    let mut direct = api.database.connect().await;
-    until("both wait for the row", async || {
-        let query = sqlx::query_scalar::<_, i64>(waiting);
-        query.fetch_one(&mut direct).await.unwrap() == 2
-    })
-    .await;
+    until_waiting(&api, 2).await;
     let refused = api.get("/clusters").await;
     assert_eq!((refused.status, refused.code()), (503, "SVC-001"));
     assert_eq!(refused.header("retry-after"), Some("1"));
@@ -159,10 +164,8 @@ async fn clients_that_leave_while_they_wait_give_their_places_back() {
     let mut holder = hold_row(&api.database, &cluster).await;
     let request = format!("DELETE /api/hyperfleet/v1{cluster} HTTP/1.1\r\nHost: x\r\n\r\n");
     let stream = begun(&api, &request).await;
-    until("it is under way", async || {
-        api.get("/clusters").await.status == 503
-    })
-    .await;
+    until_waiting(&api, 1).await;
+    assert_eq!(api.get("/clusters").await.status, 503);
     drop(stream);
     until("its place is free", async || {
         api.get("/clusters").await.status == 200
@@ -218,7 +221,12 @@ async fn who_asks_too_often_is_told_when_to_come_back() {
     assert_eq!(number(&first, "ratelimit-remaining"), 2);
     assert_eq!(first.header("ratelimit-policy"), Some("\"caller\";q=3;w=3"));
     assert_eq!(first.header("ratelimit"), Some("\"caller\";r=2;t=1"));
-    let mut last = first;
+    let missing = api.get("/clusters/nobody").await;
+    assert_eq!(
+        (missing.status, number(&missing, "ratelimit-limit")),
+        (404, 3)
+    );
+    let mut last = missing;
     until("it is refused", async || {
         last = api.get("/clusters/nobody").await;
         last.status != 404

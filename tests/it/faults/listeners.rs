@@ -154,6 +154,30 @@ async fn without_its_database_it_is_not_ready_but_there_and_ready_again_with_it(
 }
 
 #[tokio::test]
+async fn a_database_that_does_not_answer_in_time_makes_it_unready_and_nothing_hangs() {
+    let database = TestDatabase::create().await;
+    let settings =
+        "{health: {port: 0, shutdown_delay: 0s, db_ping_timeout: 300ms}, metrics: {port: 0}}";
+    let mut program = Program::serve_with(&database, settings, &[]);
+    let health = program.address("health").await;
+    until_readyz(&health, 200, OK).await;
+    // What the probe asks for is held by somebody else.
+    let mut holder = database.connect().await;
+    sqlx::raw_sql("BEGIN; LOCK TABLE _sqlx_migrations IN ACCESS EXCLUSIVE MODE")
+        .execute(&mut holder)
+        .await
+        .unwrap();
+    until_readyz(&health, 503, &not_ready("database ping timeout")).await;
+    let api = program.serving(database).await;
+    assert_eq!(api.get("/clusters").await.status, 200);
+    sqlx::raw_sql("ROLLBACK")
+        .execute(&mut holder)
+        .await
+        .unwrap();
+    until_readyz(&health, 200, OK).await;
+}
+
+#[tokio::test]
 async fn a_schema_that_is_newer_than_the_program_is_served_from() {
     let database = TestDatabase::create().await;
     let newer =
