@@ -21,4 +21,4 @@ mod tls;
 
 pub use commands::run;
 pub use server::{Connections, Options, Server};
-pub use telemetry::{Metrics, Traces};
+pub use telemetry::Metrics;

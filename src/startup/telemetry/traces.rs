@@ -40,7 +40,7 @@ type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The traces of a program. Every clone is the same ones.
 #[derive(Debug, Clone, Default)]
-pub struct Traces(Option<SdkTracerProvider>);
+pub(in crate::startup) struct Traces(Option<SdkTracerProvider>);
 
 impl Traces {
     /// What keeps spans, if any are kept.
@@ -63,7 +63,7 @@ impl Traces {
     }
 
     /// Sends the last spans, for five seconds at most. A second time there is nothing to send.
-    pub async fn end(self) {
+    pub(in crate::startup) async fn end(self) {
         if let Some(provider) = self.0 {
             let end = move || provider.shutdown_with_timeout(FLUSH_TIME_MAX);
             // The collector was told of already, where it is down.

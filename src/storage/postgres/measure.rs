@@ -64,12 +64,6 @@ impl Statement {
     }
 }
 
-/// Whether anybody looks at single statements.
-pub(super) fn is_watched() -> bool {
-    tracing::span_enabled!(target: "hyperfleet::sql", tracing::Level::TRACE)
-        || tracing::event_enabled!(target: "hyperfleet::sql", tracing::Level::DEBUG)
-}
-
 /// The span of a statement below the one that is entered. Of that target none is kept but where
 /// traces go somewhere.
 fn span(sql: &str) -> Span {
@@ -90,8 +84,10 @@ fn span(sql: &str) -> Span {
 /// The span of a statement that answers the request of `parent`, too.
 pub(super) fn shared(parent: &Span, sql: &str, doing: &'static str) -> Span {
     let span = parent.in_scope(|| span(sql));
-    let (operation, table) = sort(doing);
-    name(&span, operation, table, None);
+    if !span.is_disabled() {
+        let (operation, table) = sort(doing);
+        name(&span, operation, table, None);
+    }
     span
 }
 

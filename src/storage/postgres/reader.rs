@@ -62,7 +62,7 @@ struct Asked {
     tenancy: Option<Json<Tenancy>>,
     id: Uuid,
     answer: oneshot::Sender<Option<Resource>>,
-    /// The request's, where statements are looked at.
+    /// The request's.
     span: Span,
 }
 
@@ -93,11 +93,7 @@ impl Reader {
             tenancy: place.view.tenancy().cloned().map(Json),
             id: place.id.as_uuid(),
             answer,
-            span: if measure::is_watched() {
-                Span::current()
-            } else {
-                Span::none()
-            },
+            span: Span::current(),
         };
         let was_busy = {
             let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
@@ -147,7 +143,7 @@ impl Reader {
         let owners: Vec<_> = batch.iter().map(|a| a.owner).collect();
         let tenancies: Vec<_> = batch.iter().map(|a| a.tenancy.as_ref()).collect();
         let query = query.bind(ids).bind(kinds).bind(owners).bind(tenancies);
-        let others = batch.iter().skip(1).filter(|a| !a.span.is_none());
+        let others = batch.iter().skip(1);
         let shared = others.map(|a| measure::shared(&a.span, &SQL, "find resources"));
         let shared: Vec<_> = shared.collect();
         let result = query.fetch_all(db.wire()).await;

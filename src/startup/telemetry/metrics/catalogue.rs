@@ -145,6 +145,37 @@ mod tests {
         assert!(text.contains(&table()), "expected:\n{}", table());
     }
 
+    /// Every text in the source that is the name of a metric.
+    fn names(folder: &Path, names: &mut Vec<String>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                self::names(&path, names);
+                continue;
+            }
+            let source = std::fs::read_to_string(path).unwrap();
+            let texts = source.split('"').map(ToOwned::to_owned);
+            names.extend(texts.filter(|text| {
+                let is_word = text.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+                is_word
+                    && (text.starts_with("hyperfleet_api_") || text.starts_with("hyperfleet_db_"))
+            }));
+        }
+    }
+
+    #[test]
+    fn whatever_is_counted_is_described() {
+        let mut found = Vec::new();
+        names(
+            &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+            &mut found,
+        );
+        assert!(found.len() > CATALOGUE.len(), "{found:?}");
+        for name in found {
+            assert!(find(&name).is_some(), "{name} has no line in the catalogue");
+        }
+    }
+
     #[test]
     fn every_name_is_there_once_and_is_a_good_one() {
         for (index, metric) in CATALOGUE.iter().enumerate() {
