@@ -51,7 +51,7 @@ impl RootSpanBuilder for RequestSpan {
         span
     }
 
-    /// What there is to tell, [`super::watch`] tells.
+    /// What there is to tell, [`super::watch()`] tells.
     fn on_request_end<B: MessageBody>(_: Span, _: &Result<ServiceResponse<B>, Error>) {}
 }
 

@@ -158,6 +158,7 @@ mod tests {
             names.extend(texts.filter(|text| {
                 let is_word = text.chars().all(|c| c.is_ascii_lowercase() || c == '_');
                 is_word
+                    && !text.ends_with('_')
                     && (text.starts_with("hyperfleet_api_") || text.starts_with("hyperfleet_db_"))
             }));
         }
