@@ -39,7 +39,7 @@ mod sorts {
     pub(super) const NO_CREDENTIALS: Sort = (StatusCode::UNAUTHORIZED, "AUT-001", "authentication-error", "Authentication Required");
     pub(super) const BAD_CREDENTIALS: Sort = (StatusCode::UNAUTHORIZED, "AUT-002", "authentication-error", "Invalid Credentials");
     pub(super) const EXPIRED: Sort = (StatusCode::UNAUTHORIZED, "AUT-003", "authentication-error", "Invalid Token");
-    pub(super) const FORBIDDEN: Sort = (StatusCode::FORBIDDEN, "AUZ-001", "forbidden", "Forbidden");
+    pub(super) const FORBIDDEN: Sort = (StatusCode::FORBIDDEN, "AUZ-001", "permission-denied", "Permission Denied");
     pub(super) const NO_METHOD: Sort = (StatusCode::METHOD_NOT_ALLOWED, "VAL-008", "method-not-allowed", "Method Not Allowed");
     pub(super) const NO_PATH: Sort = (StatusCode::NOT_FOUND, "NTF-000", "not-found", "Endpoint Not Found");
     pub(super) const NOT_FOUND: Sort = (StatusCode::NOT_FOUND, "NTF-001", "not-found", "Resource Not Found");

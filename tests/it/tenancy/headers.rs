@@ -58,9 +58,9 @@ async fn a_request_without_a_clear_tenant_is_refused() {
             let answer = ask(&api, headers).await;
             let expected = (403, "HYPERFLEET-AUZ-001", detail);
             assert_eq!(refusal(&answer), expected, "{headers:?}");
-            let kind = "https://api.hyperfleet.io/errors/forbidden";
+            let kind = "https://api.hyperfleet.io/errors/permission-denied";
             assert_eq!(answer.body["type"], kind);
-            assert_eq!(answer.body["title"], "Forbidden");
+            assert_eq!(answer.body["title"], "Permission Denied");
         }
     }
 }
