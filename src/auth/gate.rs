@@ -90,3 +90,38 @@ impl Gate {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::timeout;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_hours(1);
+    const SHORT: Duration = Duration::from_millis(50);
+
+    #[tokio::test]
+    async fn a_wish_that_was_granted_wakes_nobody_again() {
+        let gate = Gate::new(Duration::ZERO);
+        assert!(gate.wish().is_some());
+        gate.begin();
+        gate.end();
+        assert!(timeout(SHORT, gate.rest(LONG)).await.is_err());
+        assert!(gate.wish().is_some());
+        gate.rest(LONG).await;
+    }
+
+    #[tokio::test]
+    async fn whoever_wishes_during_a_fetch_hears_of_its_end_and_then_it_is_quiet() {
+        let gate = Gate::new(LONG);
+        gate.begin();
+        let mut ends: Vec<_> = (0..3).map(|_| gate.wish().unwrap()).collect();
+        gate.end();
+        for end in &mut ends {
+            end.changed().await.unwrap();
+        }
+        assert!(gate.wish().is_none());
+        gate.first().await;
+        assert!(timeout(SHORT, gate.rest(LONG)).await.is_err());
+    }
+}
