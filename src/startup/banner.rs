@@ -113,9 +113,10 @@ Try it:
 fn tenant_options(tenant: &Tenant) -> String {
     let dimensions = tenant.dimensions.iter();
     let required = dimensions.filter(|d| tenant.enabled && d.required);
-    required
+    let options: Vec<_> = required
         .map(|d| format!(" -H '{}: example'", d.header))
-        .collect()
+        .collect();
+    options.concat()
 }
 
 /// How to list and create resources of the first kind that takes any spec and any link.

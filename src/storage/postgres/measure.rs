@@ -197,6 +197,7 @@ mod tests {
         "apply the migrations",
         "open the audit trail for retention",
         "limit the time of a statement",
+        "limit the wait for locks",
     ];
 
     /// What calls of `done`, `execute` and `close` say is being done: the last text of their line.
