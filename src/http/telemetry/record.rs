@@ -16,6 +16,8 @@ pub(in crate::http) struct RequestLog(Rc<RefCell<Entry>>);
 #[derive(Debug, Default)]
 pub(super) struct Entry {
     pub(super) route: Option<RoutePath>,
+    /// Whether its span is kept.
+    pub(super) is_traced: bool,
     pub(super) caller: Option<String>,
     pub(super) tenant: Option<String>,
     /// The code of the problem that the answer is.
@@ -35,6 +37,11 @@ impl RequestLog {
         let log = Self::default();
         request.extensions_mut().insert(log.clone());
         log
+    }
+
+    /// Its span is kept.
+    pub(super) fn traced(&self) {
+        self.entry_mut().is_traced = true;
     }
 
     /// Which route the request took.

@@ -14,6 +14,7 @@ use tracing::field::Empty;
 use tracing_actix_web::RootSpanBuilder;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
+use super::RequestLog;
 use crate::http::request::RequestId;
 
 /// Makes the span of a request. It is there at every level of the log, for the ids in its lines.
@@ -41,8 +42,8 @@ impl RootSpanBuilder for RequestSpan {
             client.address = Empty,
             error.type = Empty,
         );
-        if is_traced() {
-            begin(request, &span);
+        if begin(request, &span) {
+            RequestLog::of(request).traced();
         } else if request.headers().contains_key("traceparent") {
             // Not ours to tell further, but to be found by.
             let context = TraceContextPropagator::new().extract(&Headers(request.headers()));
@@ -55,16 +56,15 @@ impl RootSpanBuilder for RequestSpan {
     fn on_request_end<B: MessageBody>(_: Span, _: &Result<ServiceResponse<B>, Error>) {}
 }
 
-/// Whether spans go anywhere: one of this target is wanted by nobody else.
-fn is_traced() -> bool {
-    tracing::span_enabled!(target: "hyperfleet::sql", tracing::Level::TRACE)
-}
-
-fn begin(request: &ServiceRequest, span: &Span) {
+/// Fills the span where spans are kept; gives whether they are.
+fn begin(request: &ServiceRequest, span: &Span) -> bool {
     let headers = Headers(request.headers());
     let parent = global::get_text_map_propagator(|propagator| propagator.extract(&headers));
-    // Fails only where spans are not kept after all.
-    let _ = span.set_parent(parent);
+    // Asking `tracing` whether it is enabled would do harm: with filters per layer the answer to a
+    // question that nothing follows is taken for that to the next one.
+    if span.set_parent(parent).is_err() {
+        return false;
+    }
     span.record("otel.kind", "server");
     span.record("otel.name", request.method().as_str());
     span.record("http.request.method", request.method().as_str());
@@ -83,14 +83,12 @@ fn begin(request: &ServiceRequest, span: &Span) {
         span.record("client.address", peer.ip().to_string());
     }
     record_ids(span, &span.context(), true);
+    true
 }
 
-/// Completes the span of the request that is answered: what it was about is known only now.
-pub(super) fn end(method: &Method, route: Option<&str>, status: StatusCode) {
-    if !is_traced() {
-        return;
-    }
-    let span = Span::current();
+/// Completes the span of a request that is answered, where spans are kept: what it was about is
+/// known only now.
+pub(super) fn end(span: &Span, method: &Method, route: Option<&str>, status: StatusCode) {
     if let Some(route) = route {
         span.record("http.route", route);
         // It is under way already, and takes no other name from a field.

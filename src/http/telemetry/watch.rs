@@ -13,6 +13,7 @@ use actix_web::http::{Method, StatusCode};
 use actix_web::middleware::Next;
 use actix_web::web::Data;
 use tracing::Span;
+use tracing::level_filters::LevelFilter;
 
 use super::{Masks, RequestLog, RoutePath, series, span};
 
@@ -44,11 +45,11 @@ struct Watched {
     log: RequestLog,
     since: Instant,
     method: Method,
-    line: Option<Line>,
+    line: Line,
     is_over: bool,
 }
 
-/// What the line repeats of the head; not kept where no line is wanted.
+/// What the line repeats of the head.
 struct Line {
     path: String,
     user_agent: Option<String>,
@@ -58,16 +59,15 @@ struct Line {
 impl Watched {
     fn begin(request: &ServiceRequest) -> Self {
         series::begin();
-        if tracing::event_enabled!(tracing::Level::DEBUG) {
+        if LevelFilter::current() >= LevelFilter::DEBUG {
             tell_head(request);
         }
         let agent = request.headers().get(USER_AGENT);
-        // Errors are wanted by whoever wants any line.
-        let line = tracing::event_enabled!(tracing::Level::ERROR).then(|| Line {
+        let line = Line {
             path: request.path().to_owned(),
             user_agent: agent.map(|agent| String::from_utf8_lossy(agent.as_bytes()).into_owned()),
             remote_addr: request.peer_addr(),
-        });
+        };
         Self {
             span: Span::current(),
             log: RequestLog::of(request),
@@ -98,8 +98,10 @@ impl Watched {
         let route = entry.route.as_ref();
         series::end(&self.method, route, status, elapsed);
         let template = route.map(|route| &*route.template);
-        span::end(&self.method, template, status);
-        let Some(line) = &self.line else { return };
+        if entry.is_traced {
+            span::end(&self.span, &self.method, template, status);
+        }
+        let line = &self.line;
         let duration_ms = (elapsed.as_secs_f64() * 1e6).round() / 1e3;
         // `tracing` wants the level of each place to be fixed.
         macro_rules! tell {

@@ -18,7 +18,7 @@ use opentelemetry_sdk::propagation::{BaggagePropagator, TraceContextPropagator};
 use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider};
 use tokio::runtime::Handle;
 use tracing_subscriber::Layer;
-use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::registry::LookupSpan;
 
 use super::export::Exporter;
@@ -59,7 +59,8 @@ impl Traces {
         let is_ours = |metadata: &tracing::Metadata<'_>| {
             metadata.is_span() && metadata.target().starts_with("hyperfleet")
         };
-        Some(layer.with_filter(filter_fn(is_ours)))
+        let filter = filter_fn(is_ours).with_max_level_hint(LevelFilter::INFO);
+        Some(layer.with_filter(filter))
     }
 
     /// Sends the last spans, for five seconds at most. A second time there is nothing to send.

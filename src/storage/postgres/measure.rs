@@ -64,10 +64,10 @@ impl Statement {
     }
 }
 
-/// The span of a statement below the one that is entered. Of that target none is kept but where
-/// traces go somewhere.
+/// The span of a statement below the one that is entered. The log wants none of that target at this
+/// level, so that it is made only where traces go somewhere.
 fn span(sql: &str) -> Span {
-    tracing::trace_span!(
+    tracing::info_span!(
         target: "hyperfleet::sql",
         "sql",
         otel.name = Empty,

@@ -327,6 +327,36 @@ async fn a_request_is_one_span_with_one_below_it_for_each_statement() {
 }
 
 #[tokio::test]
+async fn each_of_many_reads_shows_the_statement_that_answered_it() {
+    let collector = Collector::http();
+    let database = TestDatabase::create().await;
+    let variables = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address.as_str()),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
+    ];
+    let mut program = serve(&database, &variables);
+    let api = program.serving(database).await;
+    let cluster = api.cluster("abc").await;
+    let reads = (0..200).map(|_| api.get(&cluster));
+    for answer in futures_util::future::join_all(reads).await {
+        assert_eq!(answer.status, 200);
+    }
+    program.signal(Signal::TERM);
+    assert!(program.ended().await.success(), "{}", program.said());
+    let spans = collector.spans();
+    let name = "GET /api/hyperfleet/v1/clusters/{id}";
+    let reads: Vec<_> = spans.iter().filter(|s| s.name == name).collect();
+    assert_eq!(reads.len(), 200);
+    let lines = program.said().matches("\"message\":\"answered\"").count();
+    assert_eq!(lines, 201, "no line is lost either");
+    for read in reads {
+        let below = spans.iter().filter(|s| s.parent == read.id);
+        let below: Vec<_> = below.map(|s| (s.name.as_str(), &s.trace)).collect();
+        assert_eq!(below, [("SELECT resources", &read.trace)]);
+    }
+}
+
+#[tokio::test]
 async fn a_collector_that_is_not_there_costs_requests_nothing() {
     let database = TestDatabase::create().await;
     let variables = [("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://127.0.0.1:1")];
