@@ -62,6 +62,17 @@ impl Tenant {
         self.is_system
     }
 
+    /// What the log calls it: `org=acme,project=web`, or `system`; unset without tenancy.
+    #[must_use]
+    pub fn label(&self) -> Option<String> {
+        if self.is_system {
+            return Some("system".to_owned());
+        }
+        let dimensions = self.tenancy.iter();
+        let dimensions: Vec<_> = dimensions.map(|(key, v)| format!("{key}={v}")).collect();
+        (!dimensions.is_empty()).then(|| dimensions.join(","))
+    }
+
     /// Checks that it may say what is wanted: create, patch, delete and force-delete.
     ///
     /// # Errors

@@ -24,7 +24,10 @@ pub(super) async fn authenticate(request: &ServiceRequest) -> Result<(), Problem
             let field =
                 |name: &str| HeaderField::of(headers.get_all(name).map(HeaderValue::as_bytes));
             let caller = authenticator.authenticate(field, need(request.method()));
-            caller.await?.map_or(Identity::Unknown, Identity::Proven)
+            let caller = caller.await.inspect_err(|refusal| {
+                RequestLog::of(request).reason(refusal.reason());
+            });
+            caller?.map_or(Identity::Unknown, Identity::Proven)
         }
     };
     if let Some(name) = identity.name() {

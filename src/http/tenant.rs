@@ -7,6 +7,7 @@ use actix_web::http::header::{HeaderName, HeaderValue, VARY};
 use actix_web::web::Data;
 
 use super::problem::Problem;
+use super::telemetry::RequestLog;
 use crate::domain::tenancy::Rules;
 
 /// Finds out for whom a request is made and leaves that for [`super::request::Caller`].
@@ -27,6 +28,9 @@ pub(super) fn admit(request: &ServiceRequest) -> Result<(), Problem> {
     // otherwise.
     if ![Method::GET, Method::HEAD, Method::PUT].contains(request.method()) {
         tenant.require_author()?;
+    }
+    if let Some(label) = tenant.label() {
+        RequestLog::of(request).tenant(&label);
     }
     request.extensions_mut().insert(tenant);
     Ok(())

@@ -48,8 +48,11 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 /// The settings of a command that logs, with the log started.
-pub(super) fn load(args: &SettingsArgs) -> anyhow::Result<(Settings, Telemetry)> {
-    let loaded = Loaded::new(args, &Settings::default())?;
+pub(super) fn load(
+    args: &SettingsArgs,
+    defaults: &Settings,
+) -> anyhow::Result<(Settings, Telemetry)> {
+    let loaded = Loaded::new(args, defaults)?;
     let telemetry = telemetry::start(&loaded.settings, &BUILD);
     tracing::info!(settings = loaded.summary(), "settings");
     tell(&loaded);
@@ -64,7 +67,7 @@ pub(super) fn tell(loaded: &Loaded) {
 }
 
 async fn serve(args: &SettingsArgs) -> anyhow::Result<()> {
-    let (settings, telemetry) = load(args)?;
+    let (settings, telemetry) = load(args, &Settings::default())?;
     let served = async {
         let plan = Plan::of(&settings)?;
         plan.tell();

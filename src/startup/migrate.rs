@@ -6,8 +6,9 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use serde::Serialize;
 
+use super::telemetry::Telemetry;
 use super::{commands, database};
-use crate::config::{MigrateArgs, MigrateCommand, SettingsArgs, StatusFormat};
+use crate::config::{MigrateArgs, MigrateCommand, Output, Settings, SettingsArgs, StatusFormat};
 use crate::storage::postgres::{Migration, MigrationState, Probe, SchemaStatus};
 
 /// The exit code that says that migrations are missing.
@@ -21,8 +22,16 @@ pub(super) async fn run(args: &MigrateArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// The settings, with the log on standard error unless they say otherwise: standard output is for
+/// what was asked for.
+fn load(args: &SettingsArgs) -> anyhow::Result<(Settings, Telemetry)> {
+    let mut defaults = Settings::default();
+    defaults.logging.output = Output::Stderr;
+    commands::load(args, &defaults)
+}
+
 async fn migrate(args: &SettingsArgs) -> anyhow::Result<ExitCode> {
-    let (settings, _) = commands::load(args)?;
+    let (settings, _) = load(args)?;
     let store = database::store(&settings.database)?;
     let mut probe = Probe::new(database::connections(&settings.database)?);
     let before = database::reach(&mut probe, &settings.database).await?;
@@ -45,7 +54,7 @@ async fn migrate(args: &SettingsArgs) -> anyhow::Result<ExitCode> {
 }
 
 async fn status(args: &SettingsArgs, format: StatusFormat) -> anyhow::Result<ExitCode> {
-    let (settings, _) = commands::load(args)?;
+    let (settings, _) = load(args)?;
     let mut probe = Probe::new(database::connections(&settings.database)?);
     database::reach(&mut probe, &settings.database).await?;
     let migrations = probe.migrations().await?;

@@ -55,13 +55,11 @@ impl RequestLog {
     }
 
     /// For which tenant.
-    #[allow(dead_code, reason = "for whoever knows of tenants")]
     pub(in crate::http) fn tenant(&self, tenant: &str) {
         self.entry_mut().tenant = Some(tenant.to_owned());
     }
 
     /// Why the caller is turned away, where the log may say more than the answer.
-    #[allow(dead_code, reason = "for whoever checks tokens")]
     pub(in crate::http) fn reason(&self, reason: &str) {
         self.entry_mut().reason = Some(reason.to_owned());
     }

@@ -23,6 +23,8 @@ pub(super) struct Program {
 }
 
 /// Settings with which several can run at a time, and end at once.
+/// The same by flags and variables.
+pub(super) const FREE_PORTS_BY_FLAGS: [&str; 2] = ["--health-port=0", "--metrics-port=0"];
 pub(super) const FREE_PORTS: &str = "{health: {port: 0, shutdown_delay: 0s}, metrics: {port: 0}}";
 
 impl Program {

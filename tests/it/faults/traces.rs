@@ -9,7 +9,7 @@ use std::thread;
 use rustix::process::Signal;
 use serde_json::json;
 
-use super::program::Program;
+use super::program::{FREE_PORTS_BY_FLAGS, Program};
 use crate::support::{TestApi, TestDatabase};
 
 /// A collector that keeps what it is sent, by HTTP or without answering.
@@ -198,6 +198,7 @@ fn serve(database: &TestDatabase, variables: &[(&str, &str)]) -> Program {
     let mut args = vec!["serve", "--database-url", &url, "--server-host"];
     args.extend(["127.0.0.1", "--server-port", "0"]);
     args.push("--server-jwt-enabled=false");
+    args.extend(FREE_PORTS_BY_FLAGS);
     Program::start_with(&args, variables)
 }
 
@@ -247,7 +248,7 @@ async fn a_request_is_one_span_with_one_below_it_for_each_statement() {
     report(&api, &cluster, &format!("00-{trace}-{parent}-01")).await;
     assert_eq!(api.get(&cluster).await.status, 200);
     let mut connection = api.database.connect().await;
-    let broken = sqlx::raw_sql("ALTER TABLE audit RENAME TO lost");
+    let broken = sqlx::raw_sql("ALTER TABLE audit_entries RENAME TO lost");
     broken.execute(&mut connection).await.unwrap();
     assert_eq!(api.get("/audit").await.status, 500);
     // The last spans are sent when it ends.
