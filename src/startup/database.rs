@@ -6,10 +6,12 @@ use anyhow::{Context as _, bail};
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
 use crate::config::{Database, SslMode};
-use crate::storage::postgres::{Error, Probe, SchemaStatus, Settings, Store};
+use crate::storage::postgres::{Error, Keep, Probe, SchemaStatus, Settings, Store};
 
 /// How long a request waits for a connection, in seconds.
 const ACQUIRE_SECONDS_MAX: u64 = 5;
+/// How often connections that need not be kept are closed.
+const TRIM_PERIOD: Duration = Duration::from_secs(5);
 
 /// The store that the settings describe. Connects to nothing yet.
 pub(super) fn store(database: &Database) -> anyhow::Result<Store> {
@@ -23,7 +25,25 @@ pub(super) fn connections(database: &Database) -> anyhow::Result<Settings> {
         connections_max: database.pool.max_connections,
         acquire_seconds_max: ACQUIRE_SECONDS_MAX,
         statement_milliseconds_max: milliseconds(database.pool.request_timeout),
+        keep: Keep {
+            idle_max: Some(database.pool.max_idle_connections),
+            idle_time: some(database.pool.conn_max_idle_time),
+            lifetime: some(database.pool.conn_max_lifetime),
+        },
     })
+}
+
+/// A time, unless it is none at all, which means no limit.
+fn some(time: Duration) -> Option<Duration> {
+    (!time.is_zero()).then_some(time)
+}
+
+/// Closes connections that need not be kept, now and then.
+pub(super) async fn keep_trim(store: Store) {
+    loop {
+        tokio::time::sleep(TRIM_PERIOD).await;
+        store.trim();
+    }
 }
 
 /// Whole ones, but none only where there is no time at all, which means no limit.

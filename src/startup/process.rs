@@ -153,6 +153,7 @@ impl Process {
         ready(&self.addresses, &authentication);
         let ping_time = settings.health.db_ping_timeout;
         let mut beside = tokio::task::JoinSet::new();
+        beside.spawn(database::keep_trim(store.clone()));
         beside.spawn(readiness::watch(probe, ping_time, gate.clone()));
         let stuck_threshold = settings.metrics.reconciliation_stuck_threshold;
         let metrics = self.telemetry.metrics.clone();

@@ -13,6 +13,7 @@ mod audit;
 mod auth;
 mod bad_input;
 mod clients;
+mod connections;
 mod continuation;
 mod deletion;
 mod derived_conditions;

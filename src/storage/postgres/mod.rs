@@ -42,7 +42,7 @@ use sqlx::migrate::Migrator;
 pub use error::Error;
 pub use list::{ListQuery, ReferenceFilter, Scope};
 pub use place::{Held, Place};
-pub use pool::Settings;
+pub use pool::{Keep, Settings};
 pub use probe::Probe;
 pub use reports::NewReport;
 pub use resources::Created;
@@ -186,6 +186,22 @@ impl Store {
             sum.waiting += share.waiting;
         }
         sum
+    }
+
+    /// Closes the connections that idle and need not be kept, those of its shares, too.
+    pub fn trim(&self) {
+        let shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pools = Vec::new();
+        for store in std::iter::once(self).chain(shares.iter()) {
+            pools.push(&store.pool);
+            pools.extend(store.reader.as_ref().map(Reader::pool));
+        }
+        let keep = &self.settings.keep;
+        // One at least: a pool that is used now and then must not connect anew each time.
+        let each = keep.idle_max.map(|most| (most / pools.len()).max(1));
+        for pool in pools {
+            pool::trim(pool, keep, each);
+        }
     }
 
     /// Closes the connections that idle, but not those of its shares: what was needed once need

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use deadpool::managed::{self, Metrics, RecycleResult};
+use deadpool::managed::{self, Metrics, RecycleError, RecycleResult};
 use sqlx::ConnectOptions as _;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 
@@ -19,6 +19,19 @@ pub struct Settings {
     pub acquire_seconds_max: u64,
     /// How long one statement may take; 0 for no limit.
     pub statement_milliseconds_max: u64,
+    /// For how long connections are kept.
+    pub keep: Keep,
+}
+
+/// For how long connections are kept. The default is for ever, all of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Keep {
+    /// Most that are kept while nobody needs them.
+    pub idle_max: Option<usize>,
+    /// How long one is kept while nobody needs it.
+    pub idle_time: Option<Duration>,
+    /// How old one may become.
+    pub lifetime: Option<Duration>,
 }
 
 /// One connection, with what is known of its health.
@@ -48,6 +61,7 @@ pub(super) type Lease = managed::Object<Maker>;
 #[derive(Debug)]
 pub(super) struct Maker {
     options: PgConnectOptions,
+    lifetime: Option<Duration>,
 }
 
 impl managed::Manager for Maker {
@@ -65,8 +79,13 @@ impl managed::Manager for Maker {
 
     /// Asks the server nothing: that would cost each request a round trip. A connection that
     /// broke while idle shows in the next request, which is told to try again.
-    async fn recycle(&self, _: &mut Link, _: &Metrics) -> RecycleResult<sqlx::Error> {
-        Ok(())
+    async fn recycle(&self, _: &mut Link, metrics: &Metrics) -> RecycleResult<sqlx::Error> {
+        match self.lifetime {
+            Some(lifetime) if metrics.age() > lifetime => {
+                Err(RecycleError::message("it is too old"))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -99,7 +118,8 @@ fn options(settings: &Settings, name: &str) -> PgConnectOptions {
 pub(super) fn pool(settings: &Settings) -> Pool {
     let wait = Duration::from_secs(settings.acquire_seconds_max);
     let options = options(settings, "hyperfleet-api");
-    Pool::builder(Maker { options })
+    let lifetime = settings.keep.lifetime;
+    Pool::builder(Maker { options, lifetime })
         .max_size(settings.connections_max)
         .wait_timeout(Some(wait))
         .create_timeout(Some(wait))
@@ -109,4 +129,18 @@ pub(super) fn pool(settings: &Settings) -> Pool {
         .runtime(deadpool::Runtime::Tokio1)
         .build()
         .unwrap_or_else(|error| unreachable!("a runtime is given: {error}"))
+}
+
+/// Closes idle connections that need not be kept, all but `idle_max` of those that may be.
+pub(super) fn trim(pool: &Pool, keep: &Keep, idle_max: Option<usize>) {
+    let mut kept = 0;
+    pool.retain(|_, metrics| {
+        let is_fresh = keep
+            .idle_time
+            .is_none_or(|time| metrics.last_used() <= time)
+            && keep.lifetime.is_none_or(|time| metrics.age() <= time)
+            && idle_max.is_none_or(|most| kept < most);
+        kept += usize::from(is_fresh);
+        is_fresh
+    });
 }

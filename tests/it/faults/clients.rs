@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hyperfleet::domain::entity_config;
-use hyperfleet::storage::postgres::{Settings, Store};
+use hyperfleet::storage::postgres::{Keep, Settings, Store};
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
@@ -21,6 +21,7 @@ async fn spawn() -> TestApi {
         connections_max: CONNECTIONS,
         acquire_seconds_max: 20,
         statement_milliseconds_max: 60_000,
+        keep: Keep::default(),
     });
     let registry = entity_config::registry(&entity_config::built_in()).unwrap();
     TestApi::spawn_on(registry, database, store, false)
