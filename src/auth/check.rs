@@ -63,6 +63,13 @@ impl Check {
             self.fault("issuer_url", "is required");
         } else {
             self.url("issuer_url", &config.issuer_url);
+            let url = Url::parse(&config.issuer_url);
+            if url.is_ok_and(|url| !url.username().is_empty() || url.password().is_some()) {
+                self.fault(
+                    "issuer_url",
+                    "must not have a user or a password: it is shown",
+                );
+            }
         }
         let has_file = !config.jwk_cert_file.as_os_str().is_empty();
         if config.jwk_cert_url.is_empty() && !has_file {
@@ -266,10 +273,16 @@ mod tests {
             });
             assert!(none.is_empty(), "{good}: {none:?}");
         }
+        let shown = faults(|config| config.issuer_url = "https://user:hush@issuer.example".into());
+        assert_eq!(shown.len(), 1, "{shown:?}");
+        assert!(
+            shown[0].contains("must not have a user or a password"),
+            "{shown:?}"
+        );
+        assert!(!shown[0].contains("hush"), "{shown:?}");
         for bad in [
             "http://issuer.example",
             "http://127.0.0.1.evil.example",
-            "http://localhost@evil.example",
             "http://localhost.",
             "file:///etc/keys",
             "issuer.example",

@@ -95,7 +95,7 @@ impl IdentityRule {
         if text.len() > IDENTITY_BYTES_MAX {
             return Err(IdentityFault::TooLong(source()));
         }
-        if text.bytes().any(|byte| byte < 0x20 || byte == 0x7f) {
+        if text.chars().any(char::is_control) {
             return Err(IdentityFault::Characters(source()));
         }
         match &self.pattern {

@@ -151,6 +151,15 @@ impl Live {
             .set(u32::try_from(keys.len()).unwrap_or(u32::MAX));
     }
 
+    /// The keys were looked at just now, and are as they should be.
+    pub(super) fn note_success(&self) {
+        metrics::gauge!(
+            "hyperfleet_api_jwks_last_success_timestamp_seconds",
+            "issuer" => self.issuer.url.clone()
+        )
+        .set(seconds(self.clock.now()));
+    }
+
     /// Takes the good keys of a source in place of those it had.
     pub(super) fn take(&self, origin: Origin, text: Vec<u8>, published: &Published) {
         let mut parts = self.parts();
@@ -158,11 +167,7 @@ impl Live {
             Origin::File => &mut parts.file,
             Origin::Address => &mut parts.address,
         };
-        metrics::gauge!(
-            "hyperfleet_api_jwks_last_success_timestamp_seconds",
-            "issuer" => self.issuer.url.clone()
-        )
-        .set(seconds(self.clock.now()));
+        self.note_success();
         if part.text == text {
             return;
         }

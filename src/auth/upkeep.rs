@@ -78,6 +78,7 @@ impl Live {
                 continue;
             };
             if read.as_ref().is_ok_and(|text| self.is_in_file(text)) {
+                self.note_success();
                 complaint.clear();
                 continue;
             }

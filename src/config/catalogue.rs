@@ -172,11 +172,9 @@ impl Setting {
                 .parse::<u64>()
                 .map(Value::from)
                 .map_err(|_| not(text, "a whole number"))?,
-            Kind::Bool => text
-                .to_ascii_lowercase()
-                .parse::<bool>()
+            Kind::Bool => truth(text)
                 .map(Value::from)
-                .map_err(|_| not(text, "true or false"))?,
+                .ok_or_else(|| not(text, "true or false"))?,
             _ => Value::from(text),
         };
         self.check(value)
@@ -200,6 +198,7 @@ impl Setting {
                 }
             }
             (Kind::List, _) => Err("must be a list of texts".to_owned()),
+            (Kind::Number | Kind::Bool, Value::String(_, text)) => self.read(&text),
             (Kind::Number, value) if value.to_u128().is_some() => Ok(value),
             (Kind::Number, value) => Err(not(&shown(&value), "a whole number")),
             (Kind::Bool, value) if value.to_bool().is_some() => Ok(value),
@@ -211,9 +210,10 @@ impl Setting {
                 Err("must be a text: put it in quotes".to_owned())
             }
             (Kind::Duration, value) => {
+                // Without a unit nothing but 0, which needs none, means the same to everybody.
                 let text = shown(&value);
-                match (value.as_str(), parse_duration(&text)) {
-                    (Some(_), Ok(_)) => Ok(value),
+                match parse_duration(&text) {
+                    Ok(time) if value.as_str().is_some() || time.is_zero() => Ok(Value::from(text)),
                     _ => Err(not(&text, "a duration such as 30s, 5m or 1h30m")),
                 }
             }
@@ -226,6 +226,15 @@ impl Setting {
                 }
             }
         }
+    }
+}
+
+/// What operators of the older service write for a truth value.
+fn truth(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "t" | "1" => Some(true),
+        "false" | "f" | "0" => Some(false),
+        _ => None,
     }
 }
 

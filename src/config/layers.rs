@@ -12,6 +12,7 @@ use figment::{Metadata, Profile, Provider};
 
 use super::SettingsArgs;
 use super::catalogue::{CATALOGUE, Setting, setting};
+use super::load::CUSTOM;
 use super::retired;
 
 /// Largest settings file, in bytes.
@@ -57,6 +58,8 @@ impl fmt::Display for Origin {
 #[derive(Debug, Default)]
 pub(super) struct Layer {
     pub(super) values: BTreeMap<&'static str, (Value, Origin)>,
+    /// What it says by older names.
+    pub(super) older: BTreeMap<&'static str, (Value, Origin)>,
     /// What is wrong in it, with where.
     pub(super) faults: Vec<String>,
     /// What is odd, but stops nothing.
@@ -79,6 +82,15 @@ impl Layer {
                 self.faults.push(format!("{key} (from {origin}): {fault}"));
             }
         }
+    }
+
+    /// What it says by older names, as a layer of its own; it does not say it any more.
+    pub(super) fn take_older(&mut self) -> Option<Self> {
+        let values = std::mem::take(&mut self.older);
+        (!values.is_empty()).then(|| Self {
+            values,
+            ..Self::default()
+        })
     }
 
     /// The settings file.
@@ -134,10 +146,10 @@ impl Layer {
     pub(super) fn of_environment() -> Self {
         let mut layer = Self::default();
         retired::from_environment(&mut layer);
-        if let Some(url) = variable("DATABASE_URL")
+        if let Some(url) = variable(CUSTOM)
             && let Some(setting) = setting("database.url")
         {
-            let origin = Origin::Variable("DATABASE_URL".to_owned());
+            let origin = Origin::Variable(CUSTOM.to_owned());
             layer.put(setting, setting.read(&url), origin);
         }
         if let Some(name) = variable("OTEL_SERVICE_NAME")

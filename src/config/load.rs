@@ -12,6 +12,17 @@ use humantime_serde::re::humantime::format_duration;
 use super::layers::{Layer, Origin, variable};
 use super::{Settings, SettingsArgs};
 
+/// The variable that names a database to many programs.
+pub(super) const CUSTOM: &str = "DATABASE_URL";
+/// The settings that say which database to use.
+const DATABASE: [&str; 6] = [
+    "database.url",
+    "database.host",
+    "database.port",
+    "database.name",
+    "database.username",
+    "database.password",
+];
 /// Where a file is looked for when none is named.
 const FILES: [&str; 2] = ["/etc/hyperfleet/config.yaml", "./configs/config.yaml"];
 /// Most connections that can be asked for: more than any PostgreSQL serves well.
@@ -44,7 +55,12 @@ impl Loaded {
     pub fn new(args: &SettingsArgs, defaults: &Settings) -> anyhow::Result<Self> {
         let mut figment = Figment::from(Serialized::defaults(defaults));
         let (mut origins, mut notes, mut faults) = (BTreeMap::new(), Vec::new(), Vec::new());
-        for layer in layers(args)? {
+        let mut layers = layers(args)?;
+        // What is said by its older name is weaker than anything that is said by its own.
+        let older: Vec<_> = layers.iter_mut().filter_map(Layer::take_older).collect();
+        layers.splice(0..0, older);
+        prefer_parts(&mut layers);
+        for layer in layers {
             figment = figment.merge(&layer);
             let given = layer.values.into_iter();
             origins.extend(given.map(|(key, (_, origin))| (key, origin)));
@@ -52,6 +68,16 @@ impl Loaded {
             faults.extend(layer.faults);
         }
         refuse(&faults)?;
+        let mut parts = DATABASE.iter().skip(1);
+        if origins.contains_key("database.url")
+            && let Some(part) = parts.find(|key| origins.contains_key(*key))
+        {
+            bail!(
+                "database.url (from {}) and {part} (from {}) both say which database to use; leave one out",
+                origins["database.url"],
+                origins[part]
+            );
+        }
         let settings: Settings = figment.extract().map_err(|error| told(error, &origins))?;
         refuse(&settings.faults())?;
         Ok(Self {
@@ -64,11 +90,7 @@ impl Loaded {
     /// Whether anything says which database to use, be it what the default says, too.
     #[must_use]
     pub fn names_a_database(&self) -> bool {
-        let mut names = ["url", "host", "port", "name", "username", "password"].iter();
-        names.any(|name| {
-            self.origins
-                .contains_key(format!("database.{name}").as_str())
-        })
+        DATABASE.iter().any(|key| self.origins.contains_key(key))
     }
 }
 
@@ -78,6 +100,31 @@ fn refuse(faults: &[String]) -> anyhow::Result<()> {
         [one] => bail!("{one}"),
         several => bail!("the settings have faults:\n  - {}", several.join("\n  - ")),
     }
+}
+
+/// `DATABASE_URL` is a custom of many programs, not a setting of this one: it counts only where
+/// nothing else says which database to use.
+fn prefer_parts(layers: &mut [Layer]) {
+    let is_named = |layer: &Layer| {
+        let mut given = layer.values.iter();
+        given.any(|(key, (_, origin))| DATABASE.contains(key) && !is_custom(origin))
+    };
+    if !layers.iter().any(is_named) {
+        return;
+    }
+    for layer in layers {
+        let custom = layer.values.get("database.url");
+        if custom.is_some_and(|(_, origin)| is_custom(origin)) {
+            layer.values.remove("database.url");
+            layer.notes.push(format!(
+                "{CUSTOM} does not count: the settings name a database"
+            ));
+        }
+    }
+}
+
+fn is_custom(origin: &Origin) -> bool {
+    *origin == Origin::Variable(CUSTOM.to_owned())
 }
 
 /// Everything but the defaults, weakest first.
@@ -173,32 +220,31 @@ impl Settings {
     fn faults_of_times(&self) -> Vec<String> {
         let (timeouts, health, pool) = (&self.server.timeouts, &self.health, &self.database.pool);
         let stuck = self.metrics.reconciliation_stuck_threshold;
-        let (none, instant, second) = (
-            Duration::ZERO,
-            Duration::from_millis(1),
-            Duration::from_secs(1),
-        );
+        let none = Duration::ZERO;
+        let (instant, second) = (Duration::from_millis(1), Duration::from_secs(1));
+        let (minutes, day) = (Duration::from_mins(2), Duration::from_hours(24));
         #[rustfmt::skip]
         let times = [
-            ("server.timeouts.read", timeouts.read, second),
-            ("server.timeouts.write", timeouts.write, second),
-            ("server.timeouts.idle", timeouts.idle, second),
-            ("health.shutdown_timeout", health.shutdown_timeout, second),
-            ("health.shutdown_delay", health.shutdown_delay, none),
-            ("health.db_ping_timeout", health.db_ping_timeout, instant),
-            ("metrics.reconciliation_stuck_threshold", stuck, second),
-            ("database.pool.conn_retry_interval", pool.conn_retry_interval, instant),
-            ("database.pool.conn_max_lifetime", pool.conn_max_lifetime, none),
-            ("database.pool.conn_max_idle_time", pool.conn_max_idle_time, none),
-            ("database.pool.request_timeout", pool.request_timeout, none),
-            ("database.pool.advisory_lock_timeout", pool.advisory_lock_timeout, none),
+            ("server.timeouts.read", timeouts.read, second, day),
+            ("server.timeouts.write", timeouts.write, second, day),
+            ("server.timeouts.idle", timeouts.idle, second, day),
+            // As long as orchestrators wait for the end, and for a probe.
+            ("health.shutdown_timeout", health.shutdown_timeout, second, minutes),
+            ("health.shutdown_delay", health.shutdown_delay, none, minutes),
+            ("health.db_ping_timeout", health.db_ping_timeout, instant, minutes),
+            ("metrics.reconciliation_stuck_threshold", stuck, second, TIME_MAX),
+            ("database.pool.conn_retry_interval", pool.conn_retry_interval, instant, day),
+            ("database.pool.conn_max_lifetime", pool.conn_max_lifetime, none, TIME_MAX),
+            ("database.pool.conn_max_idle_time", pool.conn_max_idle_time, none, TIME_MAX),
+            ("database.pool.request_timeout", pool.request_timeout, none, day),
+            ("database.pool.advisory_lock_timeout", pool.advisory_lock_timeout, none, day),
         ];
         let mut faults: Vec<_> = times
             .into_iter()
-            .filter(|(_, time, least)| !(*least..=TIME_MAX).contains(time))
-            .map(|(key, time, least)| {
-                let (time, least) = (format_duration(time), format_duration(least));
-                format!("{key} is {time}: set it to between {least} and 1year")
+            .filter(|(_, time, least, most)| !(*least..=*most).contains(time))
+            .map(|(key, time, least, most)| {
+                let [time, least, most] = [time, least, most].map(format_duration);
+                format!("{key} is {time}: set it to between {least} and {most}")
             })
             .collect();
         if let Some(kept) = self.audit.retention

@@ -91,8 +91,12 @@ fn setting_shown(setting: &Setting, values: Option<&Dict>) -> String {
     let value = values.and_then(|values| find(values, setting.key));
     let text = match value {
         None | Some(Value::Empty(..)) => String::new(),
-        Some(Value::Array(_, entries)) if setting.kind == Kind::Objects => {
-            format!("{} entries", entries.len())
+        // Nothing in them is secret. Kinds are many: `openapi` shows what they come to.
+        Some(value @ Value::Array(_, entries)) if setting.kind == Kind::Objects => {
+            match setting.key {
+                "entities" => format!("{} kinds", entries.len()),
+                _ => serde_json::to_string(value).unwrap_or_default(),
+            }
         }
         Some(value) => shown(value),
     };

@@ -62,7 +62,14 @@ fn traces(value: Value, origin: Origin, layer: &mut Layer) {
     layer.notes.push(format!(
         "logging.otel.enabled (from {origin}) is now tracing.enabled"
     ));
-    layer.put(setting, setting.check(value), origin);
+    match setting.check(value) {
+        Ok(value) => {
+            layer.older.insert(setting.key, (value, origin));
+        }
+        Err(fault) => layer
+            .faults
+            .push(format!("logging.otel.enabled (from {origin}): {fault}")),
+    }
 }
 
 fn take(dict: &mut Dict, section: &str, name: &str) -> Option<Value> {

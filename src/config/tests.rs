@@ -256,6 +256,37 @@ fn what_only_types_know_is_told_with_its_place() {
 }
 
 #[test]
+fn what_older_files_write_is_understood() {
+    let loaded = loaded(
+        "
+server: {port: '8001', jwt: {enabled: 'false'}, tls: {enabled: 'T'}}
+database: {pool: {request_timeout: 0, max_connections: '20'}}
+tracing: {enabled: false}
+logging: {otel: {enabled: true}}
+",
+    )
+    .unwrap();
+    let settings = &loaded.settings;
+    assert_eq!(settings.server.port, 8001);
+    assert!(!settings.server.jwt.enabled && settings.server.tls.enabled);
+    assert_eq!(settings.database.pool.max_connections, 20);
+    assert!(settings.database.pool.request_timeout.is_zero());
+    assert!(
+        !settings.tracing.enabled,
+        "its own name is the stronger one"
+    );
+}
+
+#[test]
+fn a_database_is_named_in_one_way() {
+    let faults = loaded("database: {url: 'postgres://u@h/n', host: other}").unwrap_err();
+    assert!(
+        faults.contains("database.url (from FILE) and database.host (from FILE) both say"),
+        "{faults}"
+    );
+}
+
+#[test]
 fn an_empty_file_says_nothing() {
     for text in ["", "# nothing\n", "server:\n", "server:\n  port:\n"] {
         let loaded = loaded(text).unwrap();
@@ -306,9 +337,13 @@ fn flags_win_and_are_named_as_sources() {
 
 #[test]
 fn secrets_are_left_out_of_what_is_shown() {
-    let loaded =
-        loaded("database: {password: hush-1, url: 'postgres://u:hush-2@h/n', name: shown-name}")
-            .unwrap();
+    let loaded = loaded("database: {password: hush-1, name: shown-name}").unwrap();
+    let url = super::tests::loaded("database: {url: 'postgres://u:hush-2@h/n'}").unwrap();
+    let shown = super::as_table(&url.effective()) + &url.summary();
+    assert!(
+        !shown.contains("hush") && shown.contains("***REDACTED***"),
+        "{shown}"
+    );
     let shown = format!(
         "{}\n{}\n{}",
         loaded.summary(),

@@ -99,8 +99,13 @@ impl Parts {
     /// before what others wait for.
     async fn pass(&self, request: &mut ServiceRequest) -> Result<Slot, Problem> {
         self.pass_gate()?;
-        authenticate(request).await?;
-        tenant::admit(request)?;
+        let known = authenticate(request).await;
+        let known = known.and_then(|()| tenant::admit(request));
+        if let Err(problem) = known {
+            // Who is turned away counts by its address, and may not go on for ever either.
+            self.pass_rate(request)?;
+            return Err(problem);
+        }
         self.pass_rate(request)?;
         body::read(request, self.body_time).await?;
         let slot = self.capacity.take();

@@ -52,6 +52,54 @@ fn milliseconds(time: Duration) -> u64 {
     if time.is_zero() { 0 } else { whole.max(1) }
 }
 
+/// Parameters that a URL may have. The driver passes over others, but not without logging them and
+/// what they say, be it a password.
+const PARAMETERS: [&str; 18] = [
+    "sslmode",
+    "ssl-mode",
+    "sslrootcert",
+    "ssl-root-cert",
+    "ssl-ca",
+    "sslcert",
+    "ssl-cert",
+    "sslkey",
+    "ssl-key",
+    "statement-cache-capacity",
+    "host",
+    "hostaddr",
+    "port",
+    "dbname",
+    "user",
+    "password",
+    "application_name",
+    "options",
+];
+
+/// The first parameter of a URL that is not known.
+fn unknown_parameter(url: &str) -> Option<&str> {
+    let (_, query) = url.split_once('?')?;
+    let names = query.split('&').map(|pair| pair.split('=').next());
+    let mut names = names.flatten().filter(|name| !name.is_empty());
+    names.find(|name| !PARAMETERS.contains(name) && !name.starts_with("options["))
+}
+
+/// Checks what can be checked without asking the database.
+///
+/// # Errors
+///
+/// What is wrong with its settings.
+pub(super) fn check(database: &Database) -> anyhow::Result<()> {
+    options(database)?;
+    let roots = &database.ssl.root_cert_file;
+    if database.url.is_none() && !roots.as_os_str().is_empty() {
+        std::fs::read(roots).with_context(|| {
+            let file = roots.display();
+            format!("database.ssl.root_cert_file: cannot read {file}")
+        })?;
+    }
+    Ok(())
+}
+
 fn options(database: &Database) -> anyhow::Result<PgConnectOptions> {
     if let Some(url) = &database.url {
         let expected =
@@ -62,6 +110,9 @@ fn options(database: &Database) -> anyhow::Result<PgConnectOptions> {
             .any(|scheme| url.starts_with(scheme))
         {
             bail!(expected);
+        }
+        if let Some(name) = unknown_parameter(url) {
+            bail!("the database URL has a parameter that is not known: {name}");
         }
         return url.parse::<PgConnectOptions>().context(expected);
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::bail;
 
-use super::{authentication, process, tenancy};
+use super::{authentication, database, process, tenancy};
 use crate::auth::Issuer;
 use crate::config::Settings;
 use crate::domain::EntityRegistry;
@@ -34,16 +34,24 @@ impl Plan {
         let issuers = authentication::issuers(&settings.server.jwt);
         let tenancy = tenancy::rules(&settings.server.tenant);
         let listeners = process::checked(settings);
+        let rest = [
+            database::check(&settings.database),
+            distinct_headers(settings),
+        ];
+        let rest: Vec<_> = rest.into_iter().filter_map(Result::err).collect();
         match (kinds, issuers, tenancy, listeners) {
-            (Ok(Attached { registry, notes }), Ok(issuers), Ok(tenancy), Ok(_)) => Ok(Self {
-                registry: Arc::new(registry),
-                issuers,
-                tenancy,
-                notes,
-            }),
+            (Ok(kinds), Ok(issuers), Ok(tenancy), Ok(_)) if rest.is_empty() => {
+                let Attached { registry, notes } = kinds;
+                Ok(Self {
+                    registry: Arc::new(registry),
+                    issuers,
+                    tenancy,
+                    notes,
+                })
+            }
             (kinds, issuers, tenancy, listeners) => {
                 let faults = [kinds.err(), issuers.err(), tenancy.err(), listeners.err()];
-                let faults = faults.into_iter().flatten();
+                let faults = faults.into_iter().flatten().chain(rest);
                 let faults: Vec<_> = faults.map(|fault| format!("{fault:#}")).collect();
                 bail!("{}", faults.join("\n"))
             }
@@ -55,5 +63,27 @@ impl Plan {
         for note in &self.notes {
             tracing::warn!("{note}");
         }
+    }
+}
+
+/// Checks that no header says who is calling, or with which token, and for which tenant as well.
+fn distinct_headers(settings: &Settings) -> anyhow::Result<()> {
+    let (jwt, tenant) = (&settings.server.jwt, &settings.server.tenant);
+    if !jwt.enabled || !tenant.enabled {
+        return Ok(());
+    }
+    let dimensions = tenant.dimensions.iter().map(|d| &d.header);
+    let of_tenant: Vec<_> = dimensions.chain([&tenant.system_header]).collect();
+    let of_issuers = jwt
+        .configs
+        .iter()
+        .flat_map(|i| [&i.header, &i.identity_header]);
+    let mut given = of_issuers.filter(|header| !header.is_empty());
+    let twice = given.find(|header| of_tenant.iter().any(|o| o.eq_ignore_ascii_case(header)));
+    match twice {
+        Some(header) => bail!(
+            "server.tenant and server.jwt.configs both use the header {header}: give one of them another"
+        ),
+        None => Ok(()),
     }
 }

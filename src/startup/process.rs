@@ -10,7 +10,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, anyhow};
 use rustls::ServerConfig;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
@@ -63,12 +63,7 @@ pub(super) struct Serving {
 ///
 /// Every setting that makes no sense, by its path.
 pub(super) fn checked(settings: &Settings) -> anyhow::Result<tls::Configs> {
-    let (times, tls) = (sockets::check(settings), tls::load(settings));
-    match (times, tls) {
-        (Ok(()), tls) => tls,
-        (Err(times), Ok(_)) => Err(times),
-        (Err(times), Err(tls)) => bail!("{times:#}\n{tls:#}"),
-    }
+    tls::load(settings)
 }
 
 impl Process {
@@ -178,11 +173,16 @@ impl Process {
             tracing::error!("stopping: {error:#}");
         }
         let drained = shutdown::drain(&gate, &serving, &mut self.signals, times).await;
-        beside.shutdown().await;
-        store.close();
-        self.telemetry.traces.end().await;
-        self.sides.stop().await;
-        failed.and(drained)
+        let rest = async {
+            beside.shutdown().await;
+            store.close();
+            self.telemetry.traces.end().await;
+            self.sides.stop().await;
+        };
+        tokio::select! {
+            () = rest => failed.and(drained),
+            () = self.signals.next() => shutdown::at_once(),
+        }
     }
 
     /// Starts the API behind its gate.

@@ -1,8 +1,9 @@
 //! The API on a listener.
 
+use std::any::Any;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -100,6 +101,13 @@ impl Drop for Joined {
     }
 }
 
+/// A second handle on the socket of a connection. Of TLS none can be had here: there the times of
+/// actix itself are all there is.
+pub(super) fn socket(io: &dyn Any) -> Option<OwnedFd> {
+    let socket = io.downcast_ref::<TcpStream>()?;
+    socket.as_fd().try_clone_to_owned().ok()
+}
+
 /// A server that listens but does not yet answer.
 pub struct Server {
     /// Where it listens: the real port even where port 0 was asked for.
@@ -129,10 +137,7 @@ impl Server {
         let counted = connections.clone();
         let idle_time = options.idle_time.saturating_add(options.head_time);
         let server = serve_on!(app, listener, options, move |io, data| {
-            // Of TLS no handle can be had here: there the times of actix itself are all there is.
-            let socket = io.downcast_ref::<TcpStream>();
-            let socket = socket.and_then(|socket| socket.as_fd().try_clone_to_owned().ok());
-            http::Connection::open(data, socket, idle_time, counted.join());
+            http::Connection::open(data, socket(io), idle_time, counted.join());
         })?;
         Ok(Self {
             address,

@@ -67,8 +67,7 @@ pub(super) async fn drain(
     Ok(())
 }
 
-/// Ends the process without waiting for anything.
+/// Ends the process without waiting for anything, the log's reader included.
 pub(super) fn at_once() -> ! {
-    tracing::warn!("stopping at once: requests under way are cut");
     std::process::exit(1)
 }

@@ -1,23 +1,25 @@
 //! The listeners of health and metrics: each with a thread of its own, so that they answer however
 //! busy the API is.
 
+use std::any::Any;
 use std::io;
 use std::net::TcpListener;
 use std::time::Duration;
 
 use actix_web::HttpServer;
-use actix_web::dev::ServerHandle;
+use actix_web::dev::{Extensions, ServerHandle};
 use rustls::ServerConfig;
 use tokio::sync::oneshot;
 
-use super::server::{Options, serve_on};
+use super::server::{self, Options, serve_on};
 use crate::clock::Clock;
 use crate::http::{self, Gate, Scrape};
 
 /// Connections at a time: of a few orchestrators and collectors.
-const CONNECTIONS_MAX: usize = 256;
-/// How long a connection is kept for the next question.
-const IDLE_TIME: Duration = Duration::from_mins(1);
+const CONNECTIONS_MAX: usize = 1024;
+/// How long a connection is kept for the next question: not so long that those who ask nothing leave
+/// no room for those who do.
+const IDLE_TIME: Duration = Duration::from_secs(5);
 /// How long answers under way may take when everything else has ended.
 const DRAIN_TIME: Duration = Duration::from_secs(2);
 
@@ -36,7 +38,7 @@ impl Side {
         gate: Gate,
     ) -> io::Result<Self> {
         let app = move || http::health(gate.clone(), Clock::system());
-        let server = serve_on!(app, listener, &options(tls), |_, _| {})?;
+        let server = serve_on!(app, listener, &options(tls), watch)?;
         Self::start("health", server)
     }
 
@@ -47,7 +49,7 @@ impl Side {
         scrape: Scrape,
     ) -> io::Result<Self> {
         let app = move || http::metrics(scrape.clone(), Clock::system());
-        let server = serve_on!(app, listener, &options(tls), |_, _| {})?;
+        let server = serve_on!(app, listener, &options(tls), watch)?;
         Self::start("metrics", server)
     }
 
@@ -84,12 +86,17 @@ impl Side {
     }
 }
 
+/// Ends connections whose next question does not come in time, however little of it comes.
+fn watch(io: &dyn Any, data: &mut Extensions) {
+    http::Connection::open(data, server::socket(io), IDLE_TIME, ());
+}
+
 fn options(tls: Option<ServerConfig>) -> Options {
     Options {
         workers: 1,
         connections_max: CONNECTIONS_MAX,
+        head_time: IDLE_TIME,
         idle_time: IDLE_TIME,
         tls,
-        ..Options::default()
     }
 }

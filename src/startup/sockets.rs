@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
-use anyhow::{anyhow, bail};
+use anyhow::anyhow;
 use rustix::net::sockopt;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -14,9 +14,6 @@ use crate::config::Settings;
 const DESCRIPTORS_SPARE: u64 = 512;
 /// Descriptors of a connection: the second is to end it when its client takes too long.
 const DESCRIPTORS_EACH: u64 = 2;
-
-/// Longest time that can be set: sums of these must still be times.
-const TIME_MAX: Duration = Duration::from_hours(24);
 
 /// The sockets of the three listeners.
 pub(super) struct Sockets {
@@ -114,56 +111,6 @@ pub(super) fn room_for_connections(wanted: usize) -> usize {
     wanted.min(room)
 }
 
-/// What the limits and times of the listeners must be.
-///
-/// # Errors
-///
-/// Every setting that makes no sense, with what to do about it.
-pub(super) fn check(settings: &Settings) -> anyhow::Result<()> {
-    let mut faults = Vec::new();
-    let (limits, timeouts) = (&settings.server.limits, &settings.server.timeouts);
-    for (name, count) in [
-        ("max_connections", limits.max_connections),
-        ("max_in_flight", limits.max_in_flight),
-    ] {
-        if count == 0 {
-            faults.push(format!("server.limits.{name} is 0: set it to at least 1"));
-        }
-    }
-    let second = Duration::from_secs(1);
-    for (name, time, least) in [
-        ("server.timeouts.read", timeouts.read, second),
-        ("server.timeouts.write", timeouts.write, second),
-        ("server.timeouts.idle", timeouts.idle, second),
-        (
-            "health.db_ping_timeout",
-            settings.health.db_ping_timeout,
-            Duration::from_millis(1),
-        ),
-        (
-            "health.shutdown_delay",
-            settings.health.shutdown_delay,
-            Duration::ZERO,
-        ),
-        (
-            "health.shutdown_timeout",
-            settings.health.shutdown_timeout,
-            second,
-        ),
-    ] {
-        if time < least {
-            faults.push(format!("{name} is {time:?}: set it to at least {least:?}"));
-        }
-        if time > TIME_MAX {
-            faults.push(format!("{name} is {time:?}: set it to a day at most"));
-        }
-    }
-    if !faults.is_empty() {
-        bail!("{}", faults.join("\n"));
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use std::net::TcpStream;
@@ -188,25 +135,5 @@ mod tests {
             let room = room_for_connections(usize::MAX);
             assert!(u64::try_from(room).unwrap() <= limit);
         }
-    }
-
-    #[test]
-    fn every_setting_that_makes_no_sense_is_named() {
-        let mut settings = Settings::default();
-        assert!(check(&settings).is_ok());
-        settings.server.limits.max_in_flight = 0;
-        settings.server.timeouts.read = Duration::from_millis(10);
-        settings.health.db_ping_timeout = Duration::ZERO;
-        settings.health.shutdown_delay = Duration::MAX;
-        let said = check(&settings).unwrap_err().to_string();
-        for word in [
-            "server.limits.max_in_flight is 0: set it to at least 1",
-            "server.timeouts.read is 10ms: set it to at least 1s",
-            "health.db_ping_timeout is 0ns",
-            "s: set it to a day at most",
-        ] {
-            assert!(said.contains(word), "no {word} in: {said}");
-        }
-        assert_eq!(said.lines().count(), 4);
     }
 }

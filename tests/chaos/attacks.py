@@ -2,6 +2,10 @@
 
 import asyncio
 import json
+import multiprocessing
+import os
+import random
+import socket
 import time
 
 from client import Client, Lost, read_answer
@@ -11,10 +15,10 @@ from world import percentile
 OK_ANSWERS = range(100, 500)
 
 
-def malformed(random):
+def malformed(chance):
     """Endless raw requests, each with what it is called."""
-    letters = lambda count: "".join(random.choices("abcdefghijklmnopqrstuvwxyz", k=count))
-    noise = lambda count: random.randbytes(count)
+    letters = lambda count: "".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=count))
+    noise = lambda count: chance.randbytes(count)
     length = lambda body: f"Content-Length: {len(body)}\r\n"
 
     def request(method, path, body=b"", headers=""):
@@ -27,12 +31,12 @@ def malformed(random):
     good = {"kind": "Cluster", "name": "abc", "spec": {}}
     some_id = "0190a6f0-1c2b-7def-8123-456789abcdef"
     makers = {
-        "noise instead of HTTP": lambda: noise(random.randrange(1, 300)),
+        "noise instead of HTTP": lambda: noise(chance.randrange(1, 300)),
         "half a head": lambda: f"GET {BASE}/clusters HTTP/1.1\r\nHost: {letters(9)}".encode(),
         "a head of 200 KiB": lambda: request("GET", f"{BASE}/clusters", headers=f"X-Big: {letters(200_000)}\r\n"),
         "a thousand headers": lambda: request(
             "GET", f"{BASE}/clusters", headers="".join(f"X-{i}: {i}\r\n" for i in range(1000))),
-        "another protocol version": lambda: f"GET {BASE}/clusters HTTP/{random.randrange(3, 99)}.7\r\n\r\n".encode(),
+        "another protocol version": lambda: f"GET {BASE}/clusters HTTP/{chance.randrange(3, 99)}.7\r\n\r\n".encode(),
         "TLS": lambda: b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + noise(200),
         "lengths that disagree": lambda: (
             f"POST {BASE}/clusters HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 50\r\n\r\nabcde").encode(),
@@ -45,35 +49,35 @@ def malformed(random):
         "chunks that are none": lambda: (
             f"POST {BASE}/clusters HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n").encode() + noise(20),
         "less body than promised": lambda: post(json.dumps(good))[:-7],
-        "no JSON": lambda: post(noise(random.randrange(1, 2000))),
-        "JSON cut off": lambda: post(json.dumps(good)[:random.randrange(1, 40)]),
+        "no JSON": lambda: post(noise(chance.randrange(1, 2000))),
+        "JSON cut off": lambda: post(json.dumps(good)[:chance.randrange(1, 40)]),
         "JSON a thousand levels deep": lambda: post('{"spec":' * 1000 + "1" + "}" * 1000),
         "a body of 2 MiB": lambda: post(json.dumps({**good, "spec": {"x": "y" * (2 << 20)}})),
-        "a body of the wrong type": lambda: post(random.choice(["null", "[]", "7", '"x"', "true", ""])),
+        "a body of the wrong type": lambda: post(chance.choice(["null", "[]", "7", '"x"', "true", ""])),
         "members of wrong types": lambda: post(json.dumps(
-            {k: random.choice([None, 7, [], {}, True, "\u0000", -1e308, "x" * 300]) for k in
+            {k: chance.choice([None, 7, [], {}, True, "\u0000", -1e308, "x" * 300]) for k in
              ("kind", "name", "spec", "labels", "references", letters(5))})),
         "numbers without bounds": lambda: post('{"kind":"Cluster","name":"abc","spec":{"x":' + "9" * 400 + "e999}}"),
-        "names that are none": lambda: post(json.dumps({**good, "name": random.choice(
+        "names that are none": lambda: post(json.dumps({**good, "name": chance.choice(
             ["", "-", "A", "a" * 500, "é", "\u202e", "../../etc", "a\nb", "' OR 1=1 --"])})),
         "text that is no UTF-8": lambda: post(b'{"kind":"Cluster","name":"\xff\xfe","spec":{}}'),
         "lone surrogates": lambda: post('{"kind":"Cluster","name":"\\ud800","spec":{}}'),
-        "paths with noise": lambda: request("GET", f"{BASE}/%{letters(2)}/" + "%00" * random.randrange(9)),
+        "paths with noise": lambda: request("GET", f"{BASE}/%{letters(2)}/" + "%00" * chance.randrange(9)),
         "paths upwards": lambda: request("GET", f"{BASE}/../../" + letters(5)),
         "ids that are none": lambda: request("GET", f"{BASE}/clusters/{letters(40)}'--"),
         "a path of 60 KiB": lambda: request("GET", f"{BASE}/clusters/{letters(60_000)}"),
         "methods nobody knows": lambda: request(letters(8).upper(), f"{BASE}/clusters"),
-        "searches that are none": lambda: request("GET", f"{BASE}/clusters?search=" + random.choice(
+        "searches that are none": lambda: request("GET", f"{BASE}/clusters?search=" + chance.choice(
             ["%27", "name%20%3D", "((((", "labels.%27%3B--%3D1", "a" * 5000, "name%20in%20()", "spec.%00=1"])),
-        "parameters without sense": lambda: request("GET", f"{BASE}/clusters?" + random.choice(
+        "parameters without sense": lambda: request("GET", f"{BASE}/clusters?" + chance.choice(
             ["size=-1", "page=99999999999999999999", "order=;drop", "fields=" + "a," * 3000, "size=1&size=2",
              "continue=" + letters(200), "includeDeleted=perhaps", "ref_type=x", "page=%FF"])),
         "patches without sense": lambda: request(
-            "PATCH", f"{BASE}/clusters/{some_id}", random.choice(["{}", '{"name":"x"}', '{"labels":7}', "[{}]"])),
+            "PATCH", f"{BASE}/clusters/{some_id}", chance.choice(["{}", '{"name":"x"}', '{"labels":7}', "[{}]"])),
         "reports without sense": lambda: request(
             "PUT", f"{BASE}/clusters/{some_id}/statuses",
-            json.dumps({"adapter": random.choice(["", "x" * 400, 7, None]), "observed_generation": random.choice(
-                [-1, 2**63, "1", 1.5]), "observed_time": letters(5), "conditions": random.choice([[], {}, [7], None])})),
+            json.dumps({"adapter": chance.choice(["", "x" * 400, 7, None]), "observed_generation": chance.choice(
+                [-1, 2**63, "1", 1.5]), "observed_time": letters(5), "conditions": chance.choice([[], {}, [7], None])})),
         "force without reason": lambda: request("POST", f"{BASE}/clusters/{some_id}/force-delete", '{"reason": ""}'),
         "gzip bombs": lambda: request(
             "POST", f"{BASE}/clusters", noise(500), "Content-Encoding: gzip\r\nContent-Type: application/json\r\n"),
@@ -105,23 +109,34 @@ async def send_raw(address, data, seconds=8):
 
 
 class Slow:
-    """Clients that take their time, each a connection."""
+    """Clients that take their time, each a connection, in a process of their own: what they cost here must
+    not be taken for what they cost the service."""
+
+    # Over how long they come, in seconds: not all at once, and so not closed all at once either.
+    RAMP = 8
 
     def __init__(self, address, count):
-        self.address, self.count, self.closed, self.tasks = address, count, 0, []
+        self.address, self.count, self.process = address, count, None
 
     async def __aenter__(self):
-        self.tasks = [asyncio.create_task(self._keep(number)) for number in range(self.count)]
-        await asyncio.sleep(1)
+        self.process = multiprocessing.get_context("fork").Process(target=self._main, daemon=True)
+        self.process.start()
+        await asyncio.sleep(self.RAMP + 2)
         return self
 
     async def __aexit__(self, *_):
-        for task in self.tasks:
-            task.cancel()
-        await asyncio.gather(*self.tasks, return_exceptions=True)
+        self.process.kill()
+        self.process.join()
 
-    async def _keep(self, number):
+    def _main(self):
+        asyncio.run(self._all())
+
+    async def _all(self):
+        await asyncio.gather(*(self._keep() for _ in range(self.count)))
+
+    async def _keep(self):
         """Opens a connection again whenever the server has had enough of it."""
+        await asyncio.sleep(random.uniform(0, self.RAMP))
         while True:
             try:
                 reader, writer = await asyncio.open_connection(*self.address)
@@ -133,9 +148,8 @@ class Slow:
             except OSError:
                 pass
             finally:
-                self.closed += 1
                 writer.close()
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(random.uniform(0, 1))
 
     async def act(self, reader, writer):
         raise NotImplementedError
@@ -174,12 +188,19 @@ class SlowBody(Slow):
 
 
 class SlowReader(Slow):
-    """Asks for a big list and reads none of it."""
+    """Asks for a big list and reads a kibibyte of it every ten seconds."""
 
     async def act(self, reader, writer):
+        connection = writer.get_extra_info("socket")
+        # As little as there can be: what waits, waits at the server.
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         writer.transport.pause_reading()
         writer.write(f"GET {BASE}/clusters?size=100 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-        await asyncio.sleep(3600)
+        await writer.drain()
+        while True:
+            await asyncio.sleep(random.uniform(9, 11))
+            # By hand: the library reads as much as it can get.
+            os.read(connection.fileno(), 1024)
 
 
 async def latencies(address, seconds, rate=100, path=f"{BASE}/clusters?size=1"):

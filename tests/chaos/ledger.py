@@ -59,6 +59,8 @@ class Ledger:
         round_ = 0
         while not self._is_over():
             round_ += 1
+            # The next life at the next address: every instance has its share at any time.
+            client.close()
             left = self.left.setdefault(number, [])
             if round_ % 2 and left and not left[0].name.startswith(f"r{self.runs}w"):
                 cluster = left.pop(0)

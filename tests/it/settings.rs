@@ -57,7 +57,7 @@ fn later_sources_win_and_each_value_says_where_it_is_from() {
             ("HYPERFLEET_SERVER_PORT", "2"),
             ("HYPERFLEET_SERVER_HOST", "environment"),
             ("HYPERFLEET_LOGGING_LEVEL", ""),
-            ("DATABASE_URL", "postgres://u:hush@h/n"),
+            ("HYPERFLEET_DATABASE_URL", "postgres://u:hush@h/n"),
             ("OTEL_SERVICE_NAME", "by-the-standard"),
         ],
     );
@@ -67,7 +67,7 @@ fn later_sources_win_and_each_value_says_where_it_is_from() {
         ("health.port", "11", file),
         ("metrics.port", "9090", "default"),
         ("logging.level", "warn", file),
-        ("database.url", "***REDACTED***", "DATABASE_URL"),
+        ("database.url", "***REDACTED***", "HYPERFLEET_DATABASE_URL"),
         (
             "tracing.service_name",
             "by-the-standard",
@@ -77,6 +77,51 @@ fn later_sources_win_and_each_value_says_where_it_is_from() {
         assert_eq!(settings[key]["value"], value, "{key}");
         assert_eq!(settings[key]["source"], source, "{key}");
     }
+}
+
+#[test]
+fn the_custom_variable_counts_only_where_nothing_names_a_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let custom = ("DATABASE_URL", "postgres://u@custom/n");
+    let (settings, _) = checked(folder.path(), &[], &[custom]);
+    assert_eq!(settings["database.url"]["source"], "DATABASE_URL");
+    let (settings, said) = checked(folder.path(), &["--db-host", "named"], &[custom]);
+    assert_eq!(settings["database.url"]["value"], "");
+    assert_eq!(settings["database.host"]["value"], "named");
+    assert!(said.contains("DATABASE_URL does not count"), "{said}");
+}
+
+#[test]
+fn what_only_the_start_would_notice_is_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    for (args, word) in [
+        (
+            ["--database-url", "mysql://u:hush@h/x"],
+            "postgres://user:password@host",
+        ),
+        (
+            ["--database-url", "postgres://u@h/x?sslpassword=hush"],
+            "not known: sslpassword",
+        ),
+        (
+            ["--database-url", "postgres://u@h:99999/x"],
+            "postgres://user:password@host",
+        ),
+        (["--db-root-cert-file", "none.pem"], "cannot read none.pem"),
+        (["--health-shutdown-timeout", "3m"], "between 1s and 2m"),
+    ] {
+        let said = refused(folder.path(), &args, &[]);
+        assert!(
+            said.contains(word) && !said.contains("hush"),
+            "{args:?}: {said}"
+        );
+    }
+    let twice = "server: {jwt: {enabled: true, configs: [{issuer_url: 'https://a.example', \
+                 jwk_cert_url: 'https://a.example/k', header: X-Org}]}, \
+                 tenant: {enabled: true, system_header: X-Sys, dimensions: [{header: x-org, key: o, required: true}]}}";
+    std::fs::write(folder.path().join("twice.yaml"), twice).unwrap();
+    let said = refused(folder.path(), &["--config", "twice.yaml"], &[]);
+    assert!(said.contains("both use the header X-Org"), "{said}");
 }
 
 #[test]

@@ -35,7 +35,7 @@ impl Masks {
     #[must_use]
     pub fn new(headers: &[String], fields: &[String]) -> Self {
         let lower = |names: &[String]| names.iter().map(|n| n.trim().to_lowercase()).collect();
-        let mut fields: Vec<String> = lower(fields);
+        let mut fields: Vec<String> = fields.iter().map(|name| bare(name)).collect();
         // An empty one is in every name.
         fields.retain(|field| !field.is_empty());
         Self {
@@ -49,7 +49,8 @@ impl Masks {
         let mut shown = Map::new();
         for (name, value) in headers {
             let name = name.as_str();
-            let is_secret = ALWAYS.contains(&name) || self.headers.iter().any(|h| h == name);
+            let is_named = ALWAYS.contains(&name) || self.headers.iter().any(|h| h == name);
+            let is_secret = is_named || self.is_secret(name);
             let value = if is_secret {
                 MASKED.to_owned()
             } else {
@@ -107,9 +108,15 @@ impl Masks {
     }
 
     fn is_secret(&self, name: &str) -> bool {
-        let name = name.to_lowercase();
+        let name = bare(name);
         self.fields.iter().any(|field| name.contains(field))
     }
+}
+
+/// A name without what spellings differ in: `apiKey`, `api-key` and `API_KEY` are one.
+fn bare(name: &str) -> String {
+    let letters = name.chars().filter(|c| !matches!(c, '-' | '_' | ' '));
+    letters.flat_map(char::to_lowercase).collect()
 }
 
 /// Shows a body to whoever looks closely.

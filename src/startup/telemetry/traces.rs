@@ -87,7 +87,7 @@ pub(super) fn start(settings: &Tracing, version: &'static str) -> (Traces, Vec<S
     match exporter(protocol, &variables) {
         Ok(otlp) => {
             let resource = Resource::builder()
-                .with_service_name(service_name(settings, &variables))
+                .with_service_name(settings.service_name.clone())
                 .with_attribute(KeyValue::new("service.version", version))
                 .build();
             let provider = SdkTracerProvider::builder()
@@ -110,14 +110,6 @@ fn has_collector(variables: Variables<'_>) -> bool {
     let endpoint = variables(OTEL_EXPORTER_OTLP_TRACES_ENDPOINT)
         .or_else(|| variables(OTEL_EXPORTER_OTLP_ENDPOINT));
     endpoint.is_some() && !is_off
-}
-
-/// The setting, unless only the standard's variable says something.
-fn service_name(settings: &Tracing, variables: Variables<'_>) -> String {
-    let standard = variables("OTEL_SERVICE_NAME");
-    let is_default = settings.service_name == Tracing::default().service_name;
-    let standard = standard.filter(|_| is_default);
-    standard.unwrap_or_else(|| settings.service_name.clone())
 }
 
 fn protocol(variables: Variables<'_>, notes: &mut Vec<String>) -> Protocol {
@@ -290,17 +282,5 @@ mod tests {
         assert_eq!(notes.len(), 2, "{notes:?}");
         let http = given(&[("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")]);
         assert_eq!(protocol(&http, &mut notes), Protocol::HttpBinary);
-    }
-
-    #[test]
-    fn a_name_of_ours_comes_before_the_standard_one() {
-        let variables = given(&[("OTEL_SERVICE_NAME", "standard")]);
-        let default = Tracing::default();
-        assert_eq!(service_name(&default, &variables), "standard");
-        let ours = Tracing {
-            service_name: "ours".to_owned(),
-            ..default
-        };
-        assert_eq!(service_name(&ours, &variables), "ours");
     }
 }

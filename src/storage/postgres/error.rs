@@ -123,13 +123,14 @@ fn is_transient(error: &sqlx::Error) -> bool {
     is_connection_lost(error) || code.is_some_and(|code| is_transient_code(&code))
 }
 
-/// Whether the connection is gone, and with it, most likely, all others to the same server.
+/// Whether the connection is gone, and with it, most likely, all others to the same server; or leads
+/// to one that must not be written to, as after a failover.
 pub(super) fn is_connection_lost(error: &sqlx::Error) -> bool {
     match error {
         // The last is what sqlx makes of an answer that was cut off.
         sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) => true,
         sqlx::Error::Database(db) => db.code().is_some_and(|code| {
-            code.starts_with("08") || matches!(&*code, "57P01" | "57P02" | "57P03")
+            code.starts_with("08") || matches!(&*code, "57P01" | "57P02" | "57P03" | "25006")
         }),
         _ => false,
     }

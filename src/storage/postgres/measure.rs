@@ -193,7 +193,7 @@ mod tests {
     /// What settings of a session are changed with: no table's.
     const RAW: &[&str] = &[
         "lift the time limit",
-        "restore the time limit",
+        "restore the time limits",
         "apply the migrations",
         "open the audit trail for retention",
         "limit the time of a statement",

@@ -8,6 +8,9 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 
 use super::measure::Statement;
 
+/// How long the answer to a statement may take beyond the statement's own time.
+const SILENCE_MAX: Duration = Duration::from_secs(5);
+
 /// How connections are made and how many there may be.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -41,6 +44,8 @@ pub(super) struct Link {
     pub(super) health: Health,
     /// What is on its way.
     pub(super) statement: Option<Statement>,
+    /// How long an answer is waited for; unset for ever.
+    pub(super) limit: Option<Duration>,
 }
 
 /// Whether a connection can be used again.
@@ -61,6 +66,7 @@ pub(super) type Lease = managed::Object<Maker>;
 #[derive(Debug)]
 pub(super) struct Maker {
     options: PgConnectOptions,
+    limit: Option<Duration>,
     lifetime: Option<Duration>,
 }
 
@@ -74,6 +80,7 @@ impl managed::Manager for Maker {
             connection,
             health: Health::Good,
             statement: None,
+            limit: self.limit,
         })
     }
 
@@ -96,7 +103,14 @@ pub(super) async fn connect(settings: &Settings, name: &str) -> Result<Link, sql
         connection,
         health: Health::Good,
         statement: None,
+        limit: limit(settings),
     })
+}
+
+/// How long an answer is waited for: the server ends the statement before that, if it is there.
+fn limit(settings: &Settings) -> Option<Duration> {
+    let time = Duration::from_millis(settings.statement_milliseconds_max);
+    (!time.is_zero()).then(|| time.saturating_add(SILENCE_MAX))
 }
 
 fn options(settings: &Settings, name: &str) -> PgConnectOptions {
@@ -118,8 +132,12 @@ fn options(settings: &Settings, name: &str) -> PgConnectOptions {
 pub(super) fn pool(settings: &Settings) -> Pool {
     let wait = Duration::from_secs(settings.acquire_seconds_max);
     let options = options(settings, "hyperfleet-api");
-    let lifetime = settings.keep.lifetime;
-    Pool::builder(Maker { options, lifetime })
+    let maker = Maker {
+        options,
+        limit: limit(settings),
+        lifetime: settings.keep.lifetime,
+    };
+    Pool::builder(maker)
         .max_size(settings.connections_max)
         .wait_timeout(Some(wait))
         .create_timeout(Some(wait))

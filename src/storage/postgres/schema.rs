@@ -3,11 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use tokio::time::{Instant, sleep};
+
 use super::pool::Health;
 use super::{Db, Error, MIGRATOR, Store};
 
 /// How long a migration waits for another one, where nothing sensible is said.
 const LOCK_TIME: Duration = Duration::from_mins(5);
+/// How long a migration that could not have its lock lets others through.
+const PAUSE: Duration = Duration::from_millis(500);
 /// `SQLSTATE` of a lock that was waited for long enough.
 const LOCK_NOT_AVAILABLE: &str = "55P03";
 
@@ -124,24 +128,35 @@ impl Store {
         };
         let mut session = self.session().await?;
         let mut db = session.db();
-        // A migration may take as long as it needs, but not wait for ever.
+        // A migration may take as long as it needs, but not wait for long: whoever comes after it waits
+        // with it. It lets them through and tries again.
         db.execute("SET statement_timeout = 0", "lift the time limit")
             .await?;
-        let milliseconds = i64::try_from(lock_time.as_millis()).unwrap_or(i64::MAX);
-        let result = sqlx::query("SELECT set_config('lock_timeout', $1, false)")
-            .bind(milliseconds.min(i32::MAX.into()).to_string())
-            .execute(db.wire())
-            .await;
-        db.done(result.map(drop), "limit the wait for locks")?;
-        // Many statements, none of which is counted by itself.
-        db.link.health = Health::Busy;
-        let connection = &mut db.link.connection;
-        let result = MIGRATOR.run(connection).await.map_err(sqlx::Error::from);
-        db.done(result, "apply the migrations")
-            .map_err(|error| locked(error, lock_time))?;
+        db.execute("SET lock_timeout = '2s'", "limit the wait for locks")
+            .await?;
+        let deadline = Instant::now() + lock_time;
+        loop {
+            // Many statements, none of which is counted by itself.
+            db.link.health = Health::Busy;
+            let connection = &mut db.link.connection;
+            let result = MIGRATOR.run(connection).await.map_err(sqlx::Error::from);
+            let result = db
+                .done(result, "apply the migrations")
+                .map_err(|error| locked(error, lock_time));
+            match result {
+                Err(Error::Locked { .. }) if Instant::now() < deadline => sleep(PAUSE).await,
+                Ok(()) => break,
+                Err(error) => {
+                    // With the lock of all migrations, which a failed run keeps.
+                    db.link.health = Health::Busy;
+                    return Err(error);
+                }
+            }
+        }
         let status = db.schema_status().await;
         db.execute(
-            "RESET statement_timeout; RESET lock_timeout",
+            // A run that failed before has kept the lock of all migrations.
+            "SELECT pg_advisory_unlock_all(); RESET statement_timeout; RESET lock_timeout",
             "restore the time limits",
         )
         .await?;

@@ -268,7 +268,7 @@ async fn told_to_end_it_is_not_ready_goes_on_for_a_while_and_a_second_signal_end
 async fn what_is_under_way_is_answered_and_idle_connections_are_not_waited_for() {
     // Longer than the test has patience: nothing of this may be waited for.
     let settings = "{server: {timeouts: {read: 10m, idle: 10m}}, metrics: {port: 0}, \
-                     health: {port: 0, shutdown_delay: 0s, shutdown_timeout: 10m}}";
+                     health: {port: 0, shutdown_delay: 0s, shutdown_timeout: 2m}}";
     let database = TestDatabase::create().await;
     let mut program = Program::serve_with(&database, settings, &[]);
     let health = program.address("health").await;

@@ -15,6 +15,7 @@ mod restart;
 mod rolling;
 mod rules;
 mod schemas;
+mod silent;
 mod startup;
 mod tenancy;
 mod tls;
