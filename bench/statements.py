@@ -53,7 +53,7 @@ class Statements:
     def scripts(self):
         """Operation → pgbench scripts, each with its weight. `\\gset` keeps what was read, so that
         writes are guarded by the revision as they are in the service."""
-        place = [SEEDED_ID, ":kind", "NULL"]
+        place = [SEEDED_ID, ":kind", "NULL", "NULL"]
         find = self.find("SELECT id, kind, name, owner_id", arguments=place)
         standing = self.find("CASE WHEN r.deleted_at IS NULL THEN 0", arguments=place)
         save_report = self.find("UPDATE resources SET conditions = $3", arguments=[
@@ -61,10 +61,10 @@ class Statements:
             ":report_conditions", ":report_data", ":report_metadata"])
         save_patched = self.find("SET spec = $3, labels = $4", arguments=[
             SEEDED_ID, ":row_revision", ":spec", ":labels", ":conditions", ":row_generation + 1", "now()",
-            ":actor", ":request_id", "'patch'", ":row_generation"])
+            ":actor", ":request_id", "'patch'", ":row_generation", "now()"])
         insert = self.find("INSERT INTO resources (id, owner_id", arguments=[
             NEW_ID, "NULL", "NULL", ":kind", NEW_NAME, ":spec", ":labels", ":tenancy", ":conditions",
-            "1", "now()", ":actor", ":request_id", "'create'"])
+            "1", "now()", ":actor", ":request_id", "'create'", "NULL"])
         get = f"{PICK}{find};\n"
         report = f"{PICK}{standing} \\gset row_\n{save_report};\n"
         return {

@@ -109,7 +109,8 @@ impl Authenticator {
         };
         outcome.map_err(|(live, refusal)| {
             let (reason, issuer) = (refusal.reason(), live.map(|live| &live.issuer.url));
-            tracing::info!(issuer, reason, "a caller is refused");
+            // The line of the request has the reason, too.
+            tracing::debug!(issuer, reason, "a caller is refused");
             metrics::counter!(FAILURES, "reason" => reason).increment(1);
             refusal
         })
