@@ -208,7 +208,14 @@ mod tests {
         let long = of_claims("email", &json!({"email": "e".repeat(257)}));
         let text = "JWT claim \"email\" value exceeds maximum length 256";
         assert_eq!(long, Err(text.to_owned()));
-        for bad in ["a\0b", "a\nb", "a\u{7f}b", "a\u{1b}[0m"] {
+        for bad in [
+            "a\0b",
+            "a\nb",
+            "a\u{7f}b",
+            "a\u{1b}[0m",
+            "a\u{85}b",
+            "a\u{9b}0m",
+        ] {
             let fault = of_claims("email", &json!({"email": bad}));
             let text = "JWT claim \"email\" value contains invalid characters";
             assert_eq!(fault, Err(text.to_owned()), "{bad:?}");

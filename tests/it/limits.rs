@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::faults::hold_row;
-use crate::support::{Answer, PATIENCE, Problem as _, RawAnswer, TestApi, until};
+use crate::support::{Answer, PATIENCE, Problem as _, RawAnswer, TestApi, Walls, tenancy, until};
 
 async fn spawn(limits: &Limits) -> Arc<TestApi> {
     let admission = Admission::new(Gate::serving(), limits);
@@ -248,6 +248,25 @@ async fn who_asks_too_often_is_told_when_to_come_back() {
     let wait = Duration::from_secs(number(&last, "retry-after"));
     tokio::time::sleep(wait).await;
     assert_eq!(api.get("/clusters").await.status, 200);
+}
+
+#[tokio::test]
+async fn who_is_turned_away_may_not_go_on_for_ever_either() {
+    let limits = Limits {
+        rate_per_second: 1,
+        rate_burst: 3,
+        ..Limits::default()
+    };
+    let admission = Admission::new(Gate::serving(), &limits);
+    let api = TestApi::spawn_admitted_for(&admission, tenancy(Walls::Up)).await;
+    let mut last = api.get("/clusters").await;
+    assert_eq!((last.status, last.code()), (403, "AUZ-001"));
+    until("it is refused", async || {
+        last = api.get("/clusters").await;
+        last.status != 403
+    })
+    .await;
+    assert_eq!((last.status, last.code()), (429, "LMT-001"));
 }
 
 #[tokio::test]

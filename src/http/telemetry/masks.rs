@@ -196,6 +196,24 @@ mod tests {
     }
 
     #[test]
+    fn spellings_of_a_name_are_one() {
+        let masks = Masks::new(&[], &["api_key".to_owned(), "token".to_owned()]);
+        let body = br#"{"apiKey": "hunter2", "API-KEY": "hunter2", "the_api_key": "hunter2"}"#;
+        assert!(
+            !masks.body(body).contains("hunter2"),
+            "{}",
+            masks.body(body)
+        );
+        let mut headers = HeaderMap::new();
+        for name in ["x-vault-token", "x-amz-security-token", "apikey"] {
+            let name = HeaderName::from_static(name);
+            headers.append(name, HeaderValue::from_static("hunter2"));
+        }
+        let shown = masks.headers(&headers);
+        assert!(!shown.contains("hunter2"), "{shown}");
+    }
+
+    #[test]
     fn secret_parameters_are_hidden_and_searches_for_secrets() {
         let masks = masks();
         for query in [

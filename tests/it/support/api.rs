@@ -73,12 +73,18 @@ impl TestApi {
 
     /// The built-in kinds behind an admission of the test's own.
     pub(crate) async fn spawn_admitted(admission: &Admission) -> Self {
+        Self::spawn_admitted_for(admission, Rules::default()).await
+    }
+
+    /// The same, with these rules of tenancy.
+    pub(crate) async fn spawn_admitted_for(admission: &Admission, tenancy: Rules) -> Self {
         let registry = entity_config::registry(&entity_config::built_in()).unwrap();
         let database = TestDatabase::create().await;
         let clock = TestClock::at("2026-01-01T10:00:00Z");
         let service = Service::new(database.store(), Arc::new(registry), false);
         Self::spawn_service(service, database, clock, |api| {
             api.admission = admission.clone();
+            api.tenancy = tenancy;
         })
     }
 
