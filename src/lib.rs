@@ -12,6 +12,7 @@
 
 pub mod app;
 pub mod auth;
+mod causes;
 pub mod clock;
 pub mod config;
 pub mod crypto;

@@ -10,6 +10,7 @@ use super::fetch::{self, Limits};
 use super::identity::IdentityRule;
 use super::key;
 use super::pace::Pace;
+use crate::causes::chain;
 
 /// Headers that browsers and proxies fill with other things than a caller's name.
 const NOT_FOR_IDENTITIES: [&str; 7] = [
@@ -140,7 +141,7 @@ impl Check {
         match fetch::client(&url, authorities?, limits) {
             Ok(client) => Some(KeyAddress { url, client }),
             Err(error) => {
-                let error = fetch::chain(&error);
+                let error = chain(&error);
                 let text = "needs authorities to trust, of the system or in jwk_cert_ca_file";
                 self.fault("jwk_cert_url", format!("{text}: {error}"));
                 None

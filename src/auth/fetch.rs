@@ -1,6 +1,5 @@
 //! Key sets from where they are kept: an address or a file.
 
-use std::error::Error as StdError;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -10,6 +9,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, StatusCode, Url};
 
 use super::key::KeySetFault;
+use crate::causes::chain;
 
 /// Largest key set, in bytes.
 pub const KEY_SET_BYTES_MAX: u64 = 1024 * 1024;
@@ -54,17 +54,6 @@ impl From<reqwest::Error> for FetchFault {
         // The address may hold a password; the causes say more anyway.
         Self::Unreachable(chain(&error.without_url()))
     }
-}
-
-/// An error with its causes.
-pub(super) fn chain(error: &dyn StdError) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text = format!("{text}: {cause}");
-        next = cause.source();
-    }
-    text
 }
 
 /// How long a fetch may take.

@@ -56,18 +56,6 @@ impl Admission {
             body_time: limits.body_time,
         }))
     }
-
-    /// The gate.
-    #[must_use]
-    pub fn gate(&self) -> &Gate {
-        &self.0.gate
-    }
-
-    /// How many requests are under way: let in, and not answered yet.
-    #[must_use]
-    pub fn in_flight(&self) -> usize {
-        self.0.capacity.taken()
-    }
 }
 
 /// Lets a request in: who is calling, on whose behalf, and whether there is room for it.

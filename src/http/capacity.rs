@@ -34,11 +34,6 @@ impl Capacity {
         self.taken.fetch_sub(1, Ordering::Relaxed);
         None
     }
-
-    /// How many are taken.
-    pub(super) fn taken(&self) -> usize {
-        self.taken.load(Ordering::Relaxed).min(self.max)
-    }
 }
 
 impl Drop for Slot {
@@ -51,6 +46,10 @@ impl Drop for Slot {
 mod tests {
     use super::*;
 
+    fn taken(capacity: &Capacity) -> usize {
+        capacity.taken.load(Ordering::Relaxed)
+    }
+
     #[test]
     fn a_place_is_free_again_when_it_is_left() {
         let capacity = Capacity::new(2);
@@ -59,10 +58,10 @@ mod tests {
         assert!(first.is_some() && second.is_some());
         assert!(capacity.take().is_none() && capacity.take().is_none());
         drop(first);
-        assert_eq!(capacity.taken(), 1);
+        assert_eq!(taken(&capacity), 1);
         let third = capacity.take();
         assert!(third.is_some() && capacity.take().is_none());
         drop((second, third));
-        assert_eq!(capacity.taken(), 0);
+        assert_eq!(taken(&capacity), 0);
     }
 }

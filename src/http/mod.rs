@@ -42,7 +42,7 @@ pub use connection::Connection;
 pub use gate::{Gate, Phase, Readiness};
 pub use meta::Build;
 pub use openapi::{Document, openapi, yaml};
-pub use probes::{Scrape, health, metrics};
+pub use probes::{Scrape, health, metrics, side};
 pub use telemetry::Masks;
 
 /// What the API serves from.

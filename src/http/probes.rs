@@ -6,7 +6,7 @@ use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::http::StatusCode;
 use actix_web::middleware::from_fn;
-use actix_web::web::Data;
+use actix_web::web::{Data, ServiceConfig};
 use actix_web::{App, Error, HttpResponse, web};
 use serde::Serialize;
 
@@ -28,10 +28,10 @@ struct Health<'a> {
     status: &'static str,
 }
 
-/// `/healthz` and `/readyz`.
-pub fn health(
-    gate: Gate,
+/// An application of these routes alone.
+pub fn side(
     clock: Clock,
+    mount: impl FnOnce(&mut ServiceConfig),
 ) -> App<
     impl ServiceFactory<
         ServiceRequest,
@@ -42,39 +42,33 @@ pub fn health(
     >,
 > {
     App::new()
-        .app_data(Data::new(gate))
         .app_data(Data::new(clock))
-        .service(routes::resource(
-            "/healthz",
-            vec![("GET", web::to(healthz))],
-        ))
-        .service(routes::resource("/readyz", vec![("GET", web::to(readyz))]))
+        .configure(mount)
         .default_service(web::to(routes::unknown_path))
         .wrap(from_fn(frame::frame))
 }
 
+/// `/healthz` and `/readyz`.
+pub fn health(gate: Gate) -> impl FnOnce(&mut ServiceConfig) {
+    |config| {
+        config
+            .app_data(Data::new(gate))
+            .service(routes::resource(
+                "/healthz",
+                vec![("GET", web::to(healthz))],
+            ))
+            .service(routes::resource("/readyz", vec![("GET", web::to(readyz))]));
+    }
+}
+
 /// `/metrics`.
-pub fn metrics(
-    scrape: Scrape,
-    clock: Clock,
-) -> App<
-    impl ServiceFactory<
-        ServiceRequest,
-        Config = (),
-        Response = ServiceResponse<impl MessageBody>,
-        Error = Error,
-        InitError = (),
-    >,
-> {
-    App::new()
-        .app_data(Data::new(scrape))
-        .app_data(Data::new(clock))
-        .service(routes::resource(
+pub fn metrics(scrape: Scrape) -> impl FnOnce(&mut ServiceConfig) {
+    |config| {
+        config.app_data(Data::new(scrape)).service(routes::resource(
             "/metrics",
             vec![("GET", web::to(scraped))],
-        ))
-        .default_service(web::to(routes::unknown_path))
-        .wrap(from_fn(frame::frame))
+        ));
+    }
 }
 
 /// Whether the process runs: who can answer, does.

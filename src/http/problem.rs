@@ -1,7 +1,6 @@
 //! Errors as clients see them: RFC 9457 problems, one table of what each error becomes.
 
 use std::any::Any;
-use std::error::Error as StdError;
 use std::fmt;
 
 use actix_web::http::StatusCode;
@@ -14,6 +13,7 @@ use utoipa::ToSchema;
 
 use crate::app;
 use crate::auth::Refusal;
+use crate::causes::chain;
 use crate::domain::tenancy::Denied;
 use crate::domain::{Violation, Violations, moment, shown};
 use crate::wire::{BODY_BYTES_MAX, BodyFault, ParamsFault};
@@ -402,20 +402,6 @@ impl From<app::Error> for Problem {
             other => Self::new(sort, other.to_string()),
         }
     }
-}
-
-/// An error with its causes, less those that only repeat what was said.
-fn chain(error: &dyn StdError) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let said = cause.to_string();
-        if !text.contains(&said) {
-            text = format!("{text}: {said}");
-        }
-        next = cause.source();
-    }
-    text
 }
 
 impl fmt::Display for Problem {

@@ -69,10 +69,10 @@ pub(super) fn tell(loaded: &Loaded) {
 async fn serve(args: &SettingsArgs) -> anyhow::Result<()> {
     let (settings, telemetry) = load(args, &Settings::default())?;
     let served = async {
-        let plan = Plan::of(&settings)?;
+        let mut plan = Plan::of(&settings)?;
         plan.tell();
         let store = database::store(&settings.database)?;
-        let process = Process::start(&settings, telemetry.clone())?;
+        let process = Process::start(&settings, std::mem::take(&mut plan.tls), telemetry.clone())?;
         let ready = |addresses: &Addresses, _: &_| {
             tracing::info!(address = %addresses.api, "serving");
         };

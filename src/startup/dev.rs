@@ -43,9 +43,9 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
     let mut settings = loaded.settings.clone();
     let telemetry = telemetry::start(&settings, &commands::BUILD);
     commands::tell(&loaded);
-    let plan = Plan::of(&settings)?;
+    let mut plan = Plan::of(&settings)?;
     plan.tell();
-    let mut process = Process::start(&settings, telemetry.clone())?;
+    let mut process = Process::start(&settings, std::mem::take(&mut plan.tls), telemetry.clone())?;
 
     let mut private = if loaded.names_a_database() {
         None

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::bail;
 
-use super::{authentication, database, process, tenancy};
+use super::{authentication, database, tenancy, tls};
 use crate::auth::Issuer;
 use crate::config::Settings;
 use crate::domain::EntityRegistry;
@@ -19,6 +19,8 @@ pub(super) struct Plan {
     pub(super) issuers: Option<Vec<Issuer>>,
     /// How requests say for whom they are made.
     pub(super) tenancy: Rules,
+    /// What its listeners prove themselves with.
+    pub(super) tls: tls::Configs,
     /// What is odd, but stops nothing.
     pub(super) notes: Vec<String>,
 }
@@ -33,19 +35,20 @@ impl Plan {
         let kinds = settings.kinds();
         let issuers = authentication::issuers(&settings.server.jwt);
         let tenancy = tenancy::rules(&settings.server.tenant);
-        let listeners = process::checked(settings);
+        let listeners = tls::load(settings);
         let rest = [
             database::check(&settings.database),
             distinct_headers(settings),
         ];
         let rest: Vec<_> = rest.into_iter().filter_map(Result::err).collect();
         match (kinds, issuers, tenancy, listeners) {
-            (Ok(kinds), Ok(issuers), Ok(tenancy), Ok(_)) if rest.is_empty() => {
+            (Ok(kinds), Ok(issuers), Ok(tenancy), Ok(tls)) if rest.is_empty() => {
                 let Attached { registry, notes } = kinds;
                 Ok(Self {
                     registry: Arc::new(registry),
                     issuers,
                     tenancy,
+                    tls,
                     notes,
                 })
             }

@@ -57,25 +57,19 @@ pub(super) struct Serving {
     task: JoinHandle<std::io::Result<()>>,
 }
 
-/// What the settings of this part must be; gives the certificates that they name.
-///
-/// # Errors
-///
-/// Every setting that makes no sense, by its path.
-pub(super) fn checked(settings: &Settings) -> anyhow::Result<tls::Configs> {
-    tls::load(settings)
-}
-
 impl Process {
     /// Binds every listener and answers on those of health and metrics.
     ///
     /// # Errors
     ///
-    /// A setting that makes no sense, an address that cannot be had.
-    pub(super) fn start(settings: &Settings, telemetry: Telemetry) -> anyhow::Result<Self> {
+    /// An address that cannot be had.
+    pub(super) fn start(
+        settings: &Settings,
+        mut tls: tls::Configs,
+        telemetry: Telemetry,
+    ) -> anyhow::Result<Self> {
         let metrics = telemetry.metrics.clone();
         let scrape: Scrape = Arc::new(move || metrics.render());
-        let mut tls = checked(settings)?;
         let signals = Signals::catch()?;
         let sockets = Sockets::bind(settings)?;
         let addresses = sockets.addresses()?;

@@ -37,7 +37,7 @@ impl Side {
         tls: Option<ServerConfig>,
         gate: Gate,
     ) -> io::Result<Self> {
-        let app = move || http::health(gate.clone(), Clock::system());
+        let app = move || http::side(Clock::system(), http::health(gate.clone()));
         let server = serve_on!(app, listener, &options(tls), watch)?;
         Self::start("health", server)
     }
@@ -48,7 +48,7 @@ impl Side {
         tls: Option<ServerConfig>,
         scrape: Scrape,
     ) -> io::Result<Self> {
-        let app = move || http::metrics(scrape.clone(), Clock::system());
+        let app = move || http::side(Clock::system(), http::metrics(scrape.clone()));
         let server = serve_on!(app, listener, &options(tls), watch)?;
         Self::start("metrics", server)
     }

@@ -15,6 +15,8 @@ use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
+use crate::causes::chain;
+
 /// What every line says.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Constants {
@@ -290,20 +292,6 @@ impl Visit for TextMembers<'_> {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         self.push(field.name(), &format!("{value:?}"));
     }
-}
-
-/// An error with its causes, less those that only repeat what was said.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let said = cause.to_string();
-        if !text.contains(&said) {
-            text = format!("{text}: {said}");
-        }
-        next = cause.source();
-    }
-    text
 }
 
 fn write_json(writer: &mut dyn Write, value: &(impl Serialize + ?Sized)) -> fmt::Result {

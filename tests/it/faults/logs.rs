@@ -6,20 +6,14 @@ use std::net::TcpStream;
 use serde_json::{Value, json};
 use sqlx::postgres::PgConnection;
 
-use super::program::{FREE_PORTS_BY_FLAGS, Program};
+use super::program::Program;
 use crate::support::{TestApi, TestDatabase, until};
 
 /// What must not be seen.
 const SECRET: &str = "hunter2";
 
 fn serve(database: &TestDatabase, more: &[&str]) -> Program {
-    let url = database.url();
-    let mut args = vec!["serve", "--database-url", &url, "--server-host"];
-    args.extend(["127.0.0.1", "--server-port", "0"]);
-    args.push("--server-jwt-enabled=false");
-    args.extend(FREE_PORTS_BY_FLAGS);
-    args.extend(more);
-    Program::start(&args)
+    Program::serve_by_flags(database, more, &[])
 }
 
 /// The lines of the request of that id, once it is answered.

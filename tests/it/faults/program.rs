@@ -23,8 +23,6 @@ pub(super) struct Program {
 }
 
 /// Settings with which several can run at a time, and end at once.
-/// The same by flags and variables.
-pub(super) const FREE_PORTS_BY_FLAGS: [&str; 2] = ["--health-port=0", "--metrics-port=0"];
 pub(super) const FREE_PORTS: &str = "{health: {port: 0, shutdown_delay: 0s}, metrics: {port: 0}}";
 
 impl Program {
@@ -81,6 +79,20 @@ impl Program {
 
     pub(super) fn serve(database: &TestDatabase) -> Self {
         Self::serve_with(database, FREE_PORTS, &[])
+    }
+
+    /// With its settings in flags and variables, and the listeners on free ports.
+    pub(super) fn serve_by_flags(
+        database: &TestDatabase,
+        more: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Self {
+        let url = database.url();
+        let mut args = vec!["serve", "--database-url", &url, "--server-host"];
+        args.extend(["127.0.0.1", "--server-port=0", "--server-jwt-enabled=false"]);
+        args.extend(["--health-port=0", "--metrics-port=0"]);
+        args.extend(more);
+        Self::start_with(&args, variables)
     }
 
     pub(super) fn dev(folder: &Folder) -> Self {

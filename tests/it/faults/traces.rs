@@ -9,7 +9,7 @@ use std::thread;
 use rustix::process::Signal;
 use serde_json::json;
 
-use super::program::{FREE_PORTS_BY_FLAGS, Program};
+use super::program::Program;
 use crate::support::{TestApi, TestDatabase};
 
 /// A collector that keeps what it is sent, by HTTP or without answering.
@@ -194,12 +194,7 @@ fn spans(body: &[u8]) -> Vec<Span> {
 }
 
 fn serve(database: &TestDatabase, variables: &[(&str, &str)]) -> Program {
-    let url = database.url();
-    let mut args = vec!["serve", "--database-url", &url, "--server-host"];
-    args.extend(["127.0.0.1", "--server-port", "0"]);
-    args.push("--server-jwt-enabled=false");
-    args.extend(FREE_PORTS_BY_FLAGS);
-    Program::start_with(&args, variables)
+    Program::serve_by_flags(database, &[], variables)
 }
 
 /// The kinds of spans in the protocol.
