@@ -81,6 +81,7 @@ pub(super) const CATALOGUE: &[Setting] = &[
     row("server.tenant.enforce", Kind::Bool, None, "Whether callers see and change only what is their tenant's"),
     row("server.limits.max_connections", Kind::Number, None, "Most connections at a time; more wait until one is closed"),
     row("server.limits.max_in_flight", Kind::Number, None, "Most requests under way at a time; more are answered 503"),
+    row("server.limits.max_buffered_mib", Kind::Number, None, "Most MiB of large bodies and answers that are held for clients at a time; more are answered 503"),
     row("server.limits.rate.per_second", Kind::Number, None, "Most requests of one caller in a second, on average; more are answered 429; 0 for any number"),
     row("server.limits.rate.burst", Kind::Number, None, "Most requests of one caller at once; 0 for as many as in one second"),
 

@@ -29,6 +29,8 @@ const FILES: [&str; 2] = ["/etc/hyperfleet/config.yaml", "./configs/config.yaml"
 const DATABASE_CONNECTIONS_MAX: usize = 10_000;
 /// Most of anything that is counted one by one.
 const COUNT_MAX: usize = 1_000_000;
+/// Most memory that may be held for clients: 1 TiB.
+const BUFFERED_MIB_MAX: usize = 1024 * 1024;
 /// Shortest time for which audit entries are kept, if not for ever: a slip must not empty the trail.
 const RETENTION_MIN: Duration = Duration::from_hours(1);
 /// Longest time that anything may be given: whatever is longer was meant otherwise.
@@ -208,6 +210,11 @@ impl Settings {
                 "server.limits.max_in_flight",
                 limits.max_in_flight,
                 COUNT_MAX,
+            ),
+            (
+                "server.limits.max_buffered_mib",
+                limits.max_buffered_mib,
+                BUFFERED_MIB_MAX,
             ),
         ];
         let odd = counts

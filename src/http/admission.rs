@@ -15,6 +15,7 @@ use super::authentication::authenticate;
 use super::body;
 use super::capacity::{Capacity, Slot};
 use super::gate::{Gate, Phase};
+use super::memory::Memory;
 use super::problem::Problem;
 use super::rate::{self, RateLimit, Standing};
 use super::request::Identity;
@@ -26,6 +27,8 @@ use super::tenant;
 pub struct Limits {
     /// Requests under way at a time, over all threads.
     pub in_flight_max: usize,
+    /// Bytes of large bodies and large answers that are held for clients at a time.
+    pub buffered_bytes_max: usize,
     /// How long a body may take, besides what it earns by coming on (`http/body`).
     pub body_time: Duration,
     /// Requests of one caller in a second, on average; 0 for any number.
@@ -41,6 +44,7 @@ pub struct Admission(Arc<Parts>);
 struct Parts {
     gate: Gate,
     capacity: Arc<Capacity>,
+    memory: Memory,
     rate: Option<RateLimit>,
     body_time: Duration,
 }
@@ -52,9 +56,16 @@ impl Admission {
         Self(Arc::new(Parts {
             gate,
             capacity: Capacity::new(limits.in_flight_max),
+            memory: Memory::new(limits.buffered_bytes_max),
             rate: rate::limit(limits.rate_per_second, limits.rate_burst),
             body_time: limits.body_time,
         }))
+    }
+
+    /// The memory that is held for clients.
+    #[must_use]
+    pub fn memory(&self) -> &Memory {
+        &self.0.memory
     }
 }
 
@@ -95,8 +106,8 @@ impl Parts {
             return Err(problem);
         }
         self.pass_rate(request)?;
-        body::read(request, self.body_time).await?;
-        let slot = self.capacity.take();
+        body::read(request, self.body_time, &self.memory).await?;
+        let slot = self.capacity.take(1);
         slot.ok_or_else(|| refusal("in_flight", Problem::busy()))
     }
 
@@ -123,7 +134,7 @@ impl Parts {
 }
 
 /// Counts a request that is refused for what others do, too.
-fn refusal(reason: &'static str, problem: Problem) -> Problem {
+pub(super) fn refusal(reason: &'static str, problem: Problem) -> Problem {
     metrics::counter!("hyperfleet_api_requests_refused_total", "reason" => reason).increment(1);
     problem
 }
@@ -132,6 +143,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             in_flight_max: 512,
+            buffered_bytes_max: 128 * 1024 * 1024,
             body_time: Duration::from_secs(5),
             rate_per_second: 0,
             rate_burst: 0,

@@ -3,7 +3,7 @@
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 
-use super::meta::json;
+use super::answer::Room;
 use super::problem::Problem;
 use super::request::{Caller, params};
 use crate::app::Service;
@@ -16,9 +16,8 @@ pub(super) async fn list(
     service: Data<Service>,
 ) -> Result<HttpResponse, Problem> {
     let params = params(&request);
-    let filter = params.audit_filter()?;
-    let listing = service
-        .audit(caller.view(), &filter, params.page()?)
-        .await?;
-    Ok(json(HttpResponse::Ok(), &Views::audit(&listing)))
+    let (filter, page) = (params.audit_filter()?, params.page()?);
+    let room = Room::of_page(&request, page.size)?;
+    let listing = service.audit(caller.view(), &filter, page).await?;
+    room.page(&listing, &Views::audit(&listing))
 }

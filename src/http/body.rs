@@ -17,7 +17,9 @@ use actix_web::{Error, HttpMessage as _, HttpRequest};
 use futures_util::StreamExt as _;
 use tokio::time::{Instant, timeout_at};
 
+use super::admission::refusal;
 use super::connection::UnderWay;
+use super::memory::{Memory, SMALL, Share};
 use super::problem::Problem;
 use crate::wire::BODY_BYTES_MAX;
 
@@ -30,32 +32,46 @@ struct Unread {
 }
 
 /// An answer, with what it does not read, and the request that is under way until it is written.
-struct Held<B> {
+struct Attended<B> {
     answer: Pin<Box<B>>,
     under_way: Option<UnderWay>,
     _unread: Option<Unread>,
 }
 
 /// Reads the body of a request that has one to be read, and puts it back for the handler. It must
-/// be there within `time`, and a second more for every 16 KiB that have come.
+/// be there within `time`, and a second more for every 16 KiB that have come. A large one holds
+/// memory until the request is over.
 ///
 /// # Errors
 ///
-/// 408 if it takes longer, 413 if it is too large, 400 if it ends early.
-pub(super) async fn read(request: &mut ServiceRequest, time: Duration) -> Result<(), Problem> {
+/// 408 if it takes longer, 413 if it is too large, 400 if it ends early, 503 if too much is held
+/// for others.
+pub(super) async fn read(
+    request: &mut ServiceRequest,
+    time: Duration,
+    memory: &Memory,
+) -> Result<(), Problem> {
     if !has_body(request.method()) {
         return Ok(());
     }
-    if announced(request).is_some_and(|bytes| bytes > BODY_BYTES_MAX) {
+    let expected = announced(request);
+    if expected.is_some_and(|bytes| bytes > BODY_BYTES_MAX) {
         return Err(Problem::too_large());
     }
     let mut payload = request.take_payload();
-    let body = collect(&mut payload, time).await;
-    request.set_payload(match &body {
-        Ok(body) => Payload::from(body.clone()),
-        Err(_) => payload,
-    });
-    body.map(drop)
+    match collect(&mut payload, expected, time, memory).await {
+        Ok((body, share)) => {
+            request.set_payload(Payload::from(body));
+            if let Some(share) = share {
+                request.extensions_mut().insert(share);
+            }
+            Ok(())
+        }
+        Err(problem) => {
+            request.set_payload(payload);
+            Err(problem)
+        }
+    }
 }
 
 /// Nobody reads the body of this request.
@@ -76,25 +92,28 @@ pub(super) fn leave_unless_read(request: &mut ServiceRequest) {
 }
 
 /// The answer to a request, with what was left of its body.
-pub(super) fn held<B: MessageBody + 'static>(
+pub(super) fn attended<B: MessageBody + 'static>(
     response: ServiceResponse<B>,
     under_way: Option<UnderWay>,
 ) -> ServiceResponse<EitherBody<B>> {
+    if let Some(under_way) = &under_way {
+        under_way.answered();
+    }
     let unread = response.request().extensions_mut().remove::<Unread>();
     if unread.is_none() && under_way.is_none() {
         return response.map_into_left_body();
     }
     response.map_body(|_, body| {
-        let held = Held {
+        let attended = Attended {
             answer: Box::pin(body),
             under_way,
             _unread: unread,
         };
-        EitherBody::right(held.boxed())
+        EitherBody::right(attended.boxed())
     })
 }
 
-impl<B: MessageBody> MessageBody for Held<B> {
+impl<B: MessageBody> MessageBody for Attended<B> {
     type Error = B::Error;
 
     fn size(&self) -> BodySize {
@@ -105,9 +124,9 @@ impl<B: MessageBody> MessageBody for Held<B> {
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, Self::Error>>> {
-        let held = self.get_mut();
-        let next = held.answer.as_mut().poll_next(context);
-        if let (Poll::Ready(Some(Ok(chunk))), Some(under_way)) = (&next, &held.under_way) {
+        let attended = self.get_mut();
+        let next = attended.answer.as_mut().poll_next(context);
+        if let (Poll::Ready(Some(Ok(chunk))), Some(under_way)) = (&next, &attended.under_way) {
             under_way.written(chunk.len());
         }
         next
@@ -125,21 +144,35 @@ fn announced(request: &ServiceRequest) -> Option<usize> {
     length.to_str().ok()?.parse().ok()
 }
 
-async fn collect(payload: &mut Payload, time: Duration) -> Result<Bytes, Problem> {
+async fn collect(
+    payload: &mut Payload,
+    expected: Option<usize>,
+    time: Duration,
+    memory: &Memory,
+) -> Result<(Bytes, Option<Share>), Problem> {
     let start = Instant::now();
     let mut body = BytesMut::new();
+    let mut share: Option<Share> = None;
     loop {
         let earned = u32::try_from(body.len()).unwrap_or(u32::MAX);
         let earned = Duration::from_secs(1) * earned / BYTES_PER_SECOND_MIN;
         let next = timeout_at(start + time + earned, payload.next());
         let next = next.await.map_err(|_| Problem::slow_body())?;
         let Some(chunk) = next.transpose().map_err(refused)? else {
-            return Ok(body.freeze());
+            if let Some(share) = &mut share {
+                share.resize(body.len());
+            }
+            return Ok((body.freeze(), share));
         };
         if body.len() + chunk.len() > BODY_BYTES_MAX {
             return Err(Problem::too_large());
         }
         body.extend_from_slice(&chunk);
+        if share.is_none() && body.len() > SMALL {
+            // For all of it at once: it is refused before most of it has come, or not at all.
+            let room = memory.hold(expected.unwrap_or(BODY_BYTES_MAX));
+            share = Some(room.ok_or_else(|| refusal("memory", Problem::full()))?);
+        }
     }
 }
 

@@ -1,22 +1,25 @@
-//! How many requests are under way at a time, over all threads.
+//! How much there may be of something at a time, over all threads: requests under way, bytes held
+//! for clients.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Places for requests under way. A request takes one when its body is there, so that slow clients
-/// take none.
+/// Room for so much at a time.
 #[derive(Debug)]
 pub(super) struct Capacity {
     taken: AtomicUsize,
     max: usize,
 }
 
-/// One place; free again when it is dropped.
+/// A part of the room; free again when it is dropped.
 #[derive(Debug)]
-pub(super) struct Slot(Arc<Capacity>);
+pub(super) struct Slot {
+    of: Arc<Capacity>,
+    amount: usize,
+}
 
 impl Capacity {
-    /// Room for so many.
+    /// Room for so much.
     pub(super) fn new(max: usize) -> Arc<Self> {
         Arc::new(Self {
             taken: AtomicUsize::new(0),
@@ -24,21 +27,51 @@ impl Capacity {
         })
     }
 
-    /// A place, if there is one.
-    pub(super) fn take(self: &Arc<Self>) -> Option<Slot> {
-        // Who finds it full has counted itself for a moment, in which another may be refused, too:
-        // never is one let in too many.
-        if self.taken.fetch_add(1, Ordering::Relaxed) < self.max {
-            return Some(Slot(self.clone()));
+    /// So much of the room, if it is there. What alone needs more than there is, gets it when
+    /// nothing else is taken: it could not be had otherwise.
+    pub(super) fn take(self: &Arc<Self>, amount: usize) -> Option<Slot> {
+        let fits = |taken: usize| {
+            let sum = taken.saturating_add(amount);
+            (taken == 0 || sum <= self.max).then_some(sum)
+        };
+        let order = Ordering::Relaxed;
+        let taken = self.taken.fetch_update(order, order, fits);
+        taken.is_ok().then(|| Slot {
+            of: Arc::clone(self),
+            amount,
+        })
+    }
+
+    /// Nothing of the room, to become more.
+    pub(super) fn nothing(self: &Arc<Self>) -> Slot {
+        Slot {
+            of: Arc::clone(self),
+            amount: 0,
         }
-        self.taken.fetch_sub(1, Ordering::Relaxed);
-        None
+    }
+}
+
+impl Slot {
+    /// How much of the room it is.
+    pub(super) fn amount(&self) -> usize {
+        self.amount
+    }
+
+    /// Makes it so much, whether there is room for it or not.
+    pub(super) fn resize(&mut self, amount: usize) {
+        let taken = &self.of.taken;
+        if amount > self.amount {
+            taken.fetch_add(amount - self.amount, Ordering::Relaxed);
+        } else {
+            taken.fetch_sub(self.amount - amount, Ordering::Relaxed);
+        }
+        self.amount = amount;
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.0.taken.fetch_sub(1, Ordering::Relaxed);
+        self.of.taken.fetch_sub(self.amount, Ordering::Relaxed);
     }
 }
 
@@ -53,15 +86,40 @@ mod tests {
     #[test]
     fn a_place_is_free_again_when_it_is_left() {
         let capacity = Capacity::new(2);
-        let first = capacity.take();
-        let second = capacity.take();
+        let first = capacity.take(1);
+        let second = capacity.take(1);
         assert!(first.is_some() && second.is_some());
-        assert!(capacity.take().is_none() && capacity.take().is_none());
+        assert!(capacity.take(1).is_none() && capacity.take(1).is_none());
         drop(first);
         assert_eq!(taken(&capacity), 1);
-        let third = capacity.take();
-        assert!(third.is_some() && capacity.take().is_none());
+        let third = capacity.take(1);
+        assert!(third.is_some() && capacity.take(1).is_none());
         drop((second, third));
+        assert_eq!(taken(&capacity), 0);
+    }
+
+    #[test]
+    fn what_is_larger_than_all_the_room_is_let_in_alone() {
+        let capacity = Capacity::new(10);
+        let alone = capacity.take(25).expect("nothing else is there");
+        assert!(capacity.take(1).is_none());
+        drop(alone);
+        let one = capacity.take(1);
+        assert!(one.is_some() && capacity.take(25).is_none());
+        assert!(capacity.take(usize::MAX).is_none());
+    }
+
+    #[test]
+    fn a_part_may_become_more_than_there_is_and_less_again() {
+        let capacity = Capacity::new(8);
+        let mut part = capacity.nothing();
+        part.resize(4);
+        part.resize(20);
+        assert_eq!((taken(&capacity), part.amount()), (20, 20));
+        assert!(capacity.take(1).is_none());
+        part.resize(7);
+        assert!(capacity.take(1).is_some());
+        drop(part);
         assert_eq!(taken(&capacity), 0);
     }
 }

@@ -1,4 +1,5 @@
-//! One connection of a client: whether it has a request under way, and since when not.
+//! One connection of a client: whether it has a request under way, and since when not; and whether
+//! its client takes what it has asked for.
 
 use std::cell::Cell;
 use std::os::fd::OwnedFd;
@@ -8,11 +9,23 @@ use std::time::{Duration, Instant};
 use actix_web::dev::Extensions;
 use rustix::net::{Shutdown, shutdown};
 
+use super::answer::PIECE;
+use super::memory::Memory;
+
 /// What is known of a connection, on the thread that serves it. Over when it is dropped.
 pub struct Connection {
-    under_way: Cell<usize>,
-    /// When the last answer is through at the latest.
+    /// Requests that are being answered.
+    working: Cell<usize>,
+    /// Answers that the client is to take.
+    taking: Cell<usize>,
+    /// When what was last handed on of an answer is through at the latest.
     free_at: Cell<Instant>,
+    /// How long it may lie idle.
+    idle_time: Duration,
+    /// Whether it is looked after that its client takes an answer.
+    is_hurried: Cell<bool>,
+    /// What large answers are held in, if this listener has such.
+    memory: Option<Memory>,
     /// The connection itself, to end it.
     socket: Option<OwnedFd>,
     /// Whatever is to be dropped with it.
@@ -20,56 +33,107 @@ pub struct Connection {
 }
 
 /// A request of a connection until its answer is written.
-pub(super) struct UnderWay(Rc<Connection>);
+pub(super) struct UnderWay {
+    connection: Rc<Connection>,
+    is_answered: Cell<bool>,
+    is_begun: Cell<bool>,
+}
 
 /// As slow as a client may take an answer, in bytes a second (128 kbit/s).
 const BYTES_PER_SECOND_MIN: u64 = 16 * 1024;
+/// How often one looks whether large answers are taken.
+const LOOK: Duration = Duration::from_secs(1);
+/// How long a client is waited for while memory is short, once it has had the time for a piece.
+const SHORT_TIME: Duration = Duration::from_secs(5);
 
 impl Connection {
-    /// Puts a new connection into its data, and ends it when it lies idle, or sends the head of its
-    /// next request, for longer than `idle_time`: actix limits the time of the first head only.
-    /// Without a `socket` it cannot be ended. `guard` is dropped with it.
+    /// Puts a new connection into its data, and ends it when it lies idle, sends the head of its
+    /// next request, or leaves a piece of an answer untaken, for longer than `idle_time`: actix
+    /// limits the time of the first head only. While `memory` is short, clients that leave large
+    /// answers untaken have less time. Without a `socket` it cannot be ended. `guard` is dropped
+    /// with it.
     pub fn open(
         data: &mut Extensions,
         socket: Option<OwnedFd>,
         idle_time: Duration,
+        memory: Option<&Memory>,
         guard: impl std::any::Any,
     ) {
         let is_watched = socket.is_some();
         let connection = Rc::new(Self {
-            under_way: Cell::new(0),
+            working: Cell::new(0),
+            taking: Cell::new(0),
             free_at: Cell::new(Instant::now()),
+            idle_time,
+            is_hurried: Cell::new(false),
+            memory: memory.cloned(),
             socket,
             _guard: Box::new(guard),
         });
         if is_watched {
-            actix_web::rt::spawn(watch(Rc::downgrade(&connection), idle_time));
+            actix_web::rt::spawn(watch(Rc::downgrade(&connection)));
         }
         data.insert(connection);
     }
 
     /// How long it may still lie idle.
-    fn left(&self, idle_time: Duration) -> Duration {
-        if self.under_way.get() > 0 {
-            return idle_time;
+    fn left(&self) -> Duration {
+        if self.working.get() > 0 {
+            return self.idle_time;
         }
-        (self.free_at.get() + idle_time).saturating_duration_since(Instant::now())
+        (self.free_at.get() + self.idle_time).saturating_duration_since(Instant::now())
+    }
+
+    /// Whether the client has left too long what was handed on to it.
+    fn is_too_slow(&self) -> bool {
+        let is_short = self.memory.as_ref().is_some_and(Memory::is_short);
+        let time = if is_short {
+            SHORT_TIME.min(self.idle_time)
+        } else {
+            self.idle_time
+        };
+        self.free_at.get() + time < Instant::now()
+    }
+
+    fn end(&self) {
+        if let Some(socket) = &self.socket {
+            // Fails only if the client has ended it already.
+            let _ = shutdown(socket, Shutdown::Both);
+        }
     }
 }
 
-async fn watch(connection: Weak<Connection>, idle_time: Duration) {
-    let mut left = idle_time;
+/// Ends a connection that lies idle.
+async fn watch(connection: Weak<Connection>) {
+    let Some(mut left) = connection.upgrade().map(|it| it.left()) else {
+        return;
+    };
     while !left.is_zero() {
         actix_web::rt::time::sleep(left).await;
         let Some(connection) = connection.upgrade() else {
             return;
         };
-        left = connection.left(idle_time);
-        if left.is_zero()
-            && let Some(socket) = &connection.socket
-        {
-            // Fails only if the client has ended it already.
-            let _ = shutdown(socket, Shutdown::Both);
+        left = connection.left();
+        if left.is_zero() {
+            connection.end();
+        }
+    }
+}
+
+/// Ends a connection whose client does not take its answer.
+async fn hurry(connection: Weak<Connection>) {
+    loop {
+        actix_web::rt::time::sleep(LOOK).await;
+        let Some(connection) = connection.upgrade() else {
+            return;
+        };
+        if connection.taking.get() == 0 {
+            connection.is_hurried.set(false);
+            return;
+        }
+        if connection.is_too_slow() {
+            connection.end();
+            return;
         }
     }
 }
@@ -77,25 +141,50 @@ async fn watch(connection: Weak<Connection>, idle_time: Duration) {
 impl UnderWay {
     /// A request of this connection begins.
     pub(super) fn begin(connection: &Rc<Connection>) -> Self {
-        let under_way = &connection.under_way;
-        under_way.set(under_way.get() + 1);
-        Self(connection.clone())
+        let working = &connection.working;
+        working.set(working.get() + 1);
+        Self {
+            connection: connection.clone(),
+            is_answered: Cell::new(false),
+            is_begun: Cell::new(false),
+        }
     }
 
-    /// So many bytes of its answer are to be taken by the client: it has time for that.
+    /// There is an answer: from now on it is the client that is waited for.
+    pub(super) fn answered(&self) {
+        let Connection {
+            working, taking, ..
+        } = &*self.connection;
+        if !self.is_answered.replace(true) {
+            working.set(working.get() - 1);
+            taking.set(taking.get() + 1);
+            self.connection.free_at.set(Instant::now());
+        }
+    }
+
+    /// So many bytes of the answer are handed on, and what was handed on before is taken: the
+    /// client has time for them.
     pub(super) fn written(&self, bytes: usize) {
-        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-        let time = Duration::from_secs(bytes / BYTES_PER_SECOND_MIN);
-        let from = self.0.free_at.get().max(Instant::now());
-        self.0.free_at.set(from + time);
+        let connection = &self.connection;
+        let count = u64::try_from(bytes).unwrap_or(u64::MAX);
+        let time = Duration::from_secs(count / BYTES_PER_SECOND_MIN);
+        connection.free_at.set(Instant::now() + time);
+        // What is small is handed on at once and as a whole: nobody has to be waited for.
+        let is_large = self.is_begun.replace(true) || bytes >= PIECE;
+        let is_watched = connection.socket.is_some();
+        if is_large && is_watched && !connection.is_hurried.replace(true) {
+            actix_web::rt::spawn(hurry(Rc::downgrade(connection)));
+        }
     }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        let Self(connection) = self;
-        connection.under_way.set(connection.under_way.get() - 1);
-        let free_at = &connection.free_at;
+        self.answered();
+        let Connection {
+            taking, free_at, ..
+        } = &*self.connection;
+        taking.set(taking.get() - 1);
         free_at.set(free_at.get().max(Instant::now()));
     }
 }

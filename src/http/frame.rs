@@ -59,7 +59,7 @@ pub(super) async fn frame(
         response.headers_mut().insert(X_REQUEST_ID, id);
     }
     admission::tell(&mut response);
-    Ok(body::held(response, under_way))
+    Ok(body::attended(response, under_way))
 }
 
 /// Writes the body of an error anew, with the place where it happened.

@@ -1,8 +1,7 @@
 //! What the service says of itself, and how answers are written.
 
-use actix_web::http::header::{self, HeaderValue};
 use actix_web::web::Data;
-use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
+use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
 
 /// Which program this is; set when it is built.
@@ -35,10 +34,4 @@ pub(super) async fn metadata(request: HttpRequest, build: Data<Build>) -> HttpRe
         build_time: build.time,
     };
     HttpResponse::Ok().json(metadata)
-}
-
-/// An answer that depends on who asks.
-pub(super) fn json(mut answer: HttpResponseBuilder, body: &impl Serialize) -> HttpResponse {
-    answer.insert_header((header::VARY, HeaderValue::from_static("Authorization")));
-    answer.json(body)
 }

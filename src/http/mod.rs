@@ -5,6 +5,7 @@
 //! ```
 
 mod admission;
+mod answer;
 mod audit;
 mod authentication;
 mod body;
@@ -13,6 +14,7 @@ mod connection;
 mod encoding;
 mod frame;
 mod gate;
+mod memory;
 mod meta;
 mod openapi;
 mod probes;
@@ -40,6 +42,7 @@ use crate::wire::BODY_BYTES_MAX;
 pub use admission::{Admission, Limits};
 pub use connection::Connection;
 pub use gate::{Gate, Phase, Readiness};
+pub use memory::Memory;
 pub use meta::Build;
 pub use openapi::{Document, openapi, yaml};
 pub use probes::{Scrape, health, metrics, side};
@@ -92,6 +95,7 @@ pub fn app(
         .app_data(web::Data::new(clock))
         .app_data(web::Data::new(build))
         .app_data(web::Data::new(authentication))
+        .app_data(web::Data::new(admission.memory().clone()))
         .app_data(web::Data::new(admission))
         .app_data(web::Data::new(masks))
         .app_data(web::Data::new(tenancy))

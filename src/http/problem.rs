@@ -203,6 +203,16 @@ impl Problem {
         .retry_after(BUSY_SECONDS.into())
     }
 
+    /// As much as can be is held for other clients.
+    pub(super) fn full() -> Self {
+        Self::new(
+            sorts::UNAVAILABLE,
+            "Too many large requests and answers are under way, please try again later, or ask for \
+             smaller pages",
+        )
+        .retry_after(BUSY_SECONDS.into())
+    }
+
     /// The caller sends more requests than it may.
     pub(super) fn too_many(retry_seconds: u64) -> Self {
         Self::new(sorts::TOO_MANY, "Too many requests, please try again later")

@@ -3,7 +3,7 @@
 use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse};
 
-use super::meta::json;
+use super::answer::Room;
 use super::problem::Problem;
 use super::request::{Caller, Place, params};
 use super::telemetry::tell_body;
@@ -21,8 +21,9 @@ pub(super) async fn list(
     let params = params(&request);
     // Links of reports there are none: the parameters are checked as in every list, and no more.
     let (page, _) = params.page_with_reference()?;
+    let room = Room::of_page(&request, page.size)?;
     let listing = service.reports(address, page).await?;
-    Ok(json(HttpResponse::Ok(), &Views::reports(&listing)))
+    room.page(&listing, &Views::reports(&listing))
 }
 
 /// `PUT` of a report: 201 when it is accepted, 204 when it is discarded.
@@ -40,7 +41,8 @@ pub(super) async fn put(
     let report = report.inspect_err(|_| service.reject_report(address))?;
     match service.report(address, &report, &origin).await? {
         ReportOutcome::Accepted(stored) => {
-            Ok(json(HttpResponse::Created(), &Views::report(&stored)))
+            let view = Views::report(&stored);
+            Room::of(&request)?.item(HttpResponse::Created(), &view)
         }
         ReportOutcome::Discarded(why) => {
             tracing::debug!(adapter = report.adapter, ?why, "report discarded");

@@ -3,7 +3,7 @@
 use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 
-use super::meta::json;
+use super::answer::Room;
 use super::problem::Problem;
 use super::request::{Caller, Place, params};
 use super::telemetry::tell_body;
@@ -32,16 +32,17 @@ pub(super) async fn list(
             return Err(fault);
         }
     };
+    let room = Room::of_page(&request, wanted.page.size)?;
     let listing = service.list(caller.view(), narrowed, wanted).await?;
     let kind = collection.entity().map(|entity| entity.kind.as_str());
     let views = Views(service.registry());
-    Ok(match fields {
-        None => json(HttpResponse::Ok(), &views.resources(kind, &listing, &key)),
+    match fields {
+        None => room.page(&listing, &views.resources(kind, &listing, &key)),
         Some(fields) => {
             let sparse = views.sparse_resources(kind, &listing, &key, &fields);
-            json(HttpResponse::Ok(), &sparse)
+            room.page(&listing, &sparse)
         }
-    })
+    }
 }
 
 /// `POST` to a list.
@@ -67,7 +68,7 @@ pub(super) async fn create(
     let made = service
         .create(entity, parent, new, (caller.tenant(), &origin))
         .await?;
-    Ok(shown(HttpResponse::Created(), &service, &made))
+    shown(&request, HttpResponse::Created(), &service, &made)
 }
 
 /// `GET` of one resource.
@@ -78,13 +79,12 @@ pub(super) async fn get(
 ) -> Result<HttpResponse, Problem> {
     let address = Place::new(&request, &service).address(&caller)?;
     let found = service.get(address).await?;
-    Ok(match params(&request).fields()? {
-        None => shown(HttpResponse::Ok(), &service, &found),
-        Some(fields) => {
-            let sparse = fields.of(&Views(service.registry()).resource(&found));
-            json(HttpResponse::Ok(), &sparse)
-        }
-    })
+    let room = Room::of(&request)?;
+    let view = Views(service.registry()).resource(&found);
+    match params(&request).fields()? {
+        None => room.item(HttpResponse::Ok(), &view),
+        Some(fields) => room.item(HttpResponse::Ok(), &fields.of(&view)),
+    }
 }
 
 /// `PATCH` of one resource.
@@ -100,7 +100,7 @@ pub(super) async fn patch(
     let change = wire::patch(&body, address.collection.entity())?;
     let origin = caller.origin(&request, &clock)?;
     let patched = service.patch(address, &change, &origin).await?;
-    Ok(shown(HttpResponse::Ok(), &service, &patched))
+    shown(&request, HttpResponse::Ok(), &service, &patched)
 }
 
 /// `DELETE` of one resource. Its body is not read.
@@ -113,7 +113,7 @@ pub(super) async fn delete(
     let address = Place::new(&request, &service).address(&caller)?;
     let origin = caller.origin(&request, &clock)?;
     let deleted = service.delete(address, &origin).await?;
-    Ok(shown(HttpResponse::Accepted(), &service, &deleted))
+    shown(&request, HttpResponse::Accepted(), &service, &deleted)
 }
 
 /// `POST` to `…/force-delete`.
@@ -169,6 +169,11 @@ fn wanted<'a>(
     Ok((narrowed, request, params.fields()?))
 }
 
-fn shown(answer: HttpResponseBuilder, service: &Service, resource: &Resource) -> HttpResponse {
-    json(answer, &Views(service.registry()).resource(resource))
+fn shown(
+    request: &HttpRequest,
+    answer: HttpResponseBuilder,
+    service: &Service,
+    resource: &Resource,
+) -> Result<HttpResponse, Problem> {
+    Room::of(request)?.item(answer, &Views(service.registry()).resource(resource))
 }

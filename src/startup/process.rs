@@ -190,6 +190,7 @@ impl Process {
         let server = &settings.server;
         let limits = Limits {
             in_flight_max: server.limits.max_in_flight,
+            buffered_bytes_max: server.limits.max_buffered_mib * 1024 * 1024,
             body_time: server.timeouts.read,
             rate_per_second: server.limits.rate.per_second,
             rate_burst: server.limits.rate.burst,

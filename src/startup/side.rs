@@ -88,7 +88,7 @@ impl Side {
 
 /// Ends connections whose next question does not come in time, however little of it comes.
 fn watch(io: &dyn Any, data: &mut Extensions) {
-    http::Connection::open(data, server::socket(io), IDLE_TIME, ());
+    http::Connection::open(data, server::socket(io), IDLE_TIME, None, ());
 }
 
 fn options(tls: Option<ServerConfig>) -> Options {

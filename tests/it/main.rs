@@ -37,6 +37,7 @@ mod routes;
 mod rule_costs;
 mod search;
 mod settings;
+mod slow_readers;
 mod smoke;
 mod spec_schemas;
 mod statements;

@@ -52,6 +52,8 @@ pub struct Limits {
     pub max_connections: usize,
     /// Requests under way; more are answered 503.
     pub max_in_flight: usize,
+    /// MiB of large bodies and answers; more are answered 503.
+    pub max_buffered_mib: usize,
     /// Requests of one caller.
     pub rate: Rate,
 }
@@ -109,6 +111,7 @@ impl Default for Limits {
         Self {
             max_connections: 10_000,
             max_in_flight: 512,
+            max_buffered_mib: 128,
             rate: Rate::default(),
         }
     }

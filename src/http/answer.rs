@@ -1,0 +1,135 @@
+//! How answers are written: as JSON, and the large ones piece by piece.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use actix_web::body::{BodySize, MessageBody};
+use actix_web::http::header::{self, ContentType, HeaderValue};
+use actix_web::web::{Bytes, Data};
+use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
+use serde::Serialize;
+
+use super::admission::refusal;
+use super::memory::{Memory, SMALL, Share};
+use super::problem::Problem;
+use crate::domain::page::Listing;
+
+/// Large answers are handed on in pieces of this size, the next when one is taken: that is how one
+/// sees whether a client goes on reading.
+pub(super) const PIECE: usize = 64 * 1024;
+
+/// Room for an answer, from before it is made until its client has taken it.
+pub(super) struct Room {
+    memory: Data<Memory>,
+    share: Option<Share>,
+    /// Whether the request has changed nothing, so that it may be asked again.
+    is_safe: bool,
+}
+
+/// An answer, handed on in pieces.
+struct Pieces {
+    rest: Bytes,
+    _share: Share,
+}
+
+impl Room {
+    /// For an answer of one item.
+    pub(super) fn of(request: &HttpRequest) -> Result<Self, Problem> {
+        let memory = request.app_data::<Data<Memory>>().cloned();
+        Ok(Self {
+            memory: memory.ok_or_else(|| Problem::internal("routes without memory"))?,
+            share: None,
+            is_safe: request.method().is_safe(),
+        })
+    }
+
+    /// For a page of at most so many items, as large as items are of late. To be had before the
+    /// page is made, so that none is made that there is no room for.
+    ///
+    /// # Errors
+    ///
+    /// 503: others hold it.
+    pub(super) fn of_page(request: &HttpRequest, items_max: u32) -> Result<Self, Problem> {
+        let mut room = Self::of(request)?;
+        let bytes = room.memory.of_page(items_max);
+        if bytes > SMALL {
+            room.share = Some(room.hold(bytes)?);
+        }
+        Ok(room)
+    }
+
+    /// The answer with a page of that list.
+    pub(super) fn page<T>(
+        self,
+        listing: &Listing<T>,
+        page: &impl Serialize,
+    ) -> Result<HttpResponse, Problem> {
+        let body = encoded(page)?;
+        self.memory.learn(body.len(), listing.items.len());
+        self.written(HttpResponse::Ok(), body)
+    }
+
+    /// The answer with one item.
+    pub(super) fn item(
+        self,
+        answer: HttpResponseBuilder,
+        item: &impl Serialize,
+    ) -> Result<HttpResponse, Problem> {
+        self.written(answer, encoded(item)?)
+    }
+
+    /// An answer depends on who asks.
+    fn written(
+        mut self,
+        mut answer: HttpResponseBuilder,
+        body: Vec<u8>,
+    ) -> Result<HttpResponse, Problem> {
+        answer.insert_header((header::VARY, HeaderValue::from_static("Authorization")));
+        answer.content_type(ContentType::json());
+        if body.len() <= SMALL {
+            return Ok(answer.body(body));
+        }
+        let mut share = match self.share.take() {
+            Some(share) => share,
+            None if self.is_safe => self.hold(body.len())?,
+            // It is done, so it must be told.
+            None => self.memory.hold_nothing(),
+        };
+        // A page may be larger than was thought: room for it was given, and it is made.
+        share.resize(body.len());
+        Ok(answer.body(Pieces {
+            rest: body.into(),
+            _share: share,
+        }))
+    }
+
+    fn hold(&self, bytes: usize) -> Result<Share, Problem> {
+        let share = self.memory.hold(bytes);
+        share.ok_or_else(|| refusal("memory", Problem::full()))
+    }
+}
+
+impl MessageBody for Pieces {
+    type Error = Infallible;
+
+    fn size(&self) -> BodySize {
+        BodySize::Sized(self.rest.len().try_into().unwrap_or(u64::MAX))
+    }
+
+    fn poll_next(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, Self::Error>>> {
+        let rest = &mut self.get_mut().rest;
+        if rest.is_empty() {
+            return Poll::Ready(None);
+        }
+        let piece = rest.split_to(rest.len().min(PIECE));
+        Poll::Ready(Some(Ok(piece)))
+    }
+}
+
+fn encoded(body: &impl Serialize) -> Result<Vec<u8>, Problem> {
+    serde_json::to_vec(body).map_err(|error| Problem::internal(error.to_string()))
+}

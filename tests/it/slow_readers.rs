@@ -1,0 +1,211 @@
+//! What is held in memory for clients: answers that are not taken, bodies that are not yet there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyperfleet::http::{Admission, Gate, Limits};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::support::{PATIENCE, Problem as _, Random, RawAnswer, TestApi, until};
+
+const MIB: usize = 1024 * 1024;
+/// More than the kernel takes of an answer that is not read, and than is held for all.
+const CLUSTERS: usize = 60;
+const LETTERS: usize = 200_000;
+
+async fn spawn(buffered_bytes_max: usize) -> Arc<TestApi> {
+    let limits = Limits {
+        buffered_bytes_max,
+        ..Limits::default()
+    };
+    let admission = Admission::new(Gate::serving(), &limits);
+    Arc::new(TestApi::spawn_admitted(&admission).await)
+}
+
+/// With clusters whose list has about 12 MB, half as much compressed.
+async fn spawn_with_a_large_list() -> Arc<TestApi> {
+    let api = spawn(16 * MIB).await;
+    let mut random = Random::seeded(1);
+    for number in 0..CLUSTERS {
+        let text: String = (0..LETTERS / 16)
+            .map(|_| format!("{:016x}", random.next()))
+            .collect();
+        let new = json!({"kind": "Cluster", "name": format!("c-{number}"), "spec": {"text": text}});
+        assert_eq!(api.post("/clusters", new).await.status, 201);
+    }
+    // The service learns how large they are.
+    let listed = api.get("/clusters?size=60").await;
+    assert_eq!(listed.status, 200);
+    assert_eq!(
+        listed.body["items"].as_array().map(Vec::len),
+        Some(CLUSTERS)
+    );
+    api
+}
+
+fn head(headers: &str) -> String {
+    format!("GET /api/hyperfleet/v1/clusters?size=60 HTTP/1.1\r\nHost: x\r\n{headers}\r\n")
+}
+
+/// A client that asks for the list, and of which the kernel takes as little as can be.
+async fn reader(api: &TestApi, headers: &str) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let mut stream = socket
+        .connect(api.address().parse().unwrap())
+        .await
+        .unwrap();
+    stream.write_all(head(headers).as_bytes()).await.unwrap();
+    stream
+}
+
+/// Opens readers that read nothing until a list is refused.
+async fn until_full(api: &TestApi, headers: &str) -> Vec<TcpStream> {
+    let mut readers = Vec::new();
+    for _ in 0..10 {
+        readers.push(reader(api, headers).await);
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(3) {
+            let answer = api.get("/clusters?size=60").await;
+            if answer.status != 200 {
+                assert_eq!((answer.status, answer.code()), (503, "SVC-001"));
+                assert_eq!(answer.header("retry-after"), Some("1"));
+                return readers;
+            }
+        }
+    }
+    panic!("ten readers of 12 MB were let in where 16 MiB are held at most");
+}
+
+#[tokio::test]
+async fn answers_that_nobody_takes_keep_out_large_ones_and_nothing_else() {
+    let api = spawn_with_a_large_list().await;
+    let small = api.cluster("small").await;
+    let large = api.get("/clusters?search=name%3D%27c-1%27").await;
+    let large = format!(
+        "/clusters/{}",
+        large.body["items"][0]["id"].as_str().unwrap()
+    );
+    let readers = until_full(&api, "").await;
+    assert_eq!(api.get(&small).await.status, 200);
+    let labels = json!({"labels": {"a": "b"}});
+    assert_eq!(api.patch(&small, labels.clone()).await.status, 200);
+    api.cluster("another").await;
+    // What is done is told, however large the answer is.
+    let patched = api.patch(&large, labels).await;
+    assert_eq!(patched.status, 200);
+    assert_eq!(patched.body["labels"], json!({"a": "b"}));
+    drop(readers);
+    until("there is room again", async || {
+        api.get("/clusters?size=60").await.status == 200
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn clients_that_leave_large_answers_untaken_are_cut_off_when_memory_is_short() {
+    let api = spawn_with_a_large_list().await;
+    for headers in ["", "Accept-Encoding: gzip\r\n"] {
+        let mut readers = until_full(&api, headers).await;
+        let began = Instant::now();
+        until("there is room again", async || {
+            api.get("/clusters?size=60").await.status == 200
+        })
+        .await;
+        // The time to take a piece at 128 kbit/s, and five seconds more.
+        assert!(began.elapsed() > Duration::from_secs(2), "{headers}");
+        let mut bytes = Vec::new();
+        let first = &mut readers[0];
+        let read = timeout(PATIENCE, first.read_to_end(&mut bytes)).await;
+        // However it is told, it is over, and the answer is not whole.
+        let _ = read.expect("its connection is closed");
+        assert!(bytes.len() < 5 * MIB, "{} bytes were taken", bytes.len());
+    }
+}
+
+#[tokio::test]
+async fn clients_that_go_on_reading_get_all_of_it() {
+    let api = spawn_with_a_large_list().await;
+    let mut slow = TcpStream::connect(api.address()).await.unwrap();
+    let head = head("Connection: close\r\n");
+    slow.write_all(head.as_bytes()).await.unwrap();
+    let mut bytes = vec![0; 1024];
+    let read = slow.read(&mut bytes).await.unwrap();
+    bytes.truncate(read);
+    let _readers = until_full(&api, "").await;
+    let began = Instant::now();
+    // Longer than those are given that read nothing.
+    while began.elapsed() < Duration::from_secs(14) {
+        let mut piece = vec![0; 16 * 1024];
+        let read = slow.read(&mut piece).await.unwrap();
+        assert!(read > 0, "cut off after {} bytes", bytes.len());
+        bytes.extend_from_slice(&piece[..read]);
+        sleep(Duration::from_millis(50)).await;
+    }
+    timeout(PATIENCE, slow.read_to_end(&mut bytes))
+        .await
+        .unwrap()
+        .unwrap();
+    let answer = RawAnswer::parse(&bytes).unwrap();
+    assert_eq!(answer.status, 200);
+    assert_eq!(
+        answer.body["items"].as_array().map(Vec::len),
+        Some(CLUSTERS)
+    );
+}
+
+fn large_cluster(name: &str) -> String {
+    json!({"kind": "Cluster", "name": name, "spec": {"text": "x".repeat(LETTERS)}}).to_string()
+}
+
+#[tokio::test]
+async fn bodies_that_are_half_there_keep_out_large_ones_and_no_small_ones() {
+    let api = spawn(MIB / 2).await;
+    let mut begun = Vec::new();
+    for number in 0..2 {
+        let body = large_cluster(&format!("slow-{number}"));
+        let length = body.len();
+        let head = format!(
+            "POST /api/hyperfleet/v1/clusters HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n"
+        );
+        let mut stream = TcpStream::connect(api.address()).await.unwrap();
+        let (now, later) = body.split_at(100_000);
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(now.as_bytes()).await.unwrap();
+        begun.push((stream, later.to_owned()));
+    }
+    let large: Value = serde_json::from_str(&large_cluster("large")).unwrap();
+    until("they hold all there is", async || {
+        let refused = api.post("/clusters", large.clone()).await;
+        match refused.status {
+            201 => {
+                let made = format!("/clusters/{}", refused.id());
+                api.post(&format!("{made}/force-delete"), json!({"reason": "again"}))
+                    .await;
+                false
+            }
+            _ => {
+                assert_eq!(refused.problem(), (503, "SVC-001"));
+                true
+            }
+        }
+    })
+    .await;
+    api.cluster("small").await;
+    for (mut stream, later) in begun {
+        stream.write_all(later.as_bytes()).await.unwrap();
+        let mut bytes = Vec::new();
+        timeout(PATIENCE, stream.read_to_end(&mut bytes))
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(RawAnswer::parse(&bytes).unwrap().status, 201);
+    }
+    until("there is room again", async || {
+        api.post("/clusters", large.clone()).await.status == 201
+    })
+    .await;
+}
