@@ -23,6 +23,17 @@ struct State {
     last: Option<Instant>,
 }
 
+/// A fetch that is under way.
+pub(super) struct Fetching<'a>(&'a Gate);
+
+impl Drop for Fetching<'_> {
+    fn drop(&mut self) {
+        let Self(gate) = self;
+        gate.state().is_under_way = false;
+        gate.ended.send_modify(|count| *count += 1);
+    }
+}
+
 impl Gate {
     pub(super) fn new(cooldown: Duration) -> Self {
         Self {
@@ -59,20 +70,15 @@ impl Gate {
         let _ = ended.wait_for(|count| *count > 0).await;
     }
 
-    /// A fetch begins: it grants all wishes so far.
-    pub(super) fn begin(&self) {
+    /// A fetch begins: it grants all wishes so far. It has ended when what is given is dropped,
+    /// however that comes: nobody waits for one that has panicked.
+    pub(super) fn begin(&self) -> Fetching<'_> {
         *self.state() = State {
             is_wanted: false,
             is_under_way: true,
             last: Some(Instant::now()),
         };
-    }
-
-    /// It has ended.
-    pub(super) fn end(&self) {
-        let mut state = self.state();
-        state.is_under_way = false;
-        self.ended.send_modify(|count| *count += 1);
+        Fetching(self)
     }
 
     /// Waits until it is time, or somebody wishes.
@@ -104,8 +110,7 @@ mod tests {
     async fn a_wish_that_was_granted_wakes_nobody_again() {
         let gate = Gate::new(Duration::ZERO);
         assert!(gate.wish().is_some());
-        gate.begin();
-        gate.end();
+        drop(gate.begin());
         assert!(timeout(SHORT, gate.rest(LONG)).await.is_err());
         assert!(gate.wish().is_some());
         gate.rest(LONG).await;
@@ -114,9 +119,9 @@ mod tests {
     #[tokio::test]
     async fn whoever_wishes_during_a_fetch_hears_of_its_end_and_then_it_is_quiet() {
         let gate = Gate::new(LONG);
-        gate.begin();
+        let fetching = gate.begin();
         let mut ends: Vec<_> = (0..3).map(|_| gate.wish().unwrap()).collect();
-        gate.end();
+        drop(fetching);
         for end in &mut ends {
             end.changed().await.unwrap();
         }

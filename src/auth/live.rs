@@ -51,6 +51,16 @@ pub(super) enum Origin {
     Address,
 }
 
+impl Origin {
+    /// What it is called in metrics.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Address => "address",
+        }
+    }
+}
+
 impl Live {
     pub(super) fn new(issuer: Issuer, pace: Pace, clock: Clock) -> Self {
         let live = Self {
@@ -151,11 +161,12 @@ impl Live {
             .set(u32::try_from(keys.len()).unwrap_or(u32::MAX));
     }
 
-    /// The keys were looked at just now, and are as they should be.
-    pub(super) fn note_success(&self) {
+    /// The keys of a source were looked at just now, and are as they should be.
+    pub(super) fn note_success(&self, origin: Origin) {
         metrics::gauge!(
             "hyperfleet_api_jwks_last_success_timestamp_seconds",
-            "issuer" => self.issuer.url.clone()
+            "issuer" => self.issuer.url.clone(),
+            "source" => origin.as_str()
         )
         .set(seconds(self.clock.now()));
     }
@@ -167,7 +178,7 @@ impl Live {
             Origin::File => &mut parts.file,
             Origin::Address => &mut parts.address,
         };
-        self.note_success();
+        self.note_success(origin);
         if part.text == text {
             return;
         }

@@ -25,12 +25,12 @@ impl Live {
         };
         let mut failures = 0;
         loop {
-            self.gate.begin();
+            let fetching = self.gate.begin();
             failures = match self.fetch(address).await {
                 Fetched::Good => 0,
                 Fetched::Failed => failures + 1,
             };
-            self.gate.end();
+            drop(fetching);
             self.gate.rest(self.pause(failures)).await;
         }
     }
@@ -38,7 +38,7 @@ impl Live {
     async fn fetch(&self, address: &KeyAddress) -> Fetched {
         let fetched = fetch::fetch(&address.client, &address.url).await;
         let read = fetched.and_then(|text| Ok((key::read(&text)?, text)));
-        self.count(&read);
+        self.count(Origin::Address, &read);
         match read {
             Ok((published, text)) => {
                 self.take(Origin::Address, text, &published);
@@ -78,14 +78,14 @@ impl Live {
                 continue;
             };
             if read.as_ref().is_ok_and(|text| self.is_in_file(text)) {
-                self.note_success();
+                self.note_success(Origin::File);
                 complaint.clear();
                 continue;
             }
             let read = read.and_then(|text| Ok((key::read(&text)?, text)));
             match read {
                 Ok((published, text)) => {
-                    self.count(&Ok(()));
+                    self.count(Origin::File, &Ok(()));
                     self.take(Origin::File, text, &published);
                     complaint.clear();
                 }
@@ -97,14 +97,14 @@ impl Live {
                         issuer = self.issuer.url,
                         "the keys of {path} stay as they were: {fault}"
                     );
-                    self.count::<()>(&Err(fault));
+                    self.count::<()>(Origin::File, &Err(fault));
                 }
                 Err(_) => {}
             }
         }
     }
 
-    fn count<T>(&self, outcome: &Result<T, FetchFault>) {
+    fn count<T>(&self, origin: Origin, outcome: &Result<T, FetchFault>) {
         let outcome = outcome
             .as_ref()
             .err()
@@ -112,6 +112,7 @@ impl Live {
         metrics::counter!(
             "hyperfleet_api_jwks_refreshes_total",
             "issuer" => self.issuer.url.clone(),
+            "source" => origin.as_str(),
             "outcome" => outcome
         )
         .increment(1);

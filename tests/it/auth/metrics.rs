@@ -52,12 +52,16 @@ async fn refusals_and_refreshes_are_counted_by_a_closed_set_of_reasons() {
         .settle(std::time::Duration::from_secs(20))
         .await;
     let of_issuer = format!("issuer={ISSUER}");
-    let refreshes = format!("hyperfleet_api_jwks_refreshes_total {of_issuer},outcome=");
+    let refreshes =
+        format!("hyperfleet_api_jwks_refreshes_total {of_issuer},source=address,outcome=");
     let first = counted(&snapshotter);
     assert_eq!(first[&format!("{refreshes}success")], 1);
     assert_eq!(first[&format!("hyperfleet_api_jwks_keys {of_issuer}")], 2);
     let succeeded = "hyperfleet_api_jwks_last_success_timestamp_seconds";
-    assert_eq!(first[&format!("{succeeded} {of_issuer}")], 1_767_261_600);
+    assert_eq!(
+        first[&format!("{succeeded} {of_issuer},source=address")],
+        1_767_261_600
+    );
 
     issuer.say(Says::Status(500, String::new()));
     let unknown = format!("Bearer {}", Signer::p256("x").sign(&claims()));
@@ -131,7 +135,7 @@ async fn an_issuer_without_keys_is_to_be_seen() {
     );
     let refreshes = "hyperfleet_api_jwks_refreshes_total";
     assert_eq!(
-        seen[&format!("{refreshes} issuer={ISSUER},outcome=invalid")],
+        seen[&format!("{refreshes} issuer={ISSUER},source=address,outcome=invalid")],
         1
     );
 }
