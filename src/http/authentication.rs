@@ -2,17 +2,16 @@
 
 use actix_web::HttpMessage as _;
 use actix_web::dev::ServiceRequest;
-use actix_web::http::Method;
 use actix_web::http::header::HeaderValue;
 use actix_web::web::Data;
 
 use super::problem::Problem;
-use super::request::Identity;
+use super::request::{Identity, Wish};
 use super::telemetry::RequestLog;
 use crate::auth::{Authentication, HeaderField, Need};
 
 /// Leaves with the request who is calling. Only who changes something has to be known.
-pub(super) async fn authenticate(request: &ServiceRequest) -> Result<(), Problem> {
+pub(super) async fn authenticate(request: &ServiceRequest, wish: Wish) -> Result<(), Problem> {
     let identity = match request
         .app_data::<Data<Authentication>>()
         .map(Data::get_ref)
@@ -23,7 +22,7 @@ pub(super) async fn authenticate(request: &ServiceRequest) -> Result<(), Problem
             let headers = request.headers();
             let field =
                 |name: &str| HeaderField::of(headers.get_all(name).map(HeaderValue::as_bytes));
-            let caller = authenticator.authenticate(field, need(request.method()));
+            let caller = authenticator.authenticate(field, need(wish));
             let caller = caller.await.inspect_err(|refusal| {
                 RequestLog::of(request).reason(refusal.reason());
             });
@@ -37,10 +36,9 @@ pub(super) async fn authenticate(request: &ServiceRequest) -> Result<(), Problem
     Ok(())
 }
 
-fn need(method: &Method) -> Need {
-    if method.is_safe() {
-        Need::Proof
-    } else {
-        Need::Identity
+fn need(wish: Wish) -> Need {
+    match wish {
+        Wish::Read => Need::Proof,
+        Wish::Report | Wish::Author => Need::Identity,
     }
 }

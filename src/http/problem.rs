@@ -162,12 +162,6 @@ impl Problem {
         Self::new(sorts::TOO_LARGE, detail)
     }
 
-    /// A change by nobody knows whom.
-    pub(super) fn unidentified() -> Self {
-        let detail = "Caller identity is required for mutating requests but could not be resolved";
-        Self::challenge(sorts::NO_CREDENTIALS, detail, Some("unknown identity"))
-    }
-
     /// A caller who has to prove something, and is told how (RFC 6750 §3): a token, or a better one.
     fn challenge(sort: Sort, detail: impl Into<String>, fault: Option<&str>) -> Self {
         let realm = "Bearer realm=\"hyperfleet\"";

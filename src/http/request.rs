@@ -79,8 +79,20 @@ impl Identity {
     }
 }
 
-/// Who is calling, and on whose behalf. The one place that decides who may do what: any caller
-/// anything of their tenant's, until there is a policy (decision H18).
+/// What a caller wants to do. Every operation says so ([`super::routes::Operation`]), and admission
+/// decides by it: any caller may do anything to their tenant's, system identities may read and
+/// report, until there is a policy (decision H18).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// To see something.
+    Read,
+    /// To say what was achieved.
+    Report,
+    /// To say what is wanted.
+    Author,
+}
+
+/// Who is calling, and on whose behalf.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Caller {
     identity: Identity,
@@ -118,7 +130,10 @@ impl Caller {
     ///
     /// Nobody knows who it is.
     pub(super) fn origin(&self, request: &HttpRequest, clock: &Clock) -> Result<Origin, Problem> {
-        let actor = self.identity.name().ok_or_else(Problem::unidentified)?;
+        let actor = self
+            .identity
+            .name()
+            .ok_or_else(|| Problem::internal("a change by nobody knows whom"))?;
         let id = request.extensions().get::<RequestId>().cloned();
         Ok(Origin {
             actor: actor.to_owned(),

@@ -8,7 +8,7 @@ use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse, Resource, Route as ActixRoute, web};
 
 use super::problem::Problem;
-use super::request::Route;
+use super::request::{Route, Wish};
 use super::telemetry::RoutePath;
 use super::{admission, audit, body, meta, openapi, reports, resources};
 use crate::domain::EntityRegistry;
@@ -61,18 +61,24 @@ impl Operation {
         }
     }
 
-    /// Whether anybody may ask for it.
-    fn is_public(self) -> bool {
-        matches!(self, Self::Metadata | Self::Document | Self::Page)
+    /// What a caller wants to do by it; `None` if anybody may.
+    fn wish(self) -> Option<Wish> {
+        match self {
+            Self::Metadata | Self::Document | Self::Page => None,
+            Self::Audit | Self::List | Self::Get | Self::Reports => Some(Wish::Read),
+            Self::Report => Some(Wish::Report),
+            Self::Create | Self::Patch | Self::Delete | Self::ForceDelete => Some(Wish::Author),
+        }
     }
 
     /// What answers it.
     fn route(self) -> ActixRoute {
         let route = self.handler();
-        if self.is_public() {
-            route
-        } else {
-            route.wrap(from_fn(admission::admit))
+        match self.wish() {
+            None => route,
+            Some(wish) => route.wrap(from_fn(move |request, next| {
+                admission::admit(wish, request, next)
+            })),
         }
     }
 

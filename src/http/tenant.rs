@@ -2,11 +2,11 @@
 
 use actix_web::HttpMessage as _;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
-use actix_web::http::Method;
 use actix_web::http::header::{HeaderName, HeaderValue, VARY};
 use actix_web::web::Data;
 
 use super::problem::Problem;
+use super::request::Wish;
 use super::telemetry::RequestLog;
 use crate::domain::tenancy::Rules;
 
@@ -18,16 +18,15 @@ use crate::domain::tenancy::Rules;
 /// # Errors
 ///
 /// The headers do not say it, or a system identity wants more than to read and to report.
-pub(super) fn admit(request: &ServiceRequest) -> Result<(), Problem> {
+pub(super) fn admit(request: &ServiceRequest, wish: Wish) -> Result<(), Problem> {
     let rules = request
         .app_data::<Data<Rules>>()
         .ok_or_else(|| Problem::internal("a service without rules of tenancy"))?;
     let headers = request.headers();
     let tenant = rules.resolve(|name| headers.get_all(name).map(HeaderValue::as_bytes))?;
-    // Reports are all that is PUT. Other methods that may come are for authors until somebody says
-    // otherwise.
-    if ![Method::GET, Method::HEAD, Method::PUT].contains(request.method()) {
-        tenant.require_author()?;
+    match wish {
+        Wish::Read | Wish::Report => {}
+        Wish::Author => tenant.require_author()?,
     }
     if let Some(label) = tenant.label() {
         RequestLog::of(request).tenant(&label);

@@ -10,7 +10,7 @@ use utoipa::openapi::{
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::app;
-use crate::auth::Refusal;
+use crate::auth::{IdentityFault, Refusal};
 use crate::domain::tenancy::Denied;
 use crate::domain::{Constraint, EntityRegistry};
 use crate::http::problem::{Body, Place, Problem, ViolationView};
@@ -204,7 +204,10 @@ fn examples_of(status: u16, registry: &EntityRegistry) -> Vec<(&'static str, Val
         401 => vec![
             ("no token", Some(Refusal::Missing.into())),
             ("expired token", Some(Refusal::Expired.into())),
-            ("nobody knows who", Some(Problem::unidentified())),
+            (
+                "nobody knows who",
+                Some(Refusal::Unidentified(IdentityFault::NotFound("email".to_owned())).into()),
+            ),
         ],
         403 => vec![
             ("no tenant", Some(Denied::Missing { header }.into())),
