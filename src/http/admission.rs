@@ -15,10 +15,10 @@ use super::authentication::authenticate;
 use super::body;
 use super::capacity::{Capacity, Slot};
 use super::gate::{Gate, Phase};
-use super::memory::Memory;
+use super::memory::{Memory, Share};
 use super::problem::Problem;
 use super::rate::{self, RateLimit, Standing};
-use super::request::Identity;
+use super::request::{Identity, Wish};
 use super::telemetry::{RequestLog, RoutePath};
 use super::tenant;
 
@@ -71,6 +71,7 @@ impl Admission {
 
 /// Lets a request in: who is calling, on whose behalf, and whether there is room for it.
 pub(super) async fn admit(
+    wish: Wish,
     mut request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<EitherBody<impl MessageBody>>, Error> {
@@ -79,7 +80,7 @@ pub(super) async fn admit(
     }
     let admission = request.app_data::<Data<Admission>>().cloned();
     let admitted = match &admission {
-        Some(admission) => admission.0.pass(&mut request).await,
+        Some(admission) => admission.0.pass(wish, &mut request).await,
         None => Err(Problem::internal("routes without admission")),
     };
     match admitted {
@@ -96,12 +97,13 @@ pub(super) async fn admit(
 impl Parts {
     /// The steps, in their order. What costs little comes first, and what waits for the client
     /// before what others wait for.
-    async fn pass(&self, request: &mut ServiceRequest) -> Result<Slot, Problem> {
+    async fn pass(&self, wish: Wish, request: &mut ServiceRequest) -> Result<Slot, Problem> {
         self.pass_gate()?;
-        let known = authenticate(request).await;
-        let known = known.and_then(|()| tenant::admit(request));
+        let known = authenticate(request, wish).await;
+        let known = known.and_then(|()| tenant::admit(request, wish));
         if let Err(problem) = known {
-            // Who is turned away counts by its address, and may not go on for ever either.
+            // Who is turned away counts, too. Not before its token was looked at: behind a proxy,
+            // others of the same address would be refused for it.
             self.pass_rate(request)?;
             return Err(problem);
         }
@@ -133,8 +135,14 @@ impl Parts {
     }
 }
 
+/// Memory for a client, if it is there.
+pub(super) fn hold(memory: &Memory, bytes: usize) -> Result<Share, Problem> {
+    let share = memory.hold(bytes);
+    share.ok_or_else(|| refusal("memory", Problem::full()))
+}
+
 /// Counts a request that is refused for what others do, too.
-pub(super) fn refusal(reason: &'static str, problem: Problem) -> Problem {
+fn refusal(reason: &'static str, problem: Problem) -> Problem {
     metrics::counter!("hyperfleet_api_requests_refused_total", "reason" => reason).increment(1);
     problem
 }

@@ -10,7 +10,7 @@ use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use serde::Serialize;
 
-use super::admission::refusal;
+use super::admission::hold;
 use super::memory::{Memory, SMALL, Share};
 use super::problem::Problem;
 use crate::domain::page::Listing;
@@ -30,7 +30,15 @@ pub(super) struct Room {
 /// An answer, handed on in pieces.
 struct Pieces {
     rest: Bytes,
-    _share: Share,
+    _share: Option<Share>,
+}
+
+/// An answer with bytes that are kept anyway.
+pub(super) fn pieces(mut answer: HttpResponseBuilder, bytes: Bytes) -> HttpResponse {
+    answer.body(Pieces {
+        rest: bytes,
+        _share: None,
+    })
 }
 
 impl Room {
@@ -54,7 +62,7 @@ impl Room {
         let mut room = Self::of(request)?;
         let bytes = room.memory.of_page(items_max);
         if bytes > SMALL {
-            room.share = Some(room.hold(bytes)?);
+            room.share = Some(hold(&room.memory, bytes)?);
         }
         Ok(room)
     }
@@ -92,7 +100,7 @@ impl Room {
         }
         let mut share = match self.share.take() {
             Some(share) => share,
-            None if self.is_safe => self.hold(body.len())?,
+            None if self.is_safe => hold(&self.memory, body.len())?,
             // It is done, so it must be told.
             None => self.memory.hold_nothing(),
         };
@@ -100,13 +108,8 @@ impl Room {
         share.resize(body.len());
         Ok(answer.body(Pieces {
             rest: body.into(),
-            _share: share,
+            _share: Some(share),
         }))
-    }
-
-    fn hold(&self, bytes: usize) -> Result<Share, Problem> {
-        let share = self.memory.hold(bytes);
-        share.ok_or_else(|| refusal("memory", Problem::full()))
     }
 }
 

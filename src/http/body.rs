@@ -17,14 +17,12 @@ use actix_web::{Error, HttpMessage as _, HttpRequest};
 use futures_util::StreamExt as _;
 use tokio::time::{Instant, timeout_at};
 
-use super::admission::refusal;
-use super::connection::UnderWay;
+use super::admission::hold;
+use super::connection::{BYTES_PER_SECOND_MIN, UnderWay};
+use super::encoding::unpacked;
 use super::memory::{Memory, SMALL, Share};
 use super::problem::Problem;
 use crate::wire::BODY_BYTES_MAX;
-
-/// Every this many bytes give a body one more second: as slow as a line may be (128 kbit/s).
-const BYTES_PER_SECOND_MIN: u32 = 16 * 1024;
 
 /// What is left of a body that nobody reads.
 struct Unread {
@@ -38,7 +36,7 @@ struct Attended<B> {
     _unread: Option<Unread>,
 }
 
-/// Reads the body of a request that has one to be read, and puts it back for the handler. It must
+/// Reads the body of a request that has one to be read, and puts it back, unpacked, for the handler. It must
 /// be there within `time`, and a second more for every 16 KiB that have come. A large one holds
 /// memory until the request is over.
 ///
@@ -59,19 +57,24 @@ pub(super) async fn read(
         return Err(Problem::too_large());
     }
     let mut payload = request.take_payload();
-    match collect(&mut payload, expected, time, memory).await {
-        Ok((body, share)) => {
-            request.set_payload(Payload::from(body));
-            if let Some(share) = share {
-                request.extensions_mut().insert(share);
-            }
-            Ok(())
-        }
+    let (body, mut share) = match collect(&mut payload, expected, time, memory).await {
+        Ok(collected) => collected,
         Err(problem) => {
             request.set_payload(payload);
-            Err(problem)
+            return Err(problem);
         }
+    };
+    let body = unpacked(body, request.headers_mut())?;
+    match &mut share {
+        Some(share) => share.resize(body.len()),
+        None if body.len() > SMALL => share = Some(hold(memory, body.len())?),
+        None => {}
     }
+    request.set_payload(Payload::from(body));
+    if let Some(share) = share {
+        request.extensions_mut().insert(share);
+    }
+    Ok(())
 }
 
 /// Nobody reads the body of this request.
@@ -159,9 +162,6 @@ async fn collect(
         let next = timeout_at(start + time + earned, payload.next());
         let next = next.await.map_err(|_| Problem::slow_body())?;
         let Some(chunk) = next.transpose().map_err(refused)? else {
-            if let Some(share) = &mut share {
-                share.resize(body.len());
-            }
             return Ok((body.freeze(), share));
         };
         if body.len() + chunk.len() > BODY_BYTES_MAX {
@@ -170,8 +170,7 @@ async fn collect(
         body.extend_from_slice(&chunk);
         if share.is_none() && body.len() > SMALL {
             // For all of it at once: it is refused before most of it has come, or not at all.
-            let room = memory.hold(expected.unwrap_or(BODY_BYTES_MAX));
-            share = Some(room.ok_or_else(|| refusal("memory", Problem::full()))?);
+            share = Some(hold(memory, expected.unwrap_or(BODY_BYTES_MAX))?);
         }
     }
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use actix_web::dev::Extensions;
 use rustix::net::{Shutdown, shutdown};
+use tokio::task::AbortHandle;
 
 use super::answer::PIECE;
 use super::memory::Memory;
@@ -28,6 +29,8 @@ pub struct Connection {
     memory: Option<Memory>,
     /// The connection itself, to end it.
     socket: Option<OwnedFd>,
+    /// What ends it when it lies idle.
+    watch: Cell<Option<AbortHandle>>,
     /// Whatever is to be dropped with it.
     _guard: Box<dyn std::any::Any>,
 }
@@ -39,8 +42,8 @@ pub(super) struct UnderWay {
     is_begun: Cell<bool>,
 }
 
-/// As slow as a client may take an answer, in bytes a second (128 kbit/s).
-const BYTES_PER_SECOND_MIN: u64 = 16 * 1024;
+/// As slow as the line of a client may be, in bytes a second (128 kbit/s).
+pub(super) const BYTES_PER_SECOND_MIN: u32 = 16 * 1024;
 /// How often one looks whether large answers are taken.
 const LOOK: Duration = Duration::from_secs(1);
 /// How long a client is waited for while memory is short, once it has had the time for a piece.
@@ -68,10 +71,12 @@ impl Connection {
             is_hurried: Cell::new(false),
             memory: memory.cloned(),
             socket,
+            watch: Cell::new(None),
             _guard: Box::new(guard),
         });
         if is_watched {
-            actix_web::rt::spawn(watch(Rc::downgrade(&connection)));
+            let task = actix_web::rt::spawn(watch(Rc::downgrade(&connection)));
+            connection.watch.set(Some(task.abort_handle()));
         }
         data.insert(connection);
     }
@@ -99,6 +104,15 @@ impl Connection {
         if let Some(socket) = &self.socket {
             // Fails only if the client has ended it already.
             let _ = shutdown(socket, Shutdown::Both);
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // Connections come and go faster than their time is over.
+        if let Some(watch) = self.watch.take() {
+            watch.abort();
         }
     }
 }
@@ -166,8 +180,8 @@ impl UnderWay {
     /// client has time for them.
     pub(super) fn written(&self, bytes: usize) {
         let connection = &self.connection;
-        let count = u64::try_from(bytes).unwrap_or(u64::MAX);
-        let time = Duration::from_secs(count / BYTES_PER_SECOND_MIN);
+        let bytes_32 = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let time = Duration::from_secs((bytes_32 / BYTES_PER_SECOND_MIN).into());
         connection.free_at.set(Instant::now() + time);
         // What is small is handed on at once and as a whole: nobody has to be waited for.
         let is_large = self.is_begun.replace(true) || bytes >= PIECE;

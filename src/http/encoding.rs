@@ -1,12 +1,18 @@
-//! gzip for those who accept it.
+//! gzip for those who accept it, and from those who send it.
+
+use std::io::Read;
 
 use actix_web::Error;
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
-use actix_web::http::header::{ACCEPT_ENCODING, HeaderValue};
+use actix_web::error::PayloadError;
+use actix_web::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderValue};
 use actix_web::middleware::Next;
+use actix_web::web::Bytes;
+use flate2::read::{GzDecoder, ZlibDecoder};
 
-use crate::wire::BASE;
+use super::problem::Problem;
+use crate::wire::{BASE, BODY_BYTES_MAX};
 
 /// Leaves the compressing middleware two choices: gzip, or nothing. It would refuse a client that
 /// accepts neither, and the service never refuses a client for what it accepts.
@@ -25,6 +31,42 @@ pub(super) async fn gzip_or_nothing(
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
     }
     next.call(request).await
+}
+
+/// A body as it was before it was packed as its headers say; unknown codings are left to whoever
+/// reads it. Stops where the body becomes too large: a mebibyte can unpack to a gibibyte.
+///
+/// # Errors
+///
+/// 413 if it is too large, 400 if it is not what it says.
+pub(super) fn unpacked(body: Bytes, headers: &mut HeaderMap) -> Result<Bytes, Problem> {
+    let coding = headers.get(CONTENT_ENCODING);
+    let coding = coding.and_then(|coding| coding.to_str().ok());
+    let plain = match coding.map(str::trim) {
+        Some(name)
+            if ["gzip", "x-gzip"]
+                .iter()
+                .any(|it| name.eq_ignore_ascii_case(it)) =>
+        {
+            read_all(GzDecoder::new(&*body))?
+        }
+        Some(name) if name.eq_ignore_ascii_case("deflate") => read_all(ZlibDecoder::new(&*body))?,
+        _ => return Ok(body),
+    };
+    // The server library would unpack it once more.
+    headers.remove(CONTENT_ENCODING);
+    Ok(plain)
+}
+
+fn read_all(packed: impl Read) -> Result<Bytes, Problem> {
+    let mut plain = Vec::new();
+    let most = u64::try_from(BODY_BYTES_MAX).unwrap_or(u64::MAX);
+    let read = packed.take(most.saturating_add(1)).read_to_end(&mut plain);
+    read.map_err(|error| Problem::of(&PayloadError::Io(error).into()))?;
+    if plain.len() > BODY_BYTES_MAX {
+        return Err(Problem::too_large());
+    }
+    Ok(plain.into())
 }
 
 /// Whether a list such as `br;q=1.0, gzip;q=0.5` has `gzip` or `*` at more than nothing (RFC 9110

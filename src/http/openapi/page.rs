@@ -1,17 +1,20 @@
 //! `…/openapi`, and `…/openapi.html` with the files that it needs: all from this program, so that
 //! it works without the internet.
 
+use std::collections::BTreeMap;
 use std::io::Read as _;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use actix_web::http::header::{
     ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, ETag, IfNoneMatch, VARY,
 };
-use actix_web::web::{Data, Header};
+use actix_web::web::{Bytes, Data, Header};
 use actix_web::{HttpRequest, HttpResponse};
+use flate2::read::GzDecoder;
 use utoipa_swagger_ui::{Config, SwaggerFile};
 
 use super::Document;
+use crate::http::answer::pieces;
 use crate::http::problem::Problem;
 
 /// How the page is set up: our own document, and no badge from elsewhere that says whether it is
@@ -25,11 +28,13 @@ static CONFIG: LazyLock<Arc<Config<'static>>> = LazyLock::new(|| {
 pub(in crate::http) async fn document(
     request: HttpRequest,
     document: Data<Document>,
-    known: Header<IfNoneMatch>,
+    // One that cannot be read is as good as none (RFC 9110 §13.1.2 asks nothing of it).
+    known: Option<Header<IfNoneMatch>>,
 ) -> HttpResponse {
-    let is_known = match &*known {
-        IfNoneMatch::Any => true,
-        IfNoneMatch::Items(tags) => tags.iter().any(|tag| tag.weak_eq(&document.tag)),
+    let is_known = match known.as_deref() {
+        Some(IfNoneMatch::Any) => true,
+        Some(IfNoneMatch::Items(tags)) => tags.iter().any(|tag| tag.weak_eq(&document.tag)),
+        None => false,
     };
     let mut answer = if is_known {
         HttpResponse::NotModified()
@@ -43,10 +48,11 @@ pub(in crate::http) async fn document(
     }
     answer.content_type("application/json");
     match &document.packed {
-        Some(packed) if accepts_gzip(&request) => answer
-            .insert_header((CONTENT_ENCODING, "gzip"))
-            .body(packed.clone()),
-        _ => answer.body(document.plain.clone()),
+        Some(packed) if accepts_gzip(&request) => {
+            answer.insert_header((CONTENT_ENCODING, "gzip"));
+            pieces(answer, packed.clone())
+        }
+        _ => pieces(answer, document.plain.clone()),
     }
 }
 
@@ -75,26 +81,58 @@ pub(in crate::http) async fn file(request: HttpRequest) -> Result<HttpResponse, 
         Ok(None)
     };
     match found {
-        Ok(Some(file)) => served(&request, file),
+        Ok(Some(file)) => served(&request, name, file),
         Ok(None) => Err(Problem::unknown_path(request.path())),
         Err(error) => Err(Problem::internal(error.to_string())),
     }
 }
 
-/// The file as it is kept, packed, to those who understand it; unpacked to others.
-fn served(request: &HttpRequest, file: SwaggerFile<'_>) -> Result<HttpResponse, Problem> {
+/// The file packed, where it is kept so, to those who understand it; unpacked to others.
+fn served(
+    request: &HttpRequest,
+    name: &str,
+    file: SwaggerFile<'_>,
+) -> Result<HttpResponse, Problem> {
     let mut answer = HttpResponse::Ok();
-    answer.insert_header((CONTENT_TYPE, file.content_type));
-    if !file.gzpipped {
-        return Ok(answer.body(file.bytes.into_owned()));
+    answer.insert_header((CONTENT_TYPE, file.content_type.clone()));
+    let is_packed = file.gzpipped;
+    let kept = keep(name, file)?;
+    if !is_packed {
+        return Ok(pieces(answer, kept.plain));
     }
     answer.insert_header((VARY, "Accept-Encoding"));
     if accepts_gzip(request) {
         answer.insert_header((CONTENT_ENCODING, "gzip"));
-        return Ok(answer.body(file.bytes.into_owned()));
+        return Ok(pieces(answer, kept.packed));
     }
-    let mut bytes = Vec::new();
-    let read = flate2::read::GzDecoder::new(&*file.bytes).read_to_end(&mut bytes);
-    read.map_err(|error| Problem::internal(error.to_string()))?;
-    Ok(answer.body(bytes))
+    Ok(pieces(answer, kept.plain))
+}
+
+/// A file in the bytes that are served.
+#[derive(Clone)]
+struct Kept {
+    packed: Bytes,
+    plain: Bytes,
+}
+
+/// What was made of a file when it was first asked for: anybody may ask for it, as often as they
+/// like.
+fn keep(name: &str, file: SwaggerFile<'_>) -> Result<Kept, Problem> {
+    static KEPT: Mutex<BTreeMap<String, Kept>> = Mutex::new(BTreeMap::new());
+    let mut all = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(kept) = all.get(name) {
+        return Ok(kept.clone());
+    }
+    let packed = Bytes::from(file.bytes.into_owned());
+    let plain = if file.gzpipped {
+        let mut bytes = Vec::new();
+        let read = GzDecoder::new(&*packed).read_to_end(&mut bytes);
+        read.map_err(|error| Problem::internal(error.to_string()))?;
+        bytes.into()
+    } else {
+        packed.clone()
+    };
+    let kept = Kept { packed, plain };
+    all.insert(name.to_owned(), kept.clone());
+    Ok(kept)
 }

@@ -1,7 +1,10 @@
 //! Clients that go away in the middle of what they asked for.
 
+use std::io::Write as _;
 use std::sync::Arc;
 
+use flate2::Compression;
+use flate2::write::{GzEncoder, ZlibEncoder};
 use hyperfleet::domain::entity_config;
 use hyperfleet::storage::postgres::{Keep, Settings, Store};
 use serde_json::json;
@@ -10,7 +13,7 @@ use tokio::net::TcpStream;
 
 use super::program::Program;
 use super::{hold_row, until};
-use crate::support::{Random, TestApi, TestDatabase, Then, assert_sound};
+use crate::support::{Problem as _, Random, TestApi, TestDatabase, Then, assert_sound};
 
 const CONNECTIONS: usize = 3;
 
@@ -154,4 +157,32 @@ async fn who_speaks_no_http_does_not_fill_the_log() {
     assert_eq!(api.get("/clusters").await.status, 200);
     let said = program.said();
     assert!(!said.contains("ERROR") && !said.contains("WARN"), "{said}");
+}
+
+#[tokio::test]
+async fn a_body_that_unpacks_to_200_mebibytes_takes_no_memory() {
+    let database = TestDatabase::create().await;
+    let mut program = Program::serve(&database);
+    let api = program.serving(database).await;
+    let before = program.memory_peak();
+    let mebibyte = vec![b' '; 1024 * 1024];
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+    let mut zlib = ZlibEncoder::new(Vec::new(), Compression::best());
+    for _ in 0..200 {
+        gzip.write_all(&mebibyte).unwrap();
+        zlib.write_all(&mebibyte).unwrap();
+    }
+    for (coding, bomb) in [
+        ("X-Gzip", gzip.finish().unwrap()),
+        ("Deflate", zlib.finish().unwrap()),
+    ] {
+        assert!(bomb.len() < mebibyte.len(), "{coding}: {}", bomb.len());
+        let headers = format!("Content-Encoding: {coding}\r\n");
+        let path = "/api/hyperfleet/v1/clusters";
+        let answer = api.request_raw("POST", path, &headers, &bomb).await;
+        let answer = answer.expect("an answer");
+        assert_eq!((answer.status, answer.code()), (413, "LMT-002"), "{coding}");
+    }
+    let grown = program.memory_peak() - before;
+    assert!(grown < 64 * 1024, "{grown} KiB more");
 }

@@ -101,6 +101,15 @@ impl Program {
         Self::start(&["dev", "--data-dir", data, "--server-port", "0"])
     }
 
+    /// The most memory that it has had so far, in KiB.
+    pub(super) fn memory_peak(&self) -> u64 {
+        let file = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(file).unwrap();
+        let (_, rest) = status.split_once("VmHWM:").unwrap();
+        let number = rest.split_whitespace().next().unwrap();
+        number.parse().unwrap()
+    }
+
     /// What it has said so far.
     pub(super) fn said(&self) -> String {
         self.said.lock().unwrap().clone()
