@@ -24,6 +24,7 @@ pub mod tenancy;
 #[cfg(test)]
 mod tests;
 pub mod tsl;
+pub mod unit;
 mod verdict;
 mod violation;
 
