@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use actix_tls::accept::rustls_0_23::TlsStream;
 use actix_web::HttpServer;
 use actix_web::dev::ServerHandle;
 use actix_web::rt::net::TcpStream;
@@ -108,10 +109,12 @@ impl Drop for Joined {
     }
 }
 
-/// A second handle on the socket of a connection. Of TLS none can be had here: there the times of
-/// actix itself are all there is.
+/// A second handle on the socket of a connection, below TLS if that is spoken. `None` where the
+/// process has no descriptor left: there the times of actix itself are all there is.
 pub(super) fn socket(io: &dyn Any) -> Option<OwnedFd> {
-    let socket = io.downcast_ref::<TcpStream>()?;
+    let below_tls = io.downcast_ref::<TlsStream<TcpStream>>();
+    let below_tls = below_tls.map(|stream| stream.get_ref().0);
+    let socket = below_tls.or_else(|| io.downcast_ref::<TcpStream>())?;
     socket.as_fd().try_clone_to_owned().ok()
 }
 

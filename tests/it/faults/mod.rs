@@ -19,6 +19,7 @@ mod silent;
 mod startup;
 mod tenancy;
 mod tls;
+mod tls_clients;
 mod tokens;
 mod traces;
 

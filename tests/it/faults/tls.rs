@@ -16,13 +16,13 @@ use crate::support::{PATIENCE, TestDatabase};
 
 /// A folder with certificates as an orchestrator mounts it: `tls.crt` and `tls.key` lead through a
 /// link that is turned to replace both at once.
-struct Mounted {
+pub(super) struct Mounted {
     folder: TempDir,
     versions: usize,
 }
 
 impl Mounted {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let mut mounted = Self {
             folder: tempfile::tempdir().unwrap(),
             versions: 0,
@@ -34,7 +34,7 @@ impl Mounted {
         mounted
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    pub(super) fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
@@ -49,7 +49,7 @@ impl Mounted {
     }
 
     /// Settings with TLS on the listener of the API, and on the others by its files.
-    fn settings(&self) -> String {
+    pub(super) fn settings(&self) -> String {
         format!(
             "{{server: {{tls: {{enabled: true, cert_file: {}, key_file: {}}}}}, \
               health: {{port: 0, shutdown_delay: 0s, tls: {{enabled: true}}}}, metrics: {{port: 0}}}}",
