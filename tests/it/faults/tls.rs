@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::program::Program;
 use super::until;
-use crate::support::{PATIENCE, TestDatabase};
+use crate::support::{PATIENCE, TestDatabase, http_client, sum};
 
 /// A folder with certificates as an orchestrator mounts it: `tls.crt` and `tls.key` lead through a
 /// link that is turned to replace both at once.
@@ -127,6 +127,45 @@ async fn a_certificate_that_is_replaced_is_used_and_a_broken_one_is_not() {
         status(&address, CLUSTERS, &third.0).await == Some(200)
     })
     .await;
+}
+
+#[tokio::test]
+async fn files_that_cannot_be_read_are_told_once_and_counted_and_what_is_used_stays() {
+    let database = TestDatabase::create().await;
+    let mounted = Mounted::new();
+    let trusted = std::fs::read_to_string(mounted.file("tls.crt")).unwrap();
+    let mut program = Program::serve_with(&database, &mounted.settings(), &[]);
+    let (address, metrics) = (
+        program.address("api").await,
+        program.address("metrics").await,
+    );
+    let _api = program.serving(database).await;
+    let failures = async || {
+        let scraped = http_client().get(format!("http://{metrics}/metrics"));
+        let text = scraped.send().await.unwrap().text().await.unwrap();
+        let name = "hyperfleet_api_tls_certificate_reload_failures_total";
+        assert!(text.contains(name), "{text}");
+        sum(&text, name, &[("listener", "api")])
+    };
+    until("it is counted from the beginning", async || {
+        failures().await.abs() < 0.5
+    })
+    .await;
+    let (link, elsewhere) = (mounted.file("..data"), mounted.file("..elsewhere"));
+    std::fs::rename(&link, &elsewhere).unwrap();
+    until("it goes on to be counted", async || failures().await > 3.5).await;
+    assert_eq!(status(&address, CLUSTERS, &trusted).await, Some(200));
+    std::fs::rename(&elsewhere, &link).unwrap();
+    until("it is over", async || {
+        program.said().contains("are good again")
+    })
+    .await;
+    assert_eq!(status(&address, CLUSTERS, &trusted).await, Some(200));
+    // One line for each listener.
+    let said = program.said();
+    let lines = |words: &str| said.lines().filter(|line| line.contains(words)).count();
+    assert_eq!(lines("stays as it was: cannot read"), 2, "{said}");
+    assert!(!said.contains("a new certificate is used"), "{said}");
 }
 
 /// What a server says to these bytes before it closes the connection.

@@ -88,6 +88,8 @@ pub(super) const CATALOGUE: &[Metric] = &[
            "Keys of an issuer that can be used; with 0 none of its tokens is taken."),
     metric("hyperfleet_api_tls_certificate_expiry_timestamp_seconds", Gauge, &["listener"],
            "When the certificate of a listener expires, in seconds since 1970."),
+    metric("hyperfleet_api_tls_certificate_reload_failures_total", Counter, &["listener"],
+           "Looks at the files of a certificate, one every two seconds, that found nothing to use; the old one stays in use."),
     metric("hyperfleet_api_requests_refused_total", Counter, &["reason"],
            "Requests that were not let in: starting, rate (of one caller), in_flight (of all), memory (held for all)."),
     metric("hyperfleet_api_requests_in_flight", Gauge, &[],
