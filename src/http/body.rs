@@ -11,7 +11,7 @@ use actix_web::body::{BodySize, EitherBody, MessageBody};
 use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
 use actix_web::error::PayloadError;
 use actix_web::http::Method;
-use actix_web::http::header::CONTENT_LENGTH;
+use actix_web::http::header::{CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE};
 use actix_web::web::{Bytes, BytesMut};
 use actix_web::{Error, HttpMessage as _, HttpRequest};
 use futures_util::StreamExt as _;
@@ -40,6 +40,11 @@ struct Attended<B> {
 /// be there within `time`, and a second more for every 16 KiB that have come. A large one holds
 /// memory until the request is over.
 ///
+/// What follows a head with `Upgrade: websocket` actix takes for the other protocol, without an end.
+/// Nothing but HTTP is spoken here, and a server may ignore the wish (RFC 9110 §7.8): the body is as
+/// long as the head says, and there is none if it says nothing (RFC 9112 §6.3). The connection ends
+/// with the answer then.
+///
 /// # Errors
 ///
 /// 408 if it takes longer, 413 if it is too large, 400 if it ends early, 503 if too much is held
@@ -52,18 +57,23 @@ pub(super) async fn read(
     if !has_body(request.method()) {
         return Ok(());
     }
-    let expected = announced(request);
-    if expected.is_some_and(|bytes| bytes > BODY_BYTES_MAX) {
+    let announced = announced(request);
+    if announced.is_some_and(|bytes| bytes > BODY_BYTES_MAX) {
         return Err(Problem::too_large());
     }
-    let mut payload = request.take_payload();
-    let (body, mut share) = match collect(&mut payload, expected, time, memory).await {
-        Ok(collected) => collected,
-        Err(problem) => {
-            request.set_payload(payload);
-            return Err(problem);
-        }
+    let is_endless = is_endless(request);
+    let end = if is_endless {
+        announced.unwrap_or(0)
+    } else {
+        usize::MAX
     };
+    let room = announced.unwrap_or(BODY_BYTES_MAX);
+    let mut payload = request.take_payload();
+    let collected = collect(&mut payload, end, time, || hold(memory, room)).await;
+    if is_endless || collected.is_err() {
+        leave(request.request(), payload);
+    }
+    let (body, mut share) = collected?;
     let body = unpacked(body, request.headers_mut())?;
     match &mut share {
         Some(share) => share.resize(body.len()),
@@ -147,32 +157,41 @@ fn announced(request: &ServiceRequest) -> Option<usize> {
     length.to_str().ok()?.parse().ok()
 }
 
+/// Whether actix may not see where the body ends.
+fn is_endless(request: &ServiceRequest) -> bool {
+    let headers = request.headers();
+    headers.contains_key(UPGRADE) && !headers.contains_key(TRANSFER_ENCODING)
+}
+
+/// The next `end` bytes, or as many as come before the end of the payload. What is large holds
+/// memory for all of it at once: it is refused before most of it has come, or not at all.
 async fn collect(
     payload: &mut Payload,
-    expected: Option<usize>,
+    end: usize,
     time: Duration,
-    memory: &Memory,
+    hold: impl Fn() -> Result<Share, Problem>,
 ) -> Result<(Bytes, Option<Share>), Problem> {
     let start = Instant::now();
     let mut body = BytesMut::new();
-    let mut share: Option<Share> = None;
-    loop {
+    let mut share = None;
+    while body.len() < end {
         let earned = u32::try_from(body.len()).unwrap_or(u32::MAX);
         let earned = Duration::from_secs(1) * earned / BYTES_PER_SECOND_MIN;
         let next = timeout_at(start + time + earned, payload.next());
         let next = next.await.map_err(|_| Problem::slow_body())?;
-        let Some(chunk) = next.transpose().map_err(refused)? else {
-            return Ok((body.freeze(), share));
+        let Some(mut chunk) = next.transpose().map_err(refused)? else {
+            break;
         };
+        chunk.truncate(end - body.len());
         if body.len() + chunk.len() > BODY_BYTES_MAX {
             return Err(Problem::too_large());
         }
         body.extend_from_slice(&chunk);
         if share.is_none() && body.len() > SMALL {
-            // For all of it at once: it is refused before most of it has come, or not at all.
-            share = Some(hold(memory, expected.unwrap_or(BODY_BYTES_MAX))?);
+            share = Some(hold()?);
         }
     }
+    Ok((body.freeze(), share))
 }
 
 fn refused(error: PayloadError) -> Problem {

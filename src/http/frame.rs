@@ -9,6 +9,7 @@ use std::rc::Rc;
 use actix_web::Error;
 use actix_web::body::{BoxBody, EitherBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::ConnectionType;
 use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::http::uri::PathAndQuery;
 use actix_web::middleware::Next;
@@ -59,7 +60,18 @@ pub(super) async fn frame(
         response.headers_mut().insert(X_REQUEST_ID, id);
     }
     admission::tell(&mut response);
+    speak_http(&mut response);
     Ok(body::attended(response, under_way))
+}
+
+/// Who wants to speak something else is answered as anybody (RFC 9110 §7.8), and told to come over
+/// another connection next time: actix would say `connection: upgrade` as the request does, and
+/// close it.
+fn speak_http<B>(response: &mut ServiceResponse<B>) {
+    if response.request().head().upgrade() {
+        let head = response.response_mut().head_mut();
+        head.set_connection_type(ConnectionType::Close);
+    }
 }
 
 /// Writes the body of an error anew, with the place where it happened.
