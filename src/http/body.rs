@@ -11,7 +11,7 @@ use actix_web::body::{BodySize, EitherBody, MessageBody};
 use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
 use actix_web::error::PayloadError;
 use actix_web::http::Method;
-use actix_web::http::header::{CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE};
+use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE};
 use actix_web::web::{Bytes, BytesMut};
 use actix_web::{Error, HttpMessage as _, HttpRequest};
 use futures_util::StreamExt as _;
@@ -19,7 +19,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::admission::hold;
 use super::connection::{BYTES_PER_SECOND_MIN, UnderWay};
-use super::encoding::unpacked;
+use super::encoding::Packing;
 use super::memory::{Memory, SMALL, Share};
 use super::problem::Problem;
 use crate::wire::BODY_BYTES_MAX;
@@ -47,8 +47,8 @@ struct Attended<B> {
 ///
 /// # Errors
 ///
-/// 408 if it takes longer, 413 if it is too large, 400 if it ends early, 503 if too much is held
-/// for others.
+/// 408 if it takes longer, 413 if it is too large, 415 if it is packed as nobody here unpacks it, 400
+/// if it ends early, 503 if too much is held for others.
 pub(super) async fn read(
     request: &mut ServiceRequest,
     time: Duration,
@@ -57,6 +57,7 @@ pub(super) async fn read(
     if !has_body(request.method()) {
         return Ok(());
     }
+    let packing = Packing::of(request.headers())?;
     let announced = announced(request);
     if announced.is_some_and(|bytes| bytes > BODY_BYTES_MAX) {
         return Err(Problem::too_large());
@@ -74,7 +75,9 @@ pub(super) async fn read(
         leave(request.request(), payload);
     }
     let (body, mut share) = collected?;
-    let body = unpacked(body, request.headers_mut())?;
+    let body = packing.unpacked(body)?;
+    // actix would unpack it once more.
+    request.headers_mut().remove(CONTENT_ENCODING);
     match &mut share {
         Some(share) => share.resize(body.len()),
         None if body.len() > SMALL => share = Some(hold(memory, body.len())?),

@@ -14,6 +14,17 @@ use flate2::read::{GzDecoder, ZlibDecoder};
 use super::problem::Problem;
 use crate::wire::{BASE, BODY_BYTES_MAX};
 
+/// What a body may be packed as.
+pub(super) const UNDERSTOOD: [&str; 3] = ["gzip", "deflate", "identity"];
+
+/// How a body is packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Packing {
+    Plain,
+    Gzip,
+    Deflate,
+}
+
 /// Leaves the compressing middleware two choices: gzip, or nothing. It would refuse a client that
 /// accepts neither, and the service never refuses a client for what it accepts.
 pub(super) async fn gzip_or_nothing(
@@ -33,29 +44,42 @@ pub(super) async fn gzip_or_nothing(
     next.call(request).await
 }
 
-/// A body as it was before it was packed as its headers say; unknown codings are left to whoever
-/// reads it. Stops where the body becomes too large: a mebibyte can unpack to a gibibyte.
-///
-/// # Errors
-///
-/// 413 if it is too large, 400 if it is not what it says.
-pub(super) fn unpacked(body: Bytes, headers: &mut HeaderMap) -> Result<Bytes, Problem> {
-    let coding = headers.get(CONTENT_ENCODING);
-    let coding = coding.and_then(|coding| coding.to_str().ok());
-    let plain = match coding.map(str::trim) {
-        Some(name)
-            if ["gzip", "x-gzip"]
-                .iter()
-                .any(|it| name.eq_ignore_ascii_case(it)) =>
-        {
-            read_all(GzDecoder::new(&*body))?
+impl Packing {
+    /// How the body is packed that comes with these headers.
+    ///
+    /// # Errors
+    ///
+    /// 415 (RFC 9110 §15.5.16) if it is packed in a way that is not understood, or in several: read
+    /// as it is, it would be JSON that it is not.
+    pub(super) fn of(headers: &HeaderMap) -> Result<Self, Problem> {
+        let lines: Vec<_> = headers.get_all(CONTENT_ENCODING).collect();
+        let line = match lines[..] {
+            [] => return Ok(Self::Plain),
+            [line] => line,
+            _ => return Err(Problem::packed("more than one", &UNDERSTOOD)),
+        };
+        let coding = String::from_utf8_lossy(line.as_bytes()).to_ascii_lowercase();
+        match coding.trim() {
+            "" | "identity" => Ok(Self::Plain),
+            "gzip" | "x-gzip" => Ok(Self::Gzip),
+            "deflate" => Ok(Self::Deflate),
+            other => Err(Problem::packed(other, &UNDERSTOOD)),
         }
-        Some(name) if name.eq_ignore_ascii_case("deflate") => read_all(ZlibDecoder::new(&*body))?,
-        _ => return Ok(body),
-    };
-    // The server library would unpack it once more.
-    headers.remove(CONTENT_ENCODING);
-    Ok(plain)
+    }
+
+    /// A body as it was before it was packed. Stops where it becomes too large: a mebibyte can
+    /// unpack to a gibibyte.
+    ///
+    /// # Errors
+    ///
+    /// 413 if it is too large, 400 if it is not what it says.
+    pub(super) fn unpacked(self, body: Bytes) -> Result<Bytes, Problem> {
+        match self {
+            Self::Plain => Ok(body),
+            Self::Gzip => read_all(GzDecoder::new(&*body)),
+            Self::Deflate => read_all(ZlibDecoder::new(&*body)),
+        }
+    }
 }
 
 fn read_all(packed: impl Read) -> Result<Bytes, Problem> {

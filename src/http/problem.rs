@@ -36,6 +36,7 @@ mod sorts {
     pub(super) const CHILD_KIND: Sort = (StatusCode::UNPROCESSABLE_ENTITY, "VAL-000", "validation-error", "Validation Failed");
     pub(super) const BAD_REQUEST: Sort = (StatusCode::BAD_REQUEST, "VAL-005", "bad-request", "Bad Request");
     pub(super) const MALFORMED: Sort = (StatusCode::BAD_REQUEST, "VAL-006", "malformed-request", "Malformed Request");
+    pub(super) const PACKED: Sort = (StatusCode::UNSUPPORTED_MEDIA_TYPE, "VAL-006", "malformed-request", "Malformed Request");
     pub(super) const NO_CREDENTIALS: Sort = (StatusCode::UNAUTHORIZED, "AUT-001", "authentication-error", "Authentication Required");
     pub(super) const BAD_CREDENTIALS: Sort = (StatusCode::UNAUTHORIZED, "AUT-002", "authentication-error", "Invalid Credentials");
     pub(super) const EXPIRED: Sort = (StatusCode::UNAUTHORIZED, "AUT-003", "authentication-error", "Invalid Token");
@@ -160,6 +161,16 @@ impl Problem {
     pub(super) fn too_large() -> Self {
         let detail = format!("Request body must be at most {BODY_BYTES_MAX} bytes");
         Self::new(sorts::TOO_LARGE, detail)
+    }
+
+    /// A body that is packed as `coding`, which is not one of those that are understood.
+    pub(super) fn packed(coding: &str, understood: &[&str]) -> Self {
+        let understood = understood.join(", ");
+        let detail = format!(
+            "Unable to read request body: its Content-Encoding is {}, understood are {understood}",
+            shown(coding)
+        );
+        Self::new(sorts::PACKED, detail).with_headers([(header::ACCEPT_ENCODING, understood)])
     }
 
     /// A caller who has to prove something, and is told how (RFC 6750 §3): a token, or a better one.

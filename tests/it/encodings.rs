@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 
 use flate2::Compression;
 use flate2::read::GzDecoder;
-use flate2::write::GzEncoder;
+use flate2::write::{GzEncoder, ZlibEncoder};
 use serde_json::{Value, json};
 
 use crate::support::{Answer, TestApi};
@@ -18,12 +18,23 @@ async fn get(api: &TestApi, path: &str, accept_encoding: &[&str]) -> Answer {
 }
 
 async fn post_gzipped(api: &TestApi, path: &str, bytes: Vec<u8>) -> Answer {
-    let request = api
-        .client
-        .post(format!("{}{path}", api.base))
-        .header("content-encoding", "gzip")
-        .body(bytes);
-    Answer::of(request.send().await.unwrap()).await
+    send_packed(api, "POST", path, &["gzip"], bytes).await
+}
+
+/// Sends a body with these lines of `Content-Encoding`.
+async fn send_packed(
+    api: &TestApi,
+    method: &str,
+    path: &str,
+    codings: &[&str],
+    bytes: Vec<u8>,
+) -> Answer {
+    let url = format!("{}{path}", api.base);
+    let mut request = api.client.request(method.parse().unwrap(), url);
+    for coding in codings {
+        request = request.header("content-encoding", *coding);
+    }
+    Answer::of(request.body(bytes).send().await.unwrap()).await
 }
 
 fn gunzipped(answer: &Answer) -> Value {
@@ -151,6 +162,65 @@ async fn a_body_may_be_gzipped() {
     let answer = post_gzipped(&api, "/clusters", gzipped(body.to_string().as_bytes())).await;
     assert_eq!(answer.status, 201, "{}", answer.body);
     assert_eq!(answer.body["spec"], json!({"a": 1}));
+}
+
+#[tokio::test]
+async fn a_body_may_be_packed_by_other_names_too() {
+    let api = TestApi::spawn().await;
+    let body = |name: &str| {
+        let body = json!({"kind": "Cluster", "name": name, "spec": {}});
+        body.to_string().into_bytes()
+    };
+    let mut deflated = ZlibEncoder::new(Vec::new(), Compression::best());
+    deflated.write_all(&body("deflated")).unwrap();
+    for (name, coding, bytes) in [
+        ("deflated", "deflate", deflated.finish().unwrap()),
+        ("loud", "GZIP", gzipped(&body("loud"))),
+        ("plain", "identity", body("plain")),
+        ("nothing", "", body("nothing")),
+    ] {
+        let answer = send_packed(&api, "POST", "/clusters", &[coding], bytes).await;
+        assert_eq!((answer.status, &answer.body["name"]), (201, &json!(name)));
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_packed_in_another_way_is_refused_and_told_what_is_understood() {
+    let api = TestApi::spawn().await;
+    let cluster = api.cluster("packed").await;
+    let body = json!({"kind": "Cluster", "name": "readable", "spec": {"a": 1}, "reason": "r"});
+    let body = body.to_string().into_bytes();
+    let several = gzipped(&gzipped(&body));
+    for (codings, bytes) in [
+        (&["br"][..], &body),
+        (&["zstd"], &body),
+        (&["x-gzip"], &body),
+        (&["none"], &body),
+        (&["aws-chunked"], &body),
+        (&["\u{e4}"], &body),
+        (&["gzip, gzip"], &several),
+        (&["gzip", "gzip"], &several),
+        (&["identity", "gzip"], &gzipped(&body)),
+    ] {
+        for (method, path) in [
+            ("POST", "/clusters".to_owned()),
+            ("PATCH", cluster.clone()),
+            ("PUT", format!("{cluster}/statuses")),
+            ("POST", format!("{cluster}/force-delete")),
+        ] {
+            let answer = send_packed(&api, method, &path, codings, bytes.clone()).await;
+            assert_eq!(answer.problem(), (415, "VAL-006"), "{method} {codings:?}");
+            let understood = "gzip, deflate, identity";
+            assert_eq!(answer.header("accept-encoding"), Some(understood));
+            assert!(answer.detail().contains(understood), "{}", answer.detail());
+        }
+    }
+    // Nobody reads what comes with these.
+    for method in ["GET", "DELETE"] {
+        let answer = send_packed(&api, method, &cluster, &["br"], body.clone()).await;
+        assert!([200, 202].contains(&answer.status), "{method}");
+    }
+    assert_eq!(api.get("/clusters").await.body["total"], 0);
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ use crate::app;
 use crate::auth::{IdentityFault, Refusal};
 use crate::domain::tenancy::Denied;
 use crate::domain::{Constraint, EntityRegistry};
+use crate::http::encoding::UNDERSTOOD;
 use crate::http::problem::{Body, Place, Problem, ViolationView};
 use crate::wire::schemas::examples;
 use crate::wire::{self, BASE, Kinds, Params};
@@ -39,7 +40,7 @@ type Sort = (u16, &'static str, &'static str);
 
 /// Every status that is not a success.
 #[rustfmt::skip]
-const SORTS: [Sort; 13] = [
+const SORTS: [Sort; 14] = [
     (400, "BadRequest", "A parameter or the body breaks a rule, or cannot be read."),
     (401, "Unauthorized", "No token, or none that is taken; or, for changes, one that does not say who is calling. Only where the service is set to check tokens."),
     (403, "Forbidden", "The headers do not say for which tenant the request is made, or it is made by a system identity, which may read and report only."),
@@ -48,6 +49,7 @@ const SORTS: [Sort; 13] = [
     (408, "RequestTimeout", "The body takes too long to come."),
     (409, "Conflict", "The name is taken, or the state of the resource does not allow it."),
     (413, "PayloadTooLarge", "The body is too large."),
+    (415, "UnsupportedMediaType", "The body is packed in a way that is not understood: `Accept-Encoding` names those that are."),
     (422, "UnprocessableEntity", "A child kind can be created below its parent only."),
     (429, "TooManyRequests", "The caller sends more requests than it may. `Retry-After` says when to come back."),
     (500, "InternalServerError", "A fault of the service; its log has the cause, under the same id."),
@@ -112,7 +114,7 @@ fn header(name: &str) -> Ref {
     Ref::new(format!("#/components/headers/{name}"))
 }
 
-fn headers() -> [(&'static str, Header); 5] {
+fn headers() -> [(&'static str, Header); 6] {
     let header = |kind: Type, text: &str, example: Value| {
         let header = HeaderBuilder::new().schema(Some(Object::with_type(kind)));
         header
@@ -121,6 +123,14 @@ fn headers() -> [(&'static str, Header); 5] {
             .build()
     };
     [
+        (
+            "Accept-Encoding",
+            header(
+                Type::String,
+                "What a body may be packed as.",
+                json!(UNDERSTOOD.join(", ")),
+            ),
+        ),
         (
             "Allow",
             header(
@@ -178,6 +188,7 @@ fn described(status: u16, text: &str, registry: &EntityRegistry) -> Response {
     answer = match status {
         401 => answer.header_ref("WWW-Authenticate", header("WWW-Authenticate")),
         405 => answer.header_ref("Allow", header("Allow")),
+        415 => answer.header_ref("Accept-Encoding", header("Accept-Encoding")),
         429 => LIMITS
             .iter()
             .fold(answer, |answer, (name, _, _)| {
@@ -224,6 +235,7 @@ fn examples_of(status: u16, registry: &EntityRegistry) -> Vec<(&'static str, Val
         409 => vec![("name taken", Some(app::Error::NameTaken { kind }.into()))],
         408 => vec![("slow body", Some(Problem::slow_body()))],
         413 => vec![("too large", Some(Problem::too_large()))],
+        415 => vec![("unknown packing", Some(Problem::packed("br", &UNDERSTOOD)))],
         422 => vec![("child kind", child_kind(registry))],
         429 => vec![("too many", Some(Problem::too_many(1)))],
         503 => vec![

@@ -140,7 +140,7 @@ impl Subject<'_> {
             statuses.push(400);
         }
         if has_body {
-            statuses.extend([408, 413]);
+            statuses.extend([408, 413, 415]);
         }
         if !self.is_new_or_listed() || self.parent.is_some() {
             statuses.push(404);
