@@ -3,9 +3,9 @@
 //! The private key stays in its folder. The service knows the public one only, as it knows those of
 //! any other issuer: from the key set beside it.
 
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -39,6 +39,14 @@ pub enum Error {
     /// A file is there, and holds no key of ours.
     #[error("{0} holds no private key for ES256: name another folder with --folder, or remove it")]
     NoKey(PathBuf),
+    /// Others than the owner may read or replace the key: whoever has read it signs tokens, too.
+    #[error("{path} holds a private key that others may use (mode {mode:04o}): chmod 600 '{path}'")]
+    Exposed {
+        /// Where it is.
+        path: PathBuf,
+        /// What is allowed to whom.
+        mode: u32,
+    },
     /// The machine has no randomness to give.
     #[error("the machine gives no randomness")]
     Random,
@@ -75,15 +83,17 @@ impl Minter {
     ///
     /// # Errors
     ///
-    /// A folder or a file that cannot be used.
+    /// A folder or a file that cannot be used, or a key that others can.
     pub fn open(folder: &Path) -> Result<Self, Error> {
         let mut builder = DirBuilder::new();
         let made = builder.recursive(true).mode(0o755).create(folder);
         made.map_err(file(folder))?;
         let path = folder.join(KEY_FILE);
-        let key = match fs::read(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => make_key(folder, &path)?,
-            read => read.map_err(file(&path))?,
+        let key = match read_key(&path) {
+            Err(Error::File { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                make_key(folder, &path)?
+            }
+            read => read?,
         };
         let pair =
             EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &key, &SystemRandom::new());
@@ -169,8 +179,21 @@ fn make_key(folder: &Path, path: &Path) -> Result<Vec<u8>, Error> {
     fs::remove_file(&part).map_err(file(&part))?;
     match linked {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(file(path)(error)),
-        _ => fs::read(path).map_err(file(path)),
+        _ => read_key(path),
     }
+}
+
+/// Reads a key that its owner alone may use, as ssh does.
+fn read_key(path: &Path) -> Result<Vec<u8>, Error> {
+    let mut opened = File::open(path).map_err(file(path))?;
+    let mode = opened.metadata().map_err(file(path))?.mode() & 0o777;
+    if mode & 0o077 != 0 {
+        let path = path.to_owned();
+        return Err(Error::Exposed { path, mode });
+    }
+    let mut key = Vec::new();
+    opened.read_to_end(&mut key).map_err(file(path))?;
+    Ok(key)
 }
 
 /// Both coordinates of the public key, as key sets spell them.
@@ -229,11 +252,33 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 
+    fn allow(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn a_key_that_others_can_use_is_refused_with_what_to_do() {
+        let folder = folder();
+        let kid = Minter::open(folder.path()).unwrap().kid;
+        let path = folder.path().join(KEY_FILE);
+        for mode in [0o644, 0o640, 0o604, 0o620, 0o602, 0o660, 0o777, 0o601] {
+            allow(&path, mode);
+            let error = Minter::open(folder.path()).unwrap_err().to_string();
+            let advice = format!("(mode {mode:04o}): chmod 600 '{}'", path.display());
+            assert!(error.ends_with(&advice), "{error}");
+        }
+        for mode in [0o600, 0o400, 0o700] {
+            allow(&path, mode);
+            assert_eq!(Minter::open(folder.path()).unwrap().kid, kid, "{mode:o}");
+        }
+    }
+
     #[test]
     fn what_is_no_key_is_not_replaced() {
         let folder = folder();
         let path = folder.path().join(KEY_FILE);
         fs::write(&path, "precious").unwrap();
+        allow(&path, 0o600);
         let error = Minter::open(folder.path()).unwrap_err().to_string();
         assert!(error.contains("--folder"), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "precious");

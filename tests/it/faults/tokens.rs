@@ -99,6 +99,25 @@ async fn serve_takes_tokens_of_the_issuers_that_are_set() {
 }
 
 #[tokio::test]
+async fn a_key_that_others_can_read_signs_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    minted(folder.path(), &[]).await;
+    let key = folder.path().join("key.pk8");
+    let allow = |mode| std::fs::set_permissions(&key, std::fs::Permissions::from_mode(mode));
+    allow(0o644).unwrap();
+    let path = folder.path().to_str().unwrap();
+    let mut program = Program::start(&["dev-token", "--folder", path]);
+    assert_eq!(program.ended().await.code(), Some(1));
+    let said = program.said();
+    let advice = format!("chmod 600 '{}'", key.display());
+    assert!(said.contains(&advice), "{said}");
+    // Nothing that looks like a token.
+    assert!(!said.contains("eyJ"), "{said}");
+    allow(0o600).unwrap();
+    minted(folder.path(), &[]).await;
+}
+
+#[tokio::test]
 async fn dev_with_authentication_says_how_to_call_it() {
     let data = Folder::new();
     let folder = tempfile::tempdir().unwrap();
