@@ -35,9 +35,11 @@ mod unreconciled;
 mod wire;
 
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use deadpool::managed::{PoolError, TimeoutType};
 use sqlx::migrate::Migrator;
+use tokio::time::timeout_at;
 
 pub use error::Error;
 pub use list::{ListQuery, ReferenceFilter, Scope};
@@ -53,7 +55,7 @@ pub use unreconciled::Unreconciled;
 use crate::domain::Resource;
 use error::{Doing as _, is_connection_lost};
 use pool::{Health, Lease, Link, Pool};
-use reader::Reader;
+use reader::{Reader, Unanswered};
 use wire::Wire;
 
 /// The schema, embedded so that the binary and the tests apply the same one.
@@ -139,20 +141,29 @@ impl Store {
     }
 
     /// One resource, if it is there. Outside any transaction, by one statement, which others may
-    /// share.
+    /// share. Where it is asked for twice, a connection is waited for once: what the first has
+    /// waited, the second does not.
     pub async fn find_resource(&self, place: Place<'_>) -> Result<Option<Resource>, Error> {
-        if let Some(reader) = &self.reader
-            && let Some(found) = reader.find(place).await
-        {
-            return Ok(found);
+        let mut deadline = self.deadline();
+        if let Some(reader) = &self.reader {
+            match reader.find(place, deadline).await {
+                Ok(found) => return Ok(found),
+                Err(Unanswered::NoConnection) => {}
+                Err(Unanswered::Failed) => deadline = self.deadline(),
+            }
         }
-        let mut session = self.session().await?;
+        let mut session = Session::of(&self.pool, deadline).await?;
         session.db().find_resource(place).await
     }
 
     /// A connection for single statements.
     pub async fn session(&self) -> Result<Session, Error> {
-        Session::of(&self.pool).await
+        Session::of(&self.pool, self.deadline()).await
+    }
+
+    /// Until when a connection is waited for that is wanted now.
+    fn deadline(&self) -> Instant {
+        Instant::now() + Duration::from_secs(self.settings.acquire_seconds_max)
     }
 
     /// Opens a transaction (READ COMMITTED).
@@ -226,9 +237,12 @@ impl Store {
 }
 
 impl Session {
-    async fn of(pool: &Pool) -> Result<Self, Error> {
+    /// A connection of the pool, waited for until the deadline; one that is free is had even then.
+    async fn of(pool: &Pool, deadline: Instant) -> Result<Self, Error> {
         let since = Instant::now();
-        let lease = pool.get().await;
+        // The pool's own limits are for each step, which may follow one another.
+        let lease = timeout_at(deadline.into(), pool.get()).await;
+        let lease = lease.unwrap_or(Err(PoolError::Timeout(TimeoutType::Wait)));
         measure::waited(since.elapsed(), lease.as_ref().err());
         let lease = lease.map_err(Error::no_connection)?;
         Ok(Self { lease: Some(lease) })

@@ -12,6 +12,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::Instant;
 
 use futures_util::FutureExt as _;
 use sqlx::types::Json;
@@ -61,9 +62,20 @@ struct Asked {
     owner: Option<Uuid>,
     tenancy: Option<Json<Tenancy>>,
     id: Uuid,
-    answer: oneshot::Sender<Option<Resource>>,
+    /// Until when a connection is waited for.
+    deadline: Instant,
+    answer: oneshot::Sender<Result<Option<Resource>, Unanswered>>,
     /// The request's.
     span: Span,
+}
+
+/// Why there is no answer to be had here. It may be had elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unanswered {
+    /// There was no connection, or none in time.
+    NoConnection,
+    /// The statement failed, perhaps for what others asked.
+    Failed,
 }
 
 impl Reader {
@@ -84,14 +96,19 @@ impl Reader {
         }
     }
 
-    /// One resource, if it is there. `None`: there is no answer to be had here, ask elsewhere.
-    pub(super) async fn find(&self, place: Place<'_>) -> Option<Option<Resource>> {
+    /// One resource, if it is there. A connection is waited for until the deadline.
+    pub(super) async fn find(
+        &self,
+        place: Place<'_>,
+        deadline: Instant,
+    ) -> Result<Option<Resource>, Unanswered> {
         let (answer, answered) = oneshot::channel();
         let asked = Asked {
             kind: place.kind.map(ToOwned::to_owned),
             owner: place.owner_uuid(),
             tenancy: place.view.tenancy().cloned().map(Json),
             id: place.id.as_uuid(),
+            deadline,
             answer,
             span: Span::current(),
         };
@@ -104,7 +121,7 @@ impl Reader {
             // Not by whoever asked first: clients that leave must not take the others' answers.
             tokio::spawn(self.clone().answer_all());
         }
-        answered.await.ok()
+        answered.await.unwrap_or(Err(Unanswered::Failed))
     }
 
     pub(super) fn pool(&self) -> &Pool {
@@ -134,8 +151,27 @@ impl Reader {
         desk.is_busy.then(|| desk.waiting.drain(..count).collect())
     }
 
+    /// Who waits for a connection is sent away together with those for whom there is none: each would
+    /// wait for nothing in turn.
+    fn send_away(&self, batch: Vec<Asked>) {
+        let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
+        for asked in batch.into_iter().chain(desk.waiting.drain(..)) {
+            // Whoever asked may have left.
+            let _ = asked.answer.send(Err(Unanswered::NoConnection));
+        }
+    }
+
     async fn answer(&self, batch: Vec<Asked>) -> Result<(), Error> {
-        let mut session = Session::of(&self.pool).await?;
+        // Of those who wait together the first has waited longest.
+        let deadline = batch.iter().map(|asked| asked.deadline).min();
+        let deadline = deadline.unwrap_or_else(Instant::now);
+        let mut session = match Session::of(&self.pool, deadline).await {
+            Ok(session) => session,
+            Err(error) => {
+                self.send_away(batch);
+                return Err(error);
+            }
+        };
         let mut db = session.db();
         let query = sqlx::query(AssertSqlSafe(SQL.as_str()));
         let ids: Vec<_> = batch.iter().map(|a| a.id).collect();
@@ -157,11 +193,11 @@ impl Reader {
             let row = db.done(ResourceRow::from_row(row), "read a resource")?;
             if let Some(asked) = asked {
                 // Whoever asked may have left.
-                let _ = asked.answer.send(Some(row.into()));
+                let _ = asked.answer.send(Ok(Some(row.into())));
             }
         }
         for asked in batch.into_iter().flatten() {
-            let _ = asked.answer.send(None);
+            let _ = asked.answer.send(Ok(None));
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ mod connections;
 mod cut;
 mod database;
 mod dev;
+mod exhausted;
 mod killed;
 mod listeners;
 mod load;
