@@ -10,7 +10,7 @@ use super::plan::Plan;
 use super::process::Process;
 use super::sockets::Addresses;
 use super::telemetry::Telemetry;
-use super::{database, dev, migrate, telemetry};
+use super::{database, dev, migrate, shutdown, telemetry};
 use crate::clock::Clock;
 use crate::config::{
     self, Args, CheckArgs, CheckFormat, Command, ConfigCommand, DevTokenArgs, Loaded, OpenapiArgs,
@@ -79,7 +79,7 @@ async fn serve(args: &SettingsArgs) -> anyhow::Result<()> {
         process.serve(&settings, plan, store, ready).await
     };
     let result = Box::pin(served).await;
-    telemetry.traces.end().await;
+    shutdown::send_spans(telemetry.traces).await;
     result
 }
 

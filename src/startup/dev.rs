@@ -12,7 +12,7 @@ use super::banner::{Protection, banner};
 use super::plan::Plan;
 use super::process::Process;
 use super::sockets::Addresses;
-use super::{commands, database, telemetry};
+use super::{commands, database, shutdown, telemetry};
 use crate::auth::Authentication;
 use crate::config::{DevArgs, Format, Loaded, Output, Settings};
 use crate::dev::{Durability, PrivatePostgres};
@@ -84,7 +84,7 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
     if let Some((postgres, _)) = private {
         postgres.stop()?;
     }
-    telemetry.traces.end().await;
+    shutdown::send_spans(telemetry.traces).await;
     eprintln!("Stopped.");
     result
 }

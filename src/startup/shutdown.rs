@@ -7,6 +7,7 @@ use tokio::time::{Instant, sleep};
 
 use super::process::{Serving, pause};
 use super::signals::Signals;
+use super::telemetry::Traces;
 use crate::http::Gate;
 
 /// How often it is looked whether requests are still under way.
@@ -65,6 +66,18 @@ pub(super) async fn drain(
     }
     tracing::info!("stopped: everything is answered");
     Ok(())
+}
+
+/// Sends the last spans, unless a signal ends the process at once: whoever listened to signals while
+/// there was something to serve does not any more.
+pub(super) async fn send_spans(traces: Traces) {
+    let Ok(mut signals) = Signals::catch() else {
+        return traces.end().await;
+    };
+    tokio::select! {
+        () = traces.end() => {}
+        () = signals.next() => at_once(),
+    }
 }
 
 /// Ends the process without waiting for anything, the log's reader included.

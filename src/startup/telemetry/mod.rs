@@ -11,7 +11,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 pub use metrics::Metrics;
-use traces::Traces;
+pub(super) use traces::Traces;
 
 use crate::config::Settings;
 use crate::http::{Build, Masks};

@@ -16,6 +16,7 @@ mod restart;
 mod rolling;
 mod rules;
 mod schemas;
+mod shutdown;
 mod silent;
 mod startup;
 mod tenancy;

@@ -14,8 +14,8 @@ use crate::support::{TestApi, TestDatabase};
 
 /// A collector that keeps what it is sent, by HTTP or without answering.
 #[derive(Clone)]
-struct Collector {
-    address: String,
+pub(super) struct Collector {
+    pub(super) address: String,
     received: Arc<Mutex<Vec<Vec<u8>>>>,
 }
 
@@ -32,7 +32,7 @@ impl Collector {
     }
 
     /// Listens, and says nothing.
-    fn silent() -> Self {
+    pub(super) fn silent() -> Self {
         Self::listen(|mut stream, received| {
             let mut part = [0; 4096];
             while let Ok(count @ 1..) = stream.read(&mut part) {

@@ -1,0 +1,210 @@
+//! What becomes of requests that have begun when the service is told to end, and of a second signal.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::hold_row;
+use super::program::Program;
+use super::traces::Collector;
+use super::until;
+use crate::support::{PATIENCE, Problem as _, RawAnswer, TestApi, TestDatabase, http_client, sum};
+
+/// A program that is told to end without a pause, with these times for heads and bodies.
+async fn serve(read: &str, drain: &str) -> (Program, TestApi) {
+    let settings = format!(
+        "{{server: {{timeouts: {{read: {read}, idle: 10m}}}}, metrics: {{port: 0}}, \
+           health: {{port: 0, shutdown_delay: 0s, shutdown_timeout: {drain}}}}}"
+    );
+    let database = TestDatabase::create().await;
+    let mut program = Program::serve_with(&database, &settings, &[]);
+    let api = program.serving(database).await;
+    (program, api)
+}
+
+/// A connection on which this was sent.
+async fn begun(api: &TestApi, bytes: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(api.address()).await.unwrap();
+    stream.write_all(bytes.as_bytes()).await.unwrap();
+    stream
+}
+
+/// Everything that comes until the connection is closed.
+async fn rest(stream: &mut TcpStream) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let read = timeout(PATIENCE, stream.read_to_end(&mut bytes)).await;
+    // A connection that is reset keeps what came before.
+    let _ = read.expect("the connection is closed");
+    bytes
+}
+
+/// Waits until so many requests are under way.
+async fn until_under_way(program: &mut Program, count: f64) {
+    let url = format!("http://{}/metrics", program.address("metrics").await);
+    until("requests are under way", async || {
+        let scraped = http_client().get(&url).send().await.unwrap();
+        let text = scraped.text().await.unwrap();
+        sum(&text, "hyperfleet_api_requests_in_flight", &[]) >= count
+    })
+    .await;
+}
+
+/// Tells the program to end, and waits until nobody gets in any more.
+async fn told_to_end(program: &Program, api: &TestApi) {
+    program.signal(Signal::TERM);
+    until("connections are refused", async || {
+        TcpStream::connect(api.address()).await.is_err()
+    })
+    .await;
+}
+
+fn head(headers: &str) -> String {
+    format!("POST /api/hyperfleet/v1/clusters HTTP/1.1\r\nHost: x\r\n{headers}\r\n")
+}
+
+fn body(name: &str) -> String {
+    json!({"kind": "Cluster", "name": name, "spec": {}}).to_string()
+}
+
+#[tokio::test]
+async fn a_request_whose_head_is_there_may_send_its_body_to_the_end() {
+    let (mut program, api) = serve("10m", "2m").await;
+    let (long, chunked, late) = (body("long"), body("chunked"), body("late"));
+    let with_length = head(&format!("Content-Length: {}\r\n", long.len()));
+    let in_chunks = head("Transfer-Encoding: chunked\r\n");
+    let expecting = format!("Expect: 100-continue\r\nContent-Length: {}\r\n", late.len());
+    let mut streams = [
+        begun(&api, &format!("{with_length}{}", &long[..10])).await,
+        begun(&api, &format!("{in_chunks}a\r\n{}\r\n", &chunked[..10])).await,
+        begun(&api, &head(&expecting)).await,
+    ];
+    until_under_way(&mut program, 3.0).await;
+    told_to_end(&program, &api).await;
+    let rests = [
+        long[10..].to_owned(),
+        format!(
+            "{:x}\r\n{}\r\n0\r\n\r\n",
+            chunked.len() - 10,
+            &chunked[10..]
+        ),
+        late,
+    ];
+    for (stream, bytes) in streams.iter_mut().zip(rests) {
+        stream.write_all(bytes.as_bytes()).await.unwrap();
+        let said = rest(stream).await;
+        let last = said.strip_prefix(b"HTTP/1.1 100 Continue\r\n\r\n");
+        let answer = RawAnswer::parse(last.unwrap_or(&said));
+        let answer = answer.expect("an answer");
+        assert_eq!(answer.status, 201, "{}", answer.body);
+        assert_eq!(answer.header("connection"), Some("close"));
+    }
+    assert_eq!(program.ended().await.code(), Some(0), "{}", program.said());
+    assert_eq!(api.count("SELECT count(*) FROM resources").await, 3);
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_come_keeps_nobody_from_ending() {
+    let (mut program, api) = serve("2s", "2m").await;
+    let mut stream = begun(&api, &head("Content-Length: 100\r\n")).await;
+    until_under_way(&mut program, 1.0).await;
+    told_to_end(&program, &api).await;
+    let answer = RawAnswer::parse(&rest(&mut stream).await).expect("an answer");
+    assert_eq!((answer.status, answer.code()), (408, "LMT-003"));
+    assert_eq!(program.ended().await.code(), Some(0), "{}", program.said());
+}
+
+#[tokio::test]
+async fn half_a_head_is_cut_without_an_answer_and_nothing_is_done_for_it() {
+    let (mut program, api) = serve("10m", "2m").await;
+    let half = head(&format!("Content-Length: {}", body("half").len()));
+    let mut new = begun(&api, half.trim_end()).await;
+    let mut kept = begun(&api, "GET /api/hyperfleet HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    let mut start = [0; 12];
+    kept.read_exact(&mut start).await.unwrap();
+    assert_eq!(&start, b"HTTP/1.1 200");
+    kept.write_all(half.trim_end().as_bytes()).await.unwrap();
+    told_to_end(&program, &api).await;
+    assert!(rest(&mut new).await.is_empty());
+    let said = rest(&mut kept).await;
+    assert!(said.ends_with(b"}"), "{}", String::from_utf8_lossy(&said));
+    assert_eq!(program.ended().await.code(), Some(0), "{}", program.said());
+    assert_eq!(api.count("SELECT count(*) FROM resources").await, 0);
+}
+
+#[tokio::test]
+async fn a_request_behind_one_that_is_under_way_is_not_begun() {
+    let (mut program, api) = serve("10m", "2m").await;
+    let cluster = api.cluster("held").await;
+    let mut holder = hold_row(&api.database, &cluster).await;
+    let first = format!("DELETE /api/hyperfleet/v1{cluster} HTTP/1.1\r\nHost: x\r\n\r\n");
+    let second = body("behind");
+    let headers = format!("Content-Length: {}\r\n", second.len());
+    let mut stream = begun(&api, &format!("{first}{}{second}", head(&headers))).await;
+    until_under_way(&mut program, 1.0).await;
+    told_to_end(&program, &api).await;
+    let release = sqlx::raw_sql("COMMIT").execute(&mut holder).await;
+    release.unwrap();
+    let said = rest(&mut stream).await;
+    let said = String::from_utf8_lossy(&said);
+    assert!(said.starts_with("HTTP/1.1 202"), "{said}");
+    assert_eq!(said.matches("HTTP/1.1").count(), 1, "{said}");
+    assert_eq!(program.ended().await.code(), Some(0), "{}", program.said());
+    assert_eq!(api.count("SELECT count(*) FROM resources").await, 1);
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_it_at_once_even_when_all_is_answered() {
+    // The last phase waits for a collector that takes nothing.
+    let collector = Collector::silent();
+    let variables = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address.as_str()),
+        ("HYPERFLEET_HEALTH_SHUTDOWN_DELAY", "0s"),
+    ];
+    let database = TestDatabase::create().await;
+    let mut program = Program::serve_by_flags(&database, &[], &variables);
+    let api = program.serving(database).await;
+    api.cluster("abc").await;
+    program.signal(Signal::TERM);
+    until("everything is answered", async || {
+        program.said().contains("everything is answered")
+    })
+    .await;
+    let since = Instant::now();
+    program.signal(Signal::TERM);
+    assert_eq!(program.ended().await.code(), Some(1), "{}", program.said());
+    assert!(
+        since.elapsed() < Duration::from_secs(4),
+        "{:?}",
+        since.elapsed()
+    );
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_a_start_at_once_that_was_told_to_end() {
+    let collector = Collector::silent();
+    let variables = [("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address.as_str())];
+    let database = TestDatabase::create_empty().await;
+    let mut program = Program::serve_by_flags(&database, &[], &variables);
+    let api = program.address("api").await;
+    // A span, for the collector to be waited for.
+    let url = format!("http://{api}/api/hyperfleet/v1/clusters");
+    let early = http_client().get(url).send().await.unwrap();
+    assert_eq!(early.status(), 503);
+    program.signal(Signal::TERM);
+    until("it is told to end", async || {
+        program.said().contains("told to end while starting")
+    })
+    .await;
+    let since = Instant::now();
+    program.signal(Signal::TERM);
+    assert_eq!(program.ended().await.code(), Some(1), "{}", program.said());
+    assert!(
+        since.elapsed() < Duration::from_secs(4),
+        "{:?}",
+        since.elapsed()
+    );
+}
