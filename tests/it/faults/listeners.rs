@@ -9,7 +9,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
 use super::hold_row;
-use super::program::Program;
+use super::program::{Folder, Program};
 use super::restart::{Order, Server};
 use crate::support::{Answer, Problem as _, TestApi, TestDatabase, http_client, store, until};
 
@@ -195,23 +195,48 @@ async fn a_schema_that_is_newer_than_the_program_is_served_from() {
 #[tokio::test]
 async fn a_port_in_use_is_told_at_once_with_the_flag_to_change() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = taken.local_addr().unwrap().port();
+    let port = taken.local_addr().unwrap().port().to_string();
     // Nothing listens there: it must not be asked for.
     let database = "postgres://nobody@127.0.0.1:1/nothing".parse().unwrap();
     let database = TestDatabase::at(database);
-    for listener in ["health", "metrics"] {
-        let other = if listener == "health" {
-            "metrics"
-        } else {
-            "health"
-        };
-        let settings =
-            format!("{{{listener}: {{host: 127.0.0.1, port: {port}}}, {other}: {{port: 0}}}}");
-        let mut program = Program::serve_with(&database, &settings, &[]);
+    for listener in ["server", "health", "metrics"] {
+        let flag = format!("--{listener}-port");
+        let mut args = vec!["--health-host", "127.0.0.1", "--metrics-host", "127.0.0.1"];
+        args.extend([&*flag, &port]);
+        let free = ["--health-port", "--metrics-port"].into_iter();
+        args.extend(
+            free.filter(|other| *other != flag)
+                .flat_map(|other| [other, "0"]),
+        );
+        let mut program = Program::serve_with(&database, "{}", &args);
         assert_eq!(program.ended().await.code(), Some(1));
         let said = program.said();
-        assert!(said.contains(&format!("--{listener}-port")), "{said}");
-        assert!(!said.contains("waiting for"), "{said}");
+        let words =
+            format!("cannot listen on 127.0.0.1:{port}: it is in use; choose another with {flag}");
+        assert!(said.contains(&words), "no {words} in: {said}");
+        assert!(
+            !said.contains("waiting for") && !said.contains("panic"),
+            "{said}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn dev_starts_nothing_when_a_port_is_in_use() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    for flag in ["--server-port", "--health-port", "--metrics-port"] {
+        let folder = Folder::new();
+        let data = folder.data();
+        let data = data.to_str().unwrap();
+        let mut args = vec!["dev", "--data-dir", data, flag, &port];
+        if flag != "--server-port" {
+            args.extend(["--server-port", "0"]);
+        }
+        let mut program = Program::start(&args);
+        assert_eq!(program.ended().await.code(), Some(1));
+        assert!(program.said().contains(flag), "{}", program.said());
+        assert!(!folder.data().exists(), "a PostgreSQL was made");
     }
 }
 

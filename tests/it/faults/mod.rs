@@ -3,6 +3,7 @@
 
 mod clients;
 mod connections;
+mod crowds;
 mod cut;
 mod database;
 mod dev;
