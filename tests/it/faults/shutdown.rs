@@ -1,7 +1,5 @@
 //! What becomes of requests that have begun when the service is told to end, and of a second signal.
 
-use std::time::{Duration, Instant};
-
 use rustix::process::Signal;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -173,14 +171,9 @@ async fn a_second_signal_ends_it_at_once_even_when_all_is_answered() {
         program.said().contains("everything is answered")
     })
     .await;
-    let since = Instant::now();
     program.signal(Signal::TERM);
+    // Once the last spans are given up it would end by itself, with 0.
     assert_eq!(program.ended().await.code(), Some(1), "{}", program.said());
-    assert!(
-        since.elapsed() < Duration::from_secs(4),
-        "{:?}",
-        since.elapsed()
-    );
 }
 
 #[tokio::test]
@@ -199,12 +192,7 @@ async fn a_second_signal_ends_a_start_at_once_that_was_told_to_end() {
         program.said().contains("told to end while starting")
     })
     .await;
-    let since = Instant::now();
     program.signal(Signal::TERM);
+    // Once the last spans are given up it would end by itself, with 0.
     assert_eq!(program.ended().await.code(), Some(1), "{}", program.said());
-    assert!(
-        since.elapsed() < Duration::from_secs(4),
-        "{:?}",
-        since.elapsed()
-    );
 }
