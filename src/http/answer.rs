@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use actix_web::body::{BodySize, MessageBody};
-use actix_web::http::header::{self, ContentType, HeaderValue};
+use actix_web::http::header::ContentType;
 use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use serde::Serialize;
@@ -87,13 +87,11 @@ impl Room {
         self.written(answer, encoded(item)?)
     }
 
-    /// An answer depends on who asks.
     fn written(
         mut self,
         mut answer: HttpResponseBuilder,
         body: Vec<u8>,
     ) -> Result<HttpResponse, Problem> {
-        answer.insert_header((header::VARY, HeaderValue::from_static("Authorization")));
         answer.content_type(ContentType::json());
         if body.len() <= SMALL {
             return Ok(answer.body(body));

@@ -18,11 +18,11 @@ use futures_util::FutureExt as _;
 
 use super::admission;
 use super::body;
+use super::caching;
 use super::connection::{Connection, UnderWay};
 use super::problem::{Place, Problem};
 use super::request::RequestId;
 use super::telemetry::RequestLog;
-use super::tenant;
 use crate::clock::Clock;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -55,7 +55,7 @@ pub(super) async fn frame(
             return Err(log.noted(problem).at(place).into());
         }
     };
-    tenant::vary(&mut response);
+    caching::tell(&mut response);
     if let Ok(id) = HeaderValue::from_str(&place.request_id) {
         response.headers_mut().insert(X_REQUEST_ID, id);
     }

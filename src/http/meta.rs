@@ -4,6 +4,8 @@ use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
 
+use super::caching;
+
 /// Which program this is; set when it is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Build {
@@ -33,5 +35,7 @@ pub(super) async fn metadata(request: HttpRequest, build: Data<Build>) -> HttpRe
         version: build.version,
         build_time: build.time,
     };
-    HttpResponse::Ok().json(metadata)
+    HttpResponse::Ok()
+        .insert_header(caching::FOR_EVERYBODY)
+        .json(metadata)
 }

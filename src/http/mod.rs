@@ -9,6 +9,7 @@ mod answer;
 mod audit;
 mod authentication;
 mod body;
+mod caching;
 mod capacity;
 mod connection;
 mod encoding;
@@ -38,6 +39,7 @@ use crate::auth::Authentication;
 use crate::clock::Clock;
 use crate::domain::tenancy;
 use crate::wire::BODY_BYTES_MAX;
+use caching::CallerHeaders;
 
 pub use admission::{Admission, Limits};
 pub use connection::Connection;
@@ -90,6 +92,7 @@ pub fn app(
         tenancy,
     } = api;
     let registry = service.registry().clone();
+    let caller_headers = CallerHeaders::of(&authentication, &tenancy);
     App::new()
         .app_data(web::Data::new(service))
         .app_data(web::Data::new(clock))
@@ -99,6 +102,7 @@ pub fn app(
         .app_data(web::Data::new(admission))
         .app_data(web::Data::new(masks))
         .app_data(web::Data::new(tenancy))
+        .app_data(web::Data::new(caller_headers))
         .app_data(web::Data::new(document))
         .app_data(web::PayloadConfig::new(BODY_BYTES_MAX))
         .configure(|config| routes::configure(config, &registry))

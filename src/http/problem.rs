@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::caching;
 use crate::app;
 use crate::auth::Refusal;
 use crate::causes::chain;
@@ -435,6 +436,7 @@ impl ResponseError for Problem {
         let place = self.0.place.as_ref();
         let mut response = HttpResponse::build(status);
         response.insert_header((header::VARY, HeaderValue::from_static("Authorization")));
+        response.insert_header(caching::FOR_ITS_CALLER);
         response.insert_header((header::CONTENT_TYPE, "application/problem+json"));
         if self.0.sort == sorts::NO_PATH || self.0.sort == sorts::NO_METHOD {
             // As the older service's router does, and only it.

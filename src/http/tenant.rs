@@ -1,8 +1,8 @@
 //! For whom a request is made, as its headers say.
 
 use actix_web::HttpMessage as _;
-use actix_web::dev::{ServiceRequest, ServiceResponse};
-use actix_web::http::header::{HeaderName, HeaderValue, VARY};
+use actix_web::dev::ServiceRequest;
+use actix_web::http::header::HeaderValue;
 use actix_web::web::Data;
 
 use super::problem::Problem;
@@ -33,17 +33,4 @@ pub(super) fn admit(request: &ServiceRequest, wish: Wish) -> Result<(), Problem>
     }
     request.extensions_mut().insert(tenant);
     Ok(())
-}
-
-/// Says on which headers an answer depends, for the caches on its way. Not of a refusal, which none of
-/// them keeps.
-pub(super) fn vary<B>(answer: &mut ServiceResponse<B>) {
-    let rules = answer.request().app_data::<Data<Rules>>().cloned();
-    for name in rules.iter().flat_map(|rules| rules.headers()) {
-        if HeaderName::try_from(name).is_ok()
-            && let Ok(value) = HeaderValue::from_str(name)
-        {
-            answer.headers_mut().append(VARY, value);
-        }
-    }
 }

@@ -1,6 +1,7 @@
 //! Who may call: tokens that are taken and tokens that are not, and where the keys come from.
 
 mod attacks;
+mod caches;
 mod files;
 mod identity;
 mod issuers;
