@@ -36,6 +36,13 @@ pub fn issuers(configs: &[IssuerConfig], pace: Pace) -> Result<Vec<Issuer>, Vec<
     for (index, config) in configs.iter().enumerate() {
         let mut check = Check::default();
         let issuer = check.issuer(config, pace);
+        let mut others = configs[..index].iter();
+        if let Some(first) = others.position(|c| is_of_same_issuer(c, config)) {
+            check.fault(
+                "issuer_url",
+                format!("is that of configs[{first}], too: name each issuer once"),
+            );
+        }
         faults.extend(check.0.into_iter().map(|(setting, text)| ConfigFault {
             issuer: index,
             setting,
@@ -227,6 +234,12 @@ impl Check {
     }
 }
 
+/// Whether both speak of one issuer, which would be tried twice with other rules each time, and be one in
+/// metrics. To the letter, as `iss` is compared.
+fn is_of_same_issuer(one: &IssuerConfig, other: &IssuerConfig) -> bool {
+    !one.issuer_url.is_empty() && one.issuer_url == other.issuer_url
+}
+
 fn is_among(name: &str, names: &[&str]) -> bool {
     names.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
@@ -252,7 +265,10 @@ mod tests {
     }
 
     fn faults(change: impl Fn(&mut IssuerConfig)) -> Vec<String> {
-        let mut config = config();
+        let mut config = IssuerConfig {
+            issuer_url: "https://second.example".to_owned(),
+            ..config()
+        };
         change(&mut config);
         let checked = issuers(&[self::config(), config], Pace::default());
         let faults = checked.map_or_else(|faults| faults, |_| Vec::new());
@@ -262,7 +278,7 @@ mod tests {
     #[test]
     fn addresses_are_https_but_on_this_machine() {
         for good in [
-            "https://issuer.example",
+            "https://third.example",
             "https://10.0.0.1:8443/realms/x",
             "http://localhost:8080",
             "http://127.0.0.1/keys",
@@ -303,6 +319,24 @@ mod tests {
     }
 
     type Change = fn(&mut IssuerConfig);
+
+    #[test]
+    fn an_issuer_is_named_once() {
+        let found = faults(|config| config.issuer_url = self::config().issuer_url);
+        assert_eq!(found.len(), 1, "{found:?}");
+        let says = "configs[1].issuer_url is that of configs[0], too: ";
+        assert!(found[0].starts_with(says), "{found:?}");
+        // `iss` is compared to the letter: this is another one, as after a move.
+        let slash = faults(|config| config.issuer_url = self::config().issuer_url + "/");
+        assert!(slash.is_empty(), "{slash:?}");
+        // What is missing in both is told as missing.
+        let none = vec![IssuerConfig::default(); 2];
+        let found = issuers(&none, Pace::default()).unwrap_err();
+        assert!(
+            !found.iter().any(|fault| fault.text.contains("is that of")),
+            "{found:?}"
+        );
+    }
 
     #[test]
     fn every_setting_that_cannot_be_used_is_named() {

@@ -122,6 +122,14 @@ fn what_only_the_start_would_notice_is_noticed() {
     std::fs::write(folder.path().join("twice.yaml"), twice).unwrap();
     let said = refused(folder.path(), &["--config", "twice.yaml"], &[]);
     assert!(said.contains("both use the header X-Org"), "{said}");
+    let twice = "server: {jwt: {configs: [\
+                 {issuer_url: 'https://a.example', jwk_cert_url: 'https://a.example/k', audience: one}, \
+                 {issuer_url: 'https://b.example', jwk_cert_url: 'https://b.example/k'}, \
+                 {issuer_url: 'https://a.example', jwk_cert_url: 'https://a.example/l', audience: two}]}}";
+    std::fs::write(folder.path().join("twice.yaml"), twice).unwrap();
+    let said = refused(folder.path(), &["--config", "twice.yaml"], &[]);
+    let fault = "server.jwt.configs[2].issuer_url is that of configs[0], too";
+    assert!(said.contains(fault), "{said}");
 }
 
 #[test]
