@@ -55,6 +55,42 @@ async fn a_list_says_what_it_lists() {
     }
 }
 
+/// As hyperfleet-http.md §5.1 has it: clients of newer services send what older ones do not know.
+#[tokio::test]
+async fn no_list_minds_a_parameter_that_it_does_not_know() {
+    let api = TestApi::spawn().await;
+    let cluster = api.cluster("listed").await;
+    api.nodepool(&cluster, "pool").await;
+    assert_eq!(api.report(&cluster, "dns", 1, &[]).await.status, 201);
+    // What is known to lists of resources alone is unknown to the others.
+    let of_resources = "search=%29%29&order=nothing&orderBy=-&fields=nothing&includeDeleted=maybe";
+    let of_resources = format!("{of_resources}&continue=x&kind=Nothing");
+    let of_audit = "actor=nobody&action=drop&since=yesterday&resource_id=x";
+    for (list, foreign) in [
+        ("/clusters".to_owned(), of_audit),
+        ("/nodepools".to_owned(), of_audit),
+        (format!("{cluster}/nodepools"), of_audit),
+        ("/resources".to_owned(), of_audit),
+        (format!("{cluster}/statuses"), &of_resources),
+        (format!("{cluster}/statuses"), of_audit),
+        (
+            "/audit".to_owned(),
+            &of_resources.replace("&kind=Nothing", ""),
+        ),
+    ] {
+        let plain = api.get(&list).await;
+        assert_eq!(plain.status, 200, "{list}");
+        assert_ne!(plain.items().len(), 0, "{list}");
+        for query in ["sizee=1", "Size=0&PAGE=x", "%00=%FF&=&&x", foreign] {
+            let answer = api.get(&format!("{list}?{query}")).await;
+            assert_eq!(answer.body, plain.body, "{list}?{query}");
+        }
+        // What it knows, it minds, however much else is there.
+        let answer = api.get(&format!("{list}?sizee=1&size=0")).await;
+        assert_eq!(answer.problem(), (400, "VAL-000"), "{list}");
+    }
+}
+
 #[tokio::test]
 async fn a_listed_resource_is_the_same_as_one_that_is_read() {
     let api = TestApi::spawn().await;
