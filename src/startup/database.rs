@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use reqwest::Url;
+use sqlx::ConnectOptions as _;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
 use crate::config::{Database, SslMode};
@@ -114,7 +116,8 @@ fn options(database: &Database) -> anyhow::Result<PgConnectOptions> {
         if let Some(name) = unknown_parameter(url) {
             bail!("the database URL has a parameter that is not known: {name}");
         }
-        return url.parse::<PgConnectOptions>().context(expected);
+        let url = url.parse::<Url>().context(expected)?;
+        return PgConnectOptions::from_url(&with_password(url)).context(expected);
     }
     let mode = match database.ssl.mode {
         SslMode::Disable => PgSslMode::Disable,
@@ -127,15 +130,23 @@ fn options(database: &Database) -> anyhow::Result<PgConnectOptions> {
         .port(database.port)
         .database(&database.name)
         .username(&database.username)
+        // Without one it would be that of PGPASSWORD; an empty one is what is sent without one, too.
+        .password(&database.password)
         .ssl_mode(mode);
-    if !database.password.is_empty() {
-        options = options.password(&database.password);
-    }
     let roots = &database.ssl.root_cert_file;
     if !roots.as_os_str().is_empty() {
         options = options.ssl_root_cert(roots);
     }
     Ok(options)
+}
+
+/// The same with a password, be it an empty one: without any the driver looks for one in `~/.pgpass`.
+fn with_password(mut url: Url) -> Url {
+    let has_one = url.password().is_some() || url.query_pairs().any(|(name, _)| name == "password");
+    if !has_one {
+        url.query_pairs_mut().append_pair("password", "");
+    }
+    url
 }
 
 /// The database that is meant, without its password.
@@ -184,6 +195,24 @@ pub(super) async fn reach(probe: &mut Probe, database: &Database) -> anyhow::Res
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_password_of_a_url_is_its_own_or_empty() {
+        for (url, password) in [
+            ("postgres://u@h/n", Some("")),
+            ("postgres://u:@h/n?sslmode=disable", Some("")),
+            ("postgres://u:p%20w@h/n", Some("p w")),
+            ("postgres://u@h/n?password=q", Some("q")),
+            ("postgres://u:p@h/n?password=", Some("")),
+            ("postgres:///n?host=%2Frun", Some("")),
+        ] {
+            let url = with_password(url.parse().unwrap());
+            let options = PgConnectOptions::from_url(&url).unwrap();
+            let shown = format!("{options:?}");
+            let expected = format!("password: {password:?}");
+            assert!(shown.contains(&expected), "{url}: {shown}");
+        }
+    }
 
     #[test]
     fn only_no_time_at_all_is_no_limit() {

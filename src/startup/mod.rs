@@ -5,6 +5,7 @@ mod banner;
 mod commands;
 mod database;
 mod dev;
+mod environment;
 mod migrate;
 mod plan;
 mod process;
@@ -20,5 +21,6 @@ mod tenancy;
 mod tls;
 
 pub use commands::run;
+pub use environment::leave_out_postgres;
 pub use server::{Connections, Options, Server};
 pub use telemetry::Metrics;

@@ -25,6 +25,7 @@ mod tls;
 mod tls_clients;
 mod tokens;
 mod traces;
+mod variables;
 
 use sqlx::postgres::PgConnection;
 
