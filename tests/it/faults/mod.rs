@@ -12,6 +12,7 @@ mod killed;
 mod listeners;
 mod load;
 mod logs;
+mod migrations;
 mod program;
 mod restart;
 mod rolling;
