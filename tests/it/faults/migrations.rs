@@ -135,3 +135,32 @@ async fn a_migration_that_never_has_its_lock_says_why_and_leaves_everything_as_i
     assert!(scene.ask::<bool>(IS_THERE).await);
     load.end(writers).await;
 }
+
+#[tokio::test]
+async fn the_trail_has_one_name() {
+    let database = TestDatabase::create().await;
+    let mut connection = database.connect().await;
+    let before = "DELETE FROM _sqlx_migrations WHERE version = 20261121170000;
+                  CREATE VIEW audit AS SELECT sequence, at, name FROM audit_entries";
+    sqlx::raw_sql(before)
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    let url = database.url();
+    let run = async |args: &[&str]| {
+        let mut program = Program::start(&[args, &["--database-url", &url]].concat());
+        let code = program.ended().await.code();
+        (code, program.said())
+    };
+    let (code, said) = run(&["migrate", "status"]).await;
+    assert_eq!(code, Some(3), "{said}");
+    let missing = "missing  20261121170000 audit view drop";
+    assert!(said.contains(missing), "{said}");
+    let (code, said) = run(&["migrate"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("1 more than before"), "{said}");
+    let (code, said) = run(&["migrate", "status"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let is_gone = sqlx::query_scalar::<_, bool>("SELECT to_regclass('audit') IS NULL");
+    assert!(is_gone.fetch_one(&mut connection).await.unwrap());
+}
