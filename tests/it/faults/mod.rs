@@ -14,6 +14,7 @@ mod load;
 mod logs;
 mod migrations;
 mod program;
+mod read_only;
 mod restart;
 mod rolling;
 mod rules;

@@ -1,0 +1,105 @@
+//! Sessions that may not write, as those that a failover leaves behind: made while the server was a
+//! standby, or read-only for maintenance, and kept although it is not any more.
+
+use std::collections::BTreeSet;
+
+use futures_util::future::join_all;
+use hyperfleet::domain::entity_config;
+use serde_json::{Value, json};
+use sqlx::AssertSqlSafe;
+use sqlx::postgres::PgConnection;
+
+use super::assert_unavailable;
+use crate::support::{Answer, TestApi, TestDatabase, assert_sound};
+
+/// More than there are connections, so that all of them are used.
+const AT_ONCE: usize = 16;
+
+/// Says what sessions from now on may do; those that there are stay as they are.
+async fn set(connection: &mut PgConnection, database: &TestDatabase, is_read_only: bool) {
+    let name = database.options().get_database().unwrap().to_owned();
+    let sql = format!("ALTER DATABASE {name} SET default_transaction_read_only = {is_read_only}");
+    let set = sqlx::raw_sql(AssertSqlSafe(sql));
+    set.execute(connection).await.unwrap();
+}
+
+/// The sessions of the service that have been asked for something.
+async fn sessions(connection: &mut PgConnection) -> BTreeSet<i32> {
+    let pids = "SELECT pid FROM pg_stat_activity
+                WHERE datname = current_database() AND application_name = 'hyperfleet-api'";
+    let pids = sqlx::query_scalar(pids).fetch_all(connection).await;
+    pids.unwrap().into_iter().collect()
+}
+
+/// Creates clusters of these names at once.
+async fn create(api: &TestApi, name: &str) -> Vec<Answer> {
+    let requests = (0..AT_ONCE).map(|number| {
+        let name = format!("{name}-{number}");
+        api.post(
+            "/clusters",
+            json!({"kind": "Cluster", "name": name, "spec": {}}),
+        )
+    });
+    join_all(requests).await
+}
+
+async fn lists(api: &TestApi) {
+    for answer in join_all((0..AT_ONCE).map(|_| api.get("/clusters"))).await {
+        assert_eq!(answer.status, 200, "{}", answer.body);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_that_may_only_read_are_given_up_at_the_first_write_without_a_restart() {
+    let database = TestDatabase::create().await;
+    let mut direct = database.connect().await;
+    let registry = entity_config::registry(&entity_config::built_in()).unwrap();
+    let store = database.store();
+    let api = TestApi::spawn_on(registry, database, store, false);
+    let cluster = api.cluster("before").await;
+    assert_eq!(api.report(&cluster, "dns", 1, &[]).await.status, 201);
+    // What was there before the switch is given up, so that all sessions are of the standby.
+    let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+               WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    set(&mut direct, &api.database, true).await;
+    sqlx::query(end).execute(&mut direct).await.unwrap();
+    // The first of each thread finds its connections gone.
+    for _ in 0..AT_ONCE {
+        api.get("/clusters").await;
+        api.get(&cluster).await;
+    }
+    lists(&api).await;
+    for answer in create(&api, "standby").await {
+        assert_unavailable(&answer, "POST");
+    }
+    let change = json!({"labels": {"a": "b"}});
+    for (method, body) in [("PATCH", change), ("DELETE", Value::Null)] {
+        let answer = api.send(method, &cluster, body).await;
+        assert_unavailable(&answer, method);
+    }
+    lists(&api).await;
+    let of_standby = sessions(&mut direct).await;
+    assert!(!of_standby.is_empty());
+    set(&mut direct, &api.database, false).await;
+    // Now it may be written to; the sessions at hand do not know that yet.
+    let mut refused = 0;
+    for round in 0.. {
+        let answers = create(&api, &format!("after-{round}")).await;
+        let (taken, not): (Vec<_>, Vec<_>) = answers.iter().partition(|a| a.status == 201);
+        for answer in not {
+            assert_unavailable(answer, "POST");
+            refused += 1;
+        }
+        if taken.len() == AT_ONCE {
+            break;
+        }
+        // Each write that is refused takes a session along, and all that idle beside it.
+        assert!(refused <= of_standby.len(), "{refused} of {of_standby:?}");
+    }
+    assert!(refused > 0, "no session was of the standby");
+    for answer in create(&api, "later").await {
+        assert_eq!(answer.status, 201, "{}", answer.body);
+    }
+    assert_eq!(api.get(&cluster).await.body["generation"], 1);
+    assert_sound(&mut direct, &entity_config::built_in()).await;
+}
