@@ -9,5 +9,5 @@ mod metrics;
 mod outages;
 mod rotation;
 mod signer;
-mod tls;
+pub(crate) mod tls;
 mod world;

@@ -13,13 +13,19 @@ use super::signer::Signer;
 use super::world::{ISSUER, claims, config, key_set, read, service, slow};
 
 /// An issuer that answers over TLS, by an authority of its own.
-struct Secure {
-    url: String,
-    folder: TempDir,
+pub(crate) struct Secure {
+    pub(crate) url: String,
+    /// Holds the authority's certificate, `ca.pem`.
+    pub(crate) folder: TempDir,
 }
 
 impl Secure {
     fn start(keys: String) -> Self {
+        Self::start_as("localhost", keys)
+    }
+
+    /// As the machine of this name, on this one.
+    pub(crate) fn start_as(name: &str, keys: String) -> Self {
         hyperfleet::crypto::install();
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(Vec::new()).unwrap();
@@ -29,7 +35,7 @@ impl Secure {
         std::fs::write(folder.path().join("ca.pem"), authority.pem()).unwrap();
         let authority = Issuer::new(params, key);
         let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
         let certificate = params.signed_by(&key, &authority).unwrap();
         let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
         let tls = ServerConfig::builder()
@@ -46,7 +52,7 @@ impl Secure {
         };
         let server = HttpServer::new(app).workers(1).disable_signals();
         let server = server.bind_rustls_0_23(("127.0.0.1", 0), tls).unwrap();
-        let url = format!("https://localhost:{}/keys", server.addrs()[0].port());
+        let url = format!("https://{name}:{}/keys", server.addrs()[0].port());
         tokio::spawn(server.run());
         Self { url, folder }
     }

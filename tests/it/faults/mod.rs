@@ -14,6 +14,7 @@ mod load;
 mod logs;
 mod migrations;
 mod program;
+mod proxies;
 mod read_only;
 mod restart;
 mod rolling;
