@@ -258,8 +258,6 @@ mod tests {
         IssuerConfig {
             issuer_url: "https://issuer.example".to_owned(),
             jwk_cert_url: "https://issuer.example/keys".to_owned(),
-            header: "Authorization".to_owned(),
-            identity_claim: "email".to_owned(),
             ..IssuerConfig::default()
         }
     }

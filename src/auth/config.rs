@@ -4,22 +4,24 @@ use std::fmt;
 use std::path::PathBuf;
 
 use reqwest::{Client, Url};
+use serde::{Deserialize, Serialize};
 
 use super::identity::IdentityRule;
 use super::key::Published;
 
-/// One issuer, as it is set. Texts and paths are empty for none.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// One issuer, as an entry of `server.jwt.configs` sets it. Texts and paths are empty for none.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct IssuerConfig {
     /// What `iss` must say.
     pub issuer_url: String,
     /// Where its keys are published.
     pub jwk_cert_url: String,
-    /// File with its keys.
+    /// File with its keys, read again when it changes.
     pub jwk_cert_file: PathBuf,
     /// PEM file with authorities to trust beside the system's when keys are fetched.
     pub jwk_cert_ca_file: PathBuf,
-    /// Header that carries the token.
+    /// Header that carries the token, after `Bearer`.
     pub header: String,
     /// What `aud` must contain.
     pub audience: String,
@@ -29,6 +31,22 @@ pub struct IssuerConfig {
     pub identity_claim_pattern: String,
     /// Header that says who is calling instead of the claim.
     pub identity_header: String,
+}
+
+impl Default for IssuerConfig {
+    fn default() -> Self {
+        Self {
+            issuer_url: String::new(),
+            jwk_cert_url: String::new(),
+            jwk_cert_file: PathBuf::new(),
+            jwk_cert_ca_file: PathBuf::new(),
+            header: "Authorization".to_owned(),
+            audience: String::new(),
+            identity_claim: "email".to_owned(),
+            identity_claim_pattern: String::new(),
+            identity_header: String::new(),
+        }
+    }
 }
 
 /// What is wrong with one setting of one issuer.

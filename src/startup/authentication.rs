@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::bail;
 
-use crate::auth::{self, Authentication, Authenticator, Issuer, IssuerConfig, Pace};
+use crate::auth::{self, Authentication, Authenticator, Issuer, Pace};
 use crate::clock::Clock;
 use crate::config::Jwt;
 
@@ -30,27 +30,12 @@ pub(super) fn issuers(jwt: &Jwt) -> anyhow::Result<Option<Vec<Issuer>>> {
              server.jwt.enabled: false in the file"
         );
     }
-    let configs: Vec<_> = jwt.configs.iter().map(config).collect();
-    match auth::issuers(&configs, Pace::default()) {
+    match auth::issuers(&jwt.configs, Pace::default()) {
         Ok(issuers) => Ok(Some(issuers)),
         Err(faults) => {
             let faults = faults.iter().map(|fault| format!("server.jwt.{fault}"));
             bail!("{}", faults.collect::<Vec<_>>().join("\n"))
         }
-    }
-}
-
-fn config(issuer: &crate::config::Issuer) -> IssuerConfig {
-    IssuerConfig {
-        issuer_url: issuer.issuer_url.clone(),
-        jwk_cert_url: issuer.jwk_cert_url.clone(),
-        jwk_cert_file: issuer.jwk_cert_file.clone(),
-        jwk_cert_ca_file: issuer.jwk_cert_ca_file.clone(),
-        header: issuer.header.clone(),
-        audience: issuer.audience.clone(),
-        identity_claim: issuer.identity_claim.clone(),
-        identity_claim_pattern: issuer.identity_claim_pattern.clone(),
-        identity_header: issuer.identity_header.clone(),
     }
 }
 

@@ -5,9 +5,8 @@ use std::path::Path;
 
 use super::sockets::Addresses;
 use crate::auth::Authentication;
-use crate::config::Tenant;
 use crate::dev::token;
-use crate::domain::{Entity, EntityRegistry};
+use crate::domain::{Entity, EntityRegistry, tenancy};
 
 /// What a caller has to bring.
 pub(super) enum Protection {
@@ -75,7 +74,7 @@ pub(super) fn banner(
     addresses: &Addresses,
     data: Option<&Path>,
     protection: &Protection,
-    tenant: &Tenant,
+    tenant: &tenancy::Config,
     kinds: &EntityRegistry,
 ) -> String {
     let Addresses {
@@ -110,7 +109,7 @@ Try it:
 }
 
 /// What a tenant tells `curl` of itself, if there are tenants.
-fn tenant_options(tenant: &Tenant) -> String {
+fn tenant_options(tenant: &tenancy::Config) -> String {
     let dimensions = tenant.dimensions.iter();
     let required = dimensions.filter(|d| tenant.enabled && d.required);
     let options: Vec<_> = required

@@ -3,7 +3,6 @@
 mod database;
 mod observe;
 mod server;
-mod tenant;
 mod tokens;
 
 use std::time::Duration;
@@ -13,8 +12,7 @@ use serde::{Deserialize, Serialize};
 pub use database::{Database, Dialect, Pool, Ssl, SslMode};
 pub use observe::{Format, Health, Level, Logging, Masking, Metrics, Output, Tracing};
 pub use server::{Limits, Rate, Server, Timeouts, Tls};
-pub use tenant::{Dimension, Tenant};
-pub use tokens::{Issuer, Jwt};
+pub use tokens::Jwt;
 
 use crate::domain::entity_config::EntityConfig;
 

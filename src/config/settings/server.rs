@@ -3,7 +3,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Jwt, Tenant};
+use super::Jwt;
+use crate::domain::tenancy;
 
 /// The API's listener.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
@@ -26,7 +27,7 @@ pub struct Server {
     /// Who may call.
     pub jwt: Jwt,
     /// On whose behalf.
-    pub tenant: Tenant,
+    pub tenant: tenancy::Config,
 }
 
 /// How long clients may take.
@@ -91,7 +92,7 @@ impl Default for Server {
             limits: Limits::default(),
             tls: Tls::default(),
             jwt: Jwt::default(),
-            tenant: Tenant::default(),
+            tenant: tenancy::Config::default(),
         }
     }
 }

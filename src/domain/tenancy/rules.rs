@@ -1,6 +1,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::super::Tenancy;
 use super::{Denied, Tenant, View};
 
@@ -23,8 +25,9 @@ const FORBIDDEN: [&str; 7] = [
     "Proxy-Authorization",
 ];
 
-/// What an operator says of tenancy, not yet checked.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// What an operator says of tenancy (`server.tenant`), not yet checked.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Whether requests must say for whom they are made.
     pub enabled: bool,
@@ -37,7 +40,8 @@ pub struct Config {
 }
 
 /// One part of what a tenant consists of.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Dimension {
     /// Header that carries it.
     pub header: String,

@@ -42,8 +42,6 @@ pub(super) fn of_file(issuer: &str, folder: &TempDir, signers: &[&Signer]) -> Is
 pub(super) fn config(issuer: &str) -> IssuerConfig {
     IssuerConfig {
         issuer_url: issuer.to_owned(),
-        header: "Authorization".to_owned(),
-        identity_claim: "email".to_owned(),
         ..IssuerConfig::default()
     }
 }
