@@ -85,50 +85,42 @@ async fn is_reached_by_itself_alone(mixed: Mixed) {
 }
 
 #[tokio::test]
-async fn a_cascade_takes_along_what_others_have_below() {
-    let Mixed {
-        acme,
-        beta,
-        cluster,
-        pool,
-    } = mixed(&kinds()).await;
-    acme.deleted(&cluster).await;
-    let seen = beta.get(&pool).await;
-    assert!(seen.body["deleted_time"].is_string(), "{}", seen.body);
-    let trail = beta.get("/audit?action=delete").await;
-    assert_eq!(trail.body["total"], 1);
-    assert_eq!(trail.items()[0]["tenancy"], json!({"org": "beta"}));
-    // The owner waits for it, without being told for what.
-    acme.finalize(&cluster, &["dns"], 2).await;
-    assert_eq!(acme.get(&cluster).await.status, 200);
-    beta.finalize(&pool, &["dns"], 2).await;
-    assert_eq!(beta.get(&pool).await.status, 404);
-    assert_eq!(acme.get(&cluster).await.status, 404);
-    for (tenant, org) in [(&acme, "acme"), (&beta, "beta")] {
-        let gone = tenant.get("/audit?action=hard_delete").await;
-        assert_eq!(gone.body["total"], 1, "{org}");
-        assert_eq!(gone.items()[0]["tenancy"], json!({"org": org}));
+async fn a_cascade_takes_along_what_others_have_below_however_it_ends() {
+    for is_forced in [false, true] {
+        let Mixed {
+            acme,
+            beta,
+            cluster,
+            pool,
+        } = mixed(&kinds()).await;
+        acme.deleted(&cluster).await;
+        let seen = beta.get(&pool).await;
+        assert!(seen.body["deleted_time"].is_string(), "{}", seen.body);
+        let trail = beta.get("/audit?action=delete").await;
+        assert_eq!(trail.body["total"], 1);
+        assert_eq!(trail.items()[0]["tenancy"], json!({"org": "beta"}));
+        let ending = if is_forced {
+            let reason = json!({"reason": "for a test"});
+            let forced = acme.post(&format!("{cluster}/force-delete"), reason).await;
+            assert_eq!(forced.status, 204);
+            "force_delete"
+        } else {
+            // The owner waits for it, without being told for what.
+            acme.finalize(&cluster, &["dns"], 2).await;
+            assert_eq!(acme.get(&cluster).await.status, 200);
+            beta.finalize(&pool, &["dns"], 2).await;
+            "hard_delete"
+        };
+        assert_eq!(beta.get(&pool).await.status, 404);
+        assert_eq!(acme.get(&cluster).await.status, 404);
+        for (tenant, org, kind) in [(&acme, "acme", "Cluster"), (&beta, "beta", "NodePool")] {
+            let gone = tenant.get(&format!("/audit?action={ending}")).await;
+            assert_eq!(gone.column("kind"), [kind], "{org}");
+            assert_eq!(gone.items()[0]["tenancy"], json!({"org": org}));
+        }
+        assert_eq!(acme.get("/audit").await.column("kind"), ["Cluster"; 3]);
+        assert_sound(&mut acme.database.connect().await, &kinds()).await;
     }
-    assert_sound(&mut acme.database.connect().await, &kinds()).await;
-}
-
-#[tokio::test]
-async fn a_forced_end_takes_it_along_as_well() {
-    let Mixed {
-        acme,
-        beta,
-        cluster,
-        pool,
-    } = mixed(&kinds()).await;
-    acme.deleted(&cluster).await;
-    let reason = json!({"reason": "for a test"});
-    let forced = acme.post(&format!("{cluster}/force-delete"), reason).await;
-    assert_eq!(forced.status, 204);
-    assert_eq!(beta.get(&pool).await.status, 404);
-    let trail = beta.get("/audit?action=force_delete").await;
-    assert_eq!(trail.column("kind"), ["NodePool"]);
-    assert_eq!(acme.get("/audit").await.column("kind"), ["Cluster"; 3]);
-    assert_sound(&mut acme.database.connect().await, &kinds()).await;
 }
 
 #[tokio::test]
