@@ -5,11 +5,12 @@
 
 use std::fmt::{self, Write};
 use std::io;
+use std::marker::PhantomData;
 
 use serde::Serialize;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::field::{RecordFields, VisitOutput};
+use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
@@ -44,10 +45,10 @@ pub(super) struct TextFields;
 impl Json {
     pub(super) fn new(constants: &Constants) -> Self {
         let mut text = ",\"component\":\"api\"".to_owned();
-        let mut members = JsonMembers::new(&mut text);
-        members.push("version", &constants.version);
+        let mut members = Members::<JsonMember>::of_event(&mut text);
+        members.push("version", Value::Text(constants.version));
         if !constants.hostname.is_empty() {
-            members.push("hostname", &constants.hostname);
+            members.push("hostname", Value::Text(&constants.hostname));
         }
         Self { constants: text }
     }
@@ -68,12 +69,12 @@ where
         writer.write_str("{\"timestamp\":\"")?;
         SystemTime.format_time(&mut writer)?;
         write!(writer, "\",\"level\":\"{}\"", lower(*metadata.level()))?;
-        let mut members = JsonMembers::new(&mut writer);
+        let mut members = Members::<JsonMember>::of_event(&mut writer);
         event.record(&mut members);
         if !metadata.target().starts_with("hyperfleet") {
-            members.push("target", &metadata.target());
+            members.push("target", Value::Text(metadata.target()));
         }
-        members.finish()?;
+        members.result?;
         writer.write_str(&self.constants)?;
         push_spans(context, &mut writer)?;
         writer.write_str("}\n")
@@ -82,10 +83,7 @@ where
 
 impl<'w> FormatFields<'w> for JsonFields {
     fn format_fields<R: RecordFields>(&self, mut writer: Writer<'w>, fields: R) -> fmt::Result {
-        let mut members = JsonMembers::new(&mut writer);
-        members.is_span = true;
-        fields.record(&mut members);
-        members.finish()
+        Members::<JsonMember>::of_span(&mut writer, &fields)
     }
 
     fn add_fields(
@@ -121,7 +119,7 @@ where
         } else {
             write!(writer, " {level:>5}")?;
         }
-        let mut members = TextMembers::new(&mut writer, false);
+        let mut members = Members::<TextMember>::of_event(&mut writer);
         event.record(&mut members);
         members.result?;
         push_spans(context, &mut writer)?;
@@ -131,9 +129,7 @@ where
 
 impl<'w> FormatFields<'w> for TextFields {
     fn format_fields<R: RecordFields>(&self, mut writer: Writer<'w>, fields: R) -> fmt::Result {
-        let mut members = TextMembers::new(&mut writer, true);
-        fields.record(&mut members);
-        members.result
+        Members::<TextMember>::of_span(&mut writer, &fields)
     }
 
     fn add_fields(
@@ -170,127 +166,132 @@ fn lower(level: Level) -> &'static str {
     }
 }
 
-/// Writes `,"name":value` for each field.
-struct JsonMembers<'w> {
+/// The value of a field.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Value<'a> {
+    Float(f64),
+    Integer(i64),
+    Natural(u64),
+    Large(u128),
+    Flag(bool),
+    Text(&'a str),
+}
+
+/// One way to write a member.
+trait Member {
+    fn write(writer: &mut dyn Write, name: &str, value: Value<'_>) -> fmt::Result;
+}
+
+/// `,"name":value`
+struct JsonMember;
+
+/// ` name=value`, the message without its name.
+struct TextMember;
+
+/// Writes fields, one after the other, up to the first that cannot be written.
+struct Members<'w, M> {
     writer: &'w mut dyn Write,
     is_span: bool,
     result: fmt::Result,
+    member: PhantomData<M>,
 }
 
-impl<'w> JsonMembers<'w> {
-    fn new(writer: &'w mut dyn Write) -> Self {
+impl<'w, M: Member> Members<'w, M> {
+    fn of_event(writer: &'w mut dyn Write) -> Self {
         Self {
             writer,
             is_span: false,
             result: Ok(()),
+            member: PhantomData,
         }
     }
 
-    fn write(&mut self, name: &str, value: &(impl Serialize + ?Sized)) -> fmt::Result {
-        self.writer.write_char(',')?;
-        write_json(self.writer, name)?;
-        self.writer.write_char(':')?;
-        write_json(self.writer, value)
+    fn of_span(writer: &'w mut dyn Write, fields: &impl RecordFields) -> fmt::Result {
+        let mut members = Self {
+            is_span: true,
+            ..Self::of_event(writer)
+        };
+        fields.record(&mut members);
+        members.result
     }
 
-    fn push(&mut self, name: &str, value: &(impl Serialize + ?Sized)) {
-        if self.result.is_err() || (self.is_span && name.contains('.')) {
-            return;
+    fn push(&mut self, name: &str, value: Value<'_>) {
+        if self.result.is_ok() && !(self.is_span && name.contains('.')) {
+            self.result = M::write(self.writer, name, value);
         }
-        self.result = self.write(name, value);
     }
 }
 
-impl VisitOutput<fmt::Result> for JsonMembers<'_> {
-    fn finish(self) -> fmt::Result {
-        self.result
+impl Member for JsonMember {
+    fn write(writer: &mut dyn Write, name: &str, value: Value<'_>) -> fmt::Result {
+        writer.write_char(',')?;
+        write_json(writer, name)?;
+        writer.write_char(':')?;
+        write_json(writer, &value)
     }
 }
 
-impl Visit for JsonMembers<'_> {
+impl Member for TextMember {
+    fn write(writer: &mut dyn Write, name: &str, value: Value<'_>) -> fmt::Result {
+        let text = match value {
+            Value::Text(text) => return write_text(writer, name, text),
+            Value::Float(value) => format!("{value:.3}"),
+            Value::Integer(value) => value.to_string(),
+            Value::Natural(value) => value.to_string(),
+            Value::Large(value) => value.to_string(),
+            Value::Flag(value) => value.to_string(),
+        };
+        write_text(writer, name, &text)
+    }
+}
+
+/// A line stays a line, and a value is told from the next name.
+fn write_text(writer: &mut dyn Write, name: &str, value: &str) -> fmt::Result {
+    let is_plain = |c: char| !c.is_control() && c != '"';
+    let is_message = name == "message";
+    if is_message && value.chars().all(|c| !c.is_control()) {
+        write!(writer, " {value}")
+    } else if is_message {
+        write!(writer, " {}", value.escape_debug())
+    } else if !value.is_empty() && value.chars().all(|c| is_plain(c) && c != ' ') {
+        write!(writer, " {name}={value}")
+    } else {
+        write!(writer, " {name}={value:?}")
+    }
+}
+
+impl<M: Member> Visit for Members<'_, M> {
     fn record_f64(&mut self, field: &Field, value: f64) {
-        self.push(field.name(), &value);
+        self.push(field.name(), Value::Float(value));
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.push(field.name(), &value);
+        self.push(field.name(), Value::Integer(value));
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.push(field.name(), &value);
+        self.push(field.name(), Value::Natural(value));
     }
 
     fn record_u128(&mut self, field: &Field, value: u128) {
-        self.push(field.name(), &value);
+        self.push(field.name(), Value::Large(value));
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.push(field.name(), &value);
+        self.push(field.name(), Value::Flag(value));
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.push(field.name(), value);
+        self.push(field.name(), Value::Text(value));
     }
 
     fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
-        self.push(field.name(), &chain(value));
+        self.push(field.name(), Value::Text(&chain(value)));
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.push(field.name(), &format!("{value:?}"));
-    }
-}
-
-/// Writes ` name=value` for each field, the message without its name.
-struct TextMembers<'w> {
-    writer: &'w mut dyn Write,
-    is_span: bool,
-    result: fmt::Result,
-}
-
-impl<'w> TextMembers<'w> {
-    fn new(writer: &'w mut dyn Write, is_span: bool) -> Self {
-        Self {
-            writer,
-            is_span,
-            result: Ok(()),
-        }
-    }
-
-    fn push(&mut self, name: &str, value: &str) {
-        if self.result.is_err() || (self.is_span && name.contains('.')) {
-            return;
-        }
-        // A line stays a line, and a value is told from the next name.
-        let is_plain = |c: char| !c.is_control() && c != '"';
-        let is_message = name == "message";
-        self.result = if is_message && value.chars().all(|c| !c.is_control()) {
-            write!(self.writer, " {value}")
-        } else if is_message {
-            write!(self.writer, " {}", value.escape_debug())
-        } else if !value.is_empty() && value.chars().all(|c| is_plain(c) && c != ' ') {
-            write!(self.writer, " {name}={value}")
-        } else {
-            write!(self.writer, " {name}={value:?}")
-        };
-    }
-}
-
-impl Visit for TextMembers<'_> {
-    fn record_f64(&mut self, field: &Field, value: f64) {
-        self.push(field.name(), &format!("{value:.3}"));
-    }
-
-    fn record_str(&mut self, field: &Field, value: &str) {
-        self.push(field.name(), value);
-    }
-
-    fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
-        self.push(field.name(), &chain(value));
-    }
-
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.push(field.name(), &format!("{value:?}"));
+        self.push(field.name(), Value::Text(&format!("{value:?}")));
     }
 }
 
