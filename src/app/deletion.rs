@@ -3,7 +3,7 @@
 //! The rows are locked from the top: owners, the resource, then level by level what it owns.
 //! They are read once they are locked, and changed in sets.
 
-use super::effects::Effects;
+use super::effects::{self, Effects};
 use super::{Address, Collection, Error, Service};
 use crate::domain::audit::Origin;
 use crate::domain::lifecycle::{self, Family, Outcome, Refusal};
@@ -17,9 +17,7 @@ impl Service {
     pub async fn delete(&self, address: Address<'_>, origin: &Origin) -> Result<Resource, Error> {
         let mut tx = self.store.begin().await?;
         let result = self.delete_in(&mut tx, address, origin).await;
-        let (resource, effects) = tx.finish(result).await?;
-        effects.tell();
-        Ok(resource)
+        effects::keep(tx, result).await
     }
 
     async fn delete_in(

@@ -2,11 +2,13 @@
 
 use std::collections::HashSet;
 
+use super::Error;
 use crate::domain::aggregation::RECONCILED;
 use crate::domain::audit::Action;
 use crate::domain::lifecycle::Outcome;
 use crate::domain::mapping::Failure;
 use crate::domain::{Condition, ConditionStatus, Discard, Resource, ResourceState};
+use crate::storage::postgres::Tx;
 
 /// How often a rule could not be computed, by kind and type of the condition.
 const RULE_FAILURES: &str = "hyperfleet_api_condition_rule_failures_total";
@@ -34,6 +36,13 @@ pub(super) struct Effects {
     audited: Vec<(Action, String)>,
     /// What became of a report on a resource of that kind.
     reported: Option<(String, &'static str)>,
+}
+
+/// Ends the transaction of a change, and tells what follows from it once it is kept.
+pub(super) async fn keep<T>(tx: Tx, result: Result<(T, Effects), Error>) -> Result<T, Error> {
+    let (changed, effects) = tx.finish(result).await?;
+    effects.tell();
+    Ok(changed)
 }
 
 impl Effects {

@@ -97,9 +97,7 @@ impl Service {
         let result = self
             .report_locked(&mut tx, address, place, report, origin)
             .await;
-        let (outcome, effects) = tx.finish(result).await?;
-        effects.tell();
-        Ok(outcome)
+        effects::keep(tx, result).await
     }
 
     /// Gives what follows, too.

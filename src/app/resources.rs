@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::effects::Effects;
+use super::effects::{self, Effects};
 use super::{Address, Error, Service, UNLOCKED_ATTEMPTS_MAX};
 use crate::domain::audit::Origin;
 use crate::domain::derivation;
@@ -214,9 +214,7 @@ impl Service {
         let result = self
             .patch_locked(&mut tx, address, place, change, origin)
             .await;
-        let (patched, effects) = tx.finish(result).await?;
-        effects.tell();
-        Ok(patched)
+        effects::keep(tx, result).await
     }
 
     async fn patch_locked(
