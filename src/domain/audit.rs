@@ -83,13 +83,9 @@ impl Change {
     #[must_use]
     pub fn removal(action: Action, state: &ResourceState, reason: Option<&str>) -> Self {
         Self {
-            action,
-            kind: state.kind.clone(),
-            id: state.id,
-            name: state.name.as_str().to_owned(),
-            generation_before: Some(state.generation),
             generation_after: None,
             reason: reason.map(ToOwned::to_owned),
+            ..Self::of(action, Some(state.generation), state)
         }
     }
 

@@ -51,20 +51,27 @@ pub(super) struct Link {
     id: Uuid,
 }
 
+/// The columns that rules look at, from either row: they have them under the same names.
+macro_rules! state_of {
+    ($row:ident) => {
+        ResourceState {
+            id: $row.id.into(),
+            kind: $row.kind,
+            name: ResourceName::stored($row.name),
+            owner: $row.owner_id.map(Into::into),
+            generation: $row.generation,
+            revision: $row.revision,
+            updated_at: $row.updated_at,
+            deletion: deletion($row.deleted_at, $row.deleted_by),
+            conditions: $row.conditions.0,
+        }
+    };
+}
+
 impl From<ResourceRow> for Resource {
     fn from(row: ResourceRow) -> Self {
         Self {
-            state: ResourceState {
-                id: row.id.into(),
-                kind: row.kind,
-                name: ResourceName::stored(row.name),
-                owner: row.owner_id.map(Into::into),
-                generation: row.generation,
-                revision: row.revision,
-                updated_at: row.updated_at,
-                deletion: deletion(row.deleted_at, row.deleted_by),
-                conditions: row.conditions.0,
-            },
+            state: state_of!(row),
             spec: row.spec.0,
             labels: row.labels.0,
             references: references(row.links.map_or_else(Vec::new, |links| links.0)),
@@ -108,17 +115,7 @@ impl From<StandingRow> for Standing {
             .zip(row.report_times.unwrap_or_default())
             .zip(row.report_conditions.unwrap_or_default());
         Self {
-            state: ResourceState {
-                id: row.id.into(),
-                kind: row.kind,
-                name: ResourceName::stored(row.name),
-                owner: row.owner_id.map(Into::into),
-                generation: row.generation,
-                revision: row.revision,
-                updated_at: row.updated_at,
-                deletion: deletion(row.deleted_at, row.deleted_by),
-                conditions: row.conditions.0,
-            },
+            state: state_of!(row),
             reports: reports
                 .map(
                     |((((adapter, observed_generation), created_at), reported_at), conditions)| {
