@@ -177,7 +177,7 @@ class Ledger:
             faults.append(f"{orphans} resources have lost their owner")
         unaudited = postgres.psql(database, sql="""
             SELECT count(*) FROM resources r
-            WHERE (SELECT count(*) FROM audit a WHERE a.resource_id = r.id AND a.action = 'create') <> 1""")
+            WHERE (SELECT count(*) FROM audit_entries a WHERE a.resource_id = r.id AND a.action = 'create') <> 1""")
         if unaudited != "0":
             faults.append(f"{unaudited} resources have not just one audit entry of their creation")
         return faults
