@@ -7,17 +7,17 @@ use hyperfleet::config::Args;
 use hyperfleet::startup;
 
 fn main() -> ExitCode {
-    match startup::leave_out_postgres().and_then(|()| run()) {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("hyperfleet-api: {error:#}");
-            ExitCode::FAILURE
-        }
+    // Dropped when everything else has ended, be it by a panic.
+    let _log = startup::LogWritten;
+    match startup::leave_out_postgres() {
+        Ok(()) => run(),
+        Err(error) => startup::conclude(Err(error)),
     }
 }
 
 #[tokio::main]
-async fn run() -> anyhow::Result<ExitCode> {
+async fn run() -> ExitCode {
     hyperfleet::crypto::install();
-    startup::run(Args::parse()).await
+    let ended = startup::run(Args::parse()).await;
+    startup::conclude(ended)
 }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::CommandFactory as _;
 
+use super::ending::Misuse;
 use super::plan::Plan;
 use super::process::Process;
 use super::sockets::Addresses;
@@ -52,8 +53,8 @@ pub(super) fn load(
     args: &SettingsArgs,
     defaults: &Settings,
 ) -> anyhow::Result<(Settings, Telemetry)> {
-    let loaded = Loaded::new(args, defaults)?;
-    let telemetry = telemetry::start(&loaded.settings, &BUILD);
+    let loaded = Loaded::new(args, defaults).context(Misuse)?;
+    let telemetry = telemetry::start(&loaded.settings, &BUILD)?;
     tracing::info!(settings = loaded.summary(), "settings");
     tell(&loaded);
     Ok((loaded.settings, telemetry))
@@ -69,7 +70,7 @@ pub(super) fn tell(loaded: &Loaded) {
 async fn serve(args: &SettingsArgs) -> anyhow::Result<()> {
     let (settings, telemetry) = load(args, &Settings::default())?;
     let served = async {
-        let mut plan = Plan::of(&settings)?;
+        let mut plan = Plan::of(&settings).context(Misuse)?;
         plan.tell();
         let store = database::store(&settings.database)?;
         let process = Process::start(&settings, std::mem::take(&mut plan.tls), telemetry.clone())?;
@@ -85,7 +86,7 @@ async fn serve(args: &SettingsArgs) -> anyhow::Result<()> {
 
 /// Prints the settings and checks them as far as that goes without the database.
 fn check(args: &CheckArgs) -> anyhow::Result<()> {
-    let loaded = Loaded::new(&args.settings, &Settings::default())?;
+    let loaded = Loaded::new(&args.settings, &Settings::default()).context(Misuse)?;
     let effective = loaded.effective();
     print(&match args.output {
         CheckFormat::Table => config::as_table(&effective),
@@ -96,13 +97,13 @@ fn check(args: &CheckArgs) -> anyhow::Result<()> {
     for note in loaded.notes.iter().chain(of_plan) {
         eprintln!("note: {note}");
     }
-    plan.map(drop)
+    plan.map(drop).context(Misuse)
 }
 
 /// Prints the document of the configured kinds.
 fn openapi(args: &OpenapiArgs) -> anyhow::Result<()> {
-    let settings = Loaded::new(&args.settings, &Settings::default())?.settings;
-    let Attached { registry, notes } = settings.kinds()?;
+    let loaded = Loaded::new(&args.settings, &Settings::default()).context(Misuse)?;
+    let Attached { registry, notes } = loaded.settings.kinds().context(Misuse)?;
     for note in notes {
         eprintln!("{note}");
     }

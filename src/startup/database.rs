@@ -177,7 +177,9 @@ pub(super) async fn reach(probe: &mut Probe, database: &Database) -> anyhow::Res
             Err(error @ Error::Unavailable { .. }) if attempts_left > 0 => {
                 attempts_left -= 1;
                 let error = anyhow::Error::from(error);
-                tracing::warn!(attempts_left, "waiting for {}: {error:#}", target(database));
+                // Said beforehand: it logs something itself, and one line must not begin in another.
+                let target = target(database);
+                tracing::warn!(attempts_left, "waiting for {target}: {error:#}");
                 tokio::time::sleep(database.pool.conn_retry_interval).await;
             }
             other => {

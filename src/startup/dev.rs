@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 
 use super::banner::{Protection, banner};
+use super::ending::Misuse;
 use super::plan::Plan;
 use super::process::Process;
 use super::sockets::Addresses;
@@ -39,11 +40,11 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
     defaults.logging.format = Format::Text;
     // What is printed for people goes to standard output.
     defaults.logging.output = Output::Stderr;
-    let loaded = Loaded::new(&args.settings, &defaults)?;
+    let loaded = Loaded::new(&args.settings, &defaults).context(Misuse)?;
     let mut settings = loaded.settings.clone();
-    let telemetry = telemetry::start(&settings, &commands::BUILD);
+    let telemetry = telemetry::start(&settings, &commands::BUILD)?;
     commands::tell(&loaded);
-    let mut plan = Plan::of(&settings)?;
+    let mut plan = Plan::of(&settings).context(Misuse)?;
     plan.tell();
     let mut process = Process::start(&settings, std::mem::take(&mut plan.tls), telemetry.clone())?;
 

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use serde::Serialize;
 
+use super::ending::Misuse;
 use super::telemetry::Telemetry;
 use super::{commands, database};
 use crate::config::{MigrateArgs, MigrateCommand, Output, Settings, SettingsArgs, StatusFormat};
@@ -32,7 +33,7 @@ fn load(args: &SettingsArgs) -> anyhow::Result<(Settings, Telemetry)> {
 
 async fn migrate(args: &SettingsArgs) -> anyhow::Result<ExitCode> {
     let (settings, _) = load(args)?;
-    let store = database::store(&settings.database)?;
+    let store = database::store(&settings.database).context(Misuse)?;
     let mut probe = Probe::new(database::connections(&settings.database)?);
     let before = database::reach(&mut probe, &settings.database).await?;
     let after = store

@@ -5,6 +5,7 @@ mod banner;
 mod commands;
 mod database;
 mod dev;
+mod ending;
 mod environment;
 mod migrate;
 mod plan;
@@ -21,6 +22,7 @@ mod tenancy;
 mod tls;
 
 pub use commands::run;
+pub use ending::{LogWritten, conclude};
 pub use environment::leave_out_postgres;
 pub use server::{Connections, Options, Server};
 pub use telemetry::Metrics;

@@ -22,7 +22,7 @@ use super::side::Side;
 use super::signals::Signals;
 use super::sockets::{self, Addresses, Sockets};
 use super::telemetry::{self, Telemetry};
-use super::{authentication, database, readiness, retention, shutdown, tls};
+use super::{authentication, database, ending, readiness, retention, shutdown, tls};
 use crate::app::Service;
 use crate::auth::Authentication;
 use crate::clock::Clock;
@@ -175,7 +175,7 @@ impl Process {
         };
         tokio::select! {
             () = rest => failed.and(drained),
-            () = self.signals.next() => shutdown::at_once(),
+            () = self.signals.next() => ending::at_once(),
         }
     }
 
@@ -247,6 +247,6 @@ async fn failure(serving: &mut Serving, sides: &mut Sides) -> anyhow::Error {
 pub(super) async fn pause(signals: &mut Signals, time: Duration) {
     tokio::select! {
         () = sleep(time) => {}
-        () = signals.next() => shutdown::at_once(),
+        () = signals.next() => ending::at_once(),
     }
 }

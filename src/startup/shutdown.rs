@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::bail;
 use tokio::time::{Instant, sleep};
 
+use super::ending;
 use super::process::{Serving, pause};
 use super::signals::Signals;
 use super::telemetry::Traces;
@@ -61,7 +62,7 @@ pub(super) async fn drain(
         }
         tokio::select! {
             () = sleep(LOOK) => {}
-            () = signals.next() => at_once(),
+            () = signals.next() => ending::at_once(),
         }
     }
     tracing::info!("stopped: everything is answered");
@@ -76,11 +77,6 @@ pub(super) async fn send_spans(traces: Traces) {
     };
     tokio::select! {
         () = traces.end() => {}
-        () = signals.next() => at_once(),
+        () = signals.next() => ending::at_once(),
     }
-}
-
-/// Ends the process without waiting for anything, the log's reader included.
-pub(super) fn at_once() -> ! {
-    std::process::exit(1)
 }

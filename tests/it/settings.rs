@@ -36,8 +36,41 @@ fn checked(folder: &Path, args: &[&str], variables: &[(&str, &str)]) -> (Value, 
 #[track_caller]
 fn refused(folder: &Path, args: &[&str], variables: &[(&str, &str)]) -> String {
     let output = run(folder, &[&["config", "check"], args].concat(), variables);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn what_is_wrong_with_a_command_line_or_its_settings_ends_it_with_2_and_what_fails_with_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("wrong.yaml");
+    std::fs::write(&file, "server: {port: abc}").unwrap();
+    let file = file.to_str().unwrap();
+    let without = "--server-jwt-enabled=false";
+    // Nobody listens there.
+    let database = "postgres://nobody@127.0.0.1:1/none";
+    let nowhere = ("HYPERFLEET_DATABASE_POOL_CONN_RETRY_ATTEMPTS", "0");
+    for (args, variables, code) in [
+        (&["version"][..], &[][..], 0),
+        (&["config", "check", without], &[], 0),
+        (&["nonsense"], &[], 2),
+        (&["serve", "--nonsense"], &[], 2),
+        (&["serve", "--log-level", "loud"], &[], 2),
+        (&["serve", "--server-port", "abc"], &[], 2),
+        (&["serve", "--config", file], &[], 2),
+        (&["serve", "--config", "missing.yaml"], &[], 2),
+        (&["serve"], &[("HYPERFLEET_SERVER_PORT", "abc")], 2),
+        // Without an issuer: what is wrong with all of them together.
+        (&["serve"], &[], 2),
+        (&["dev", "--server-port", "abc"], &[], 2),
+        (&["migrate", "--database-url", "mysql://a/b"], &[], 2),
+        (&["openapi", "--config", file], &[], 2),
+        (&["migrate", "--database-url", database], &[nowhere], 1),
+    ] {
+        let output = run(folder.path(), args, variables);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
+    }
 }
 
 #[test]

@@ -1,12 +1,16 @@
 //! Where the log goes, and how much of it.
 
-use std::io::IsTerminal as _;
+use std::env::VarError;
+use std::fs::File;
+use std::io::{self, IsTerminal as _, Write};
+use std::os::fd::AsFd as _;
+use std::sync::OnceLock;
 
-use tracing_subscriber::fmt::writer::BoxMakeWriter;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{EnvFilter, Layer};
 
 use super::format::{Constants, Json, JsonFields, Text, TextFields};
+use super::queue::{self, Queue};
 use crate::config::{Format, Level, Logging, Output};
 
 /// What tells, as errors, of requests that are no HTTP: whoever sends these must not fill the log.
@@ -15,32 +19,45 @@ const NO_HTTP: &str = "actix_http::h1::dispatcher=off";
 const EXPORT: &str = "opentelemetry=off,opentelemetry_sdk=off,opentelemetry_otlp=off";
 /// The target of single statements.
 const STATEMENTS: &str = "hyperfleet::sql";
+/// The variable that overrides what is let through; a custom of programs in Rust.
+const VARIABLE: &str = "RUST_LOG";
 
-/// The layer that writes the log. `RUST_LOG` overrides what it lets through.
+/// There is one log in a process, whoever starts it first.
+static QUEUE: OnceLock<Queue> = OnceLock::new();
+
+/// The layer that writes the log, and what is odd about it. `RUST_LOG` overrides what it lets
+/// through, unless that cannot be understood.
+///
+/// # Errors
+///
+/// The machine has no thread to write with.
 pub(super) fn layer<S>(
     logging: &Logging,
     shows_statements: bool,
     constants: &Constants,
-) -> Box<dyn Layer<S> + Send + Sync>
+) -> io::Result<(Box<dyn Layer<S> + Send + Sync>, Vec<String>)>
 where
     S: tracing::Subscriber + for<'span> LookupSpan<'span>,
 {
-    let filter = EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| EnvFilter::new(directives(logging.level, shows_statements)));
-    let (writer, is_terminal) = match logging.output {
-        Output::Stdout => (
-            BoxMakeWriter::new(std::io::stdout),
-            std::io::stdout().is_terminal(),
-        ),
-        Output::Stderr => (
-            BoxMakeWriter::new(std::io::stderr),
-            std::io::stderr().is_terminal(),
-        ),
+    let mut notes = Vec::new();
+    let named = named(std::env::var(VARIABLE), &mut notes);
+    let filter =
+        named.unwrap_or_else(|| EnvFilter::new(directives(logging.level, shows_statements)));
+    let is_terminal = match logging.output {
+        Output::Stdout => io::stdout().is_terminal(),
+        Output::Stderr => io::stderr().is_terminal(),
+    };
+    let queue = match QUEUE.get() {
+        Some(queue) => queue.clone(),
+        None => {
+            let queue = Queue::start(sink(logging.output))?;
+            QUEUE.get_or_init(|| queue).clone()
+        }
     };
     let layer = tracing_subscriber::fmt::layer()
-        .with_writer(writer)
+        .with_writer(queue)
         .with_ansi(is_terminal && logging.format == Format::Text);
-    match logging.format {
+    let layer = match logging.format {
         Format::Json => layer
             .event_format(Json::new(constants))
             .fmt_fields(JsonFields)
@@ -51,7 +68,73 @@ where
             .fmt_fields(TextFields)
             .with_filter(filter)
             .boxed(),
+    };
+    Ok((layer, notes))
+}
+
+/// A handle of our own on what the log goes to: whoever prints there does not wait for the log's
+/// reader.
+fn sink(output: Output) -> Box<dyn Write + Send> {
+    let handle = match output {
+        Output::Stdout => io::stdout().as_fd().try_clone_to_owned(),
+        Output::Stderr => io::stderr().as_fd().try_clone_to_owned(),
+    };
+    match (handle, output) {
+        (Ok(handle), _) => Box::new(File::from(handle)),
+        (Err(_), Output::Stdout) => Box::new(io::stdout()),
+        (Err(_), Output::Stderr) => Box::new(io::stderr()),
     }
+}
+
+/// Waits until what was said is written, as long as it is being read ([`Queue::flush`]).
+pub(super) fn flush() {
+    if let Some(queue) = QUEUE.get() {
+        queue.flush();
+    }
+}
+
+/// Says what must not be lost, and waits until it is written. Gives whether the log lets it through:
+/// if there is none yet, or it is filtered out, nobody was told.
+pub(super) fn say_last(say: impl FnOnce()) -> bool {
+    let line = queue::said(say);
+    let Some(queue) = QUEUE.get().filter(|_| !line.is_empty()) else {
+        return false;
+    };
+    queue.push_last(&line);
+    queue.flush();
+    true
+}
+
+/// Checks that the log shows anything of this program at all. A level that is misspelt is taken for
+/// the name of a library, and silences everything else: only the terminal is left to say so.
+pub(super) fn check_is_heard() {
+    let Ok(text) = std::env::var(VARIABLE) else {
+        return;
+    };
+    let is_heard = !queue::said(|| tracing::error!("is anybody there?")).is_empty();
+    if !is_heard && !text.trim().eq_ignore_ascii_case("off") {
+        eprintln!(
+            "hyperfleet-api: with {VARIABLE}={text:?} the log shows nothing of this program: \
+             name a level (error, warn, info, debug), or hyperfleet=LEVEL"
+        );
+    }
+}
+
+/// What `RUST_LOG` lets through, if it says anything that can be understood.
+fn named(text: Result<String, VarError>, notes: &mut Vec<String>) -> Option<EnvFilter> {
+    let fault = match text {
+        Err(VarError::NotPresent) => return None,
+        Ok(text) if text.trim().is_empty() => return None,
+        Ok(text) => match EnvFilter::builder().parse(&text) {
+            Ok(filter) => return Some(filter),
+            Err(error) => format!("{text:?} cannot be understood ({error})"),
+        },
+        Err(VarError::NotUnicode(_)) => "it is no text".to_owned(),
+    };
+    notes.push(format!(
+        "{VARIABLE} does not count: {fault}; logging.level does"
+    ));
+    None
 }
 
 /// What each level lets through.
@@ -69,4 +152,35 @@ fn directives(level: Level, shows_statements: bool) -> String {
         (false, _) => "warn",
     };
     format!("{level},{STATEMENTS}={statements},{NO_HTTP},{EXPORT}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_variable_that_says_nothing_does_not_count_and_one_that_is_wrong_is_told() {
+        let read = |text: Result<&str, VarError>| {
+            let mut notes = Vec::new();
+            let filter = named(text.map(ToOwned::to_owned), &mut notes);
+            (filter.map(|filter| filter.to_string()), notes)
+        };
+        let nothing = (None, Vec::new());
+        assert_eq!(read(Err(VarError::NotPresent)), nothing);
+        assert_eq!(read(Ok("")), nothing);
+        assert_eq!(read(Ok(" ")), nothing);
+        let good = read(Ok("warn,hyperfleet=debug"));
+        assert_eq!(good, (Some("hyperfleet=debug,warn".to_owned()), Vec::new()));
+        for wrong in ["hyperfleet=loud", "hyperfleet==debug", "[{"] {
+            let (filter, notes) = read(Ok(wrong));
+            assert_eq!((filter, notes.len()), (None, 1), "{wrong}");
+            assert!(notes[0].starts_with("RUST_LOG does not count"), "{notes:?}");
+            assert!(notes[0].contains(wrong), "{notes:?}");
+        }
+        let (filter, notes) = read(Err(VarError::NotUnicode(OsString::from_vec(vec![0xff]))));
+        assert_eq!((filter, notes.len()), (None, 1));
+    }
 }

@@ -5,8 +5,10 @@ mod format;
 mod log;
 mod metrics;
 mod panics;
+mod queue;
 mod traces;
 
+use anyhow::Context as _;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
@@ -27,24 +29,41 @@ pub(super) struct Telemetry {
 }
 
 /// Starts the log, what is counted and, where a collector is named, traces.
-pub(super) fn start(settings: &Settings, build: &Build) -> Telemetry {
+///
+/// # Errors
+///
+/// The machine has no thread to write the log with.
+pub(super) fn start(settings: &Settings, build: &Build) -> anyhow::Result<Telemetry> {
     let metrics = Metrics::start(build);
     let constants = Constants {
         version: build.version,
         hostname: settings.server.hostname.clone(),
     };
     let log = log::layer(&settings.logging, settings.database.debug, &constants);
-    let (traces, notes) = traces::start(&settings.tracing, build.version);
+    let (log, mut notes) = log.context("cannot start the log")?;
+    let (traces, odd) = traces::start(&settings.tracing, build.version);
+    notes.extend(odd);
     // Fails only if a log was started before, as in tests: that one stays.
     let _ = tracing_subscriber::registry()
         .with(log)
         .with(traces.layer())
         .try_init();
     panics::tell();
+    log::check_is_heard();
     for note in notes {
         tracing::warn!("{note}");
     }
-    Telemetry { traces, metrics }
+    Ok(Telemetry { traces, metrics })
+}
+
+/// Waits until the log is written, as long as it is being read.
+pub(super) fn flush() {
+    log::flush();
+}
+
+/// Says why the program ends, whatever else waits to be written, and waits until it is.
+pub(super) fn say_last(say: impl FnOnce()) -> bool {
+    log::say_last(say)
 }
 
 /// What the log does not show of requests: what the settings name, and always the headers of tokens

@@ -10,6 +10,8 @@ pub(super) fn tell() {
     panic::set_hook(Box::new(|panic| {
         if !mapping::is_evaluating() {
             tell_one(panic);
+            // It may be the last thing that the process does.
+            super::flush();
         }
     }));
 }

@@ -317,14 +317,71 @@ fn the_log_goes_where_it_is_told_to_as_it_is_told_to() {
         line["message"].as_str().unwrap().starts_with(waiting),
         "{line}"
     );
-    assert!(stderr.starts_with("hyperfleet-api: "), "{stderr}");
+    assert_eq!(stderr, "");
 
     let (stdout, stderr) = in_vain("output: stderr, format: text", &[]);
     assert_eq!(stdout, "");
     assert!(stderr.contains(&format!("  WARN {waiting}")), "{stderr}");
 
-    assert_eq!(in_vain("level: error", &[]).0, "");
-    assert_eq!(in_vain("", &[("RUST_LOG", "error")]).0, "");
+    for (logging, variables) in [
+        ("level: error", &[][..]),
+        ("", &[("RUST_LOG", "error")]),
+        ("level: error", &[("RUST_LOG", "")]),
+    ] {
+        let (stdout, _) = in_vain(logging, variables);
+        assert_eq!(stdout.lines().count(), 1, "{stdout}");
+    }
     let overridden = in_vain("level: error", &[("RUST_LOG", "warn")]);
     assert!(overridden.0.contains(waiting), "{overridden:?}");
+}
+
+#[test]
+fn the_error_that_ends_the_program_is_a_line_of_its_log() {
+    let (stdout, stderr) = in_vain("", &[]);
+    let last: Value = serde_json::from_str(stdout.lines().last().unwrap()).unwrap();
+    assert_eq!(last["level"], "error");
+    assert_eq!(last["message"], "ended by an error");
+    assert_eq!(last["component"], "api");
+    let error = last["error"].as_str().unwrap();
+    assert!(error.starts_with("cannot use the database"), "{error}");
+    assert_eq!(stderr, "");
+
+    let (stdout, stderr) = in_vain("output: stderr, format: text", &[]);
+    assert_eq!(stdout, "");
+    let last = stderr.lines().last().unwrap();
+    let mark = " ERROR ended by an error error=\"cannot use the database";
+    assert!(last.contains(mark), "{last}");
+}
+
+#[test]
+fn a_filter_that_is_wrong_is_told_and_one_that_silences_the_program_too() {
+    let (stdout, stderr) = in_vain("", &[("RUST_LOG", "hyperfleet=loud")]);
+    let note = stdout.lines().find(|line| line.contains("RUST_LOG"));
+    let note: Value = serde_json::from_str(note.unwrap()).unwrap();
+    assert_eq!(note["level"], "warn");
+    let message = note["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("RUST_LOG does not count: \"hyperfleet=loud\" cannot be understood"),
+        "{message}"
+    );
+    assert!(stdout.contains("waiting for the database"), "{stdout}");
+    assert_eq!(stderr, "");
+
+    // A level that is misspelt is the name of a library to the filter.
+    let (stdout, stderr) = in_vain("", &[("RUST_LOG", "inof")]);
+    assert_eq!(stdout, "");
+    let said: Vec<_> = stderr.lines().collect();
+    assert!(
+        said[0].contains("the log shows nothing of this program"),
+        "{stderr}"
+    );
+    assert!(
+        said[1].starts_with("hyperfleet-api: cannot use the database"),
+        "{stderr}"
+    );
+    assert_eq!(said.len(), 2);
+
+    let (stdout, stderr) = in_vain("", &[("RUST_LOG", "off")]);
+    assert_eq!(stdout, "");
+    assert!(stderr.starts_with("hyperfleet-api: cannot use"), "{stderr}");
 }

@@ -22,6 +22,7 @@ mod rules;
 mod schemas;
 mod shutdown;
 mod silent;
+mod stalled;
 mod startup;
 mod tenancy;
 mod tls;

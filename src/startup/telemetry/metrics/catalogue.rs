@@ -108,6 +108,8 @@ pub(super) const CATALOGUE: &[Metric] = &[
            "Rules of conditions that could not be computed."),
     metric("hyperfleet_api_panics_total", Counter, &[],
            "Panics. Each is a defect: the log says where."),
+    metric("hyperfleet_api_log_lines_dropped_total", Counter, &[],
+           "Lines of the log that nobody took in time, or that could not be written."),
     metric("hyperfleet_api_reconciliation_refresh_errors_total", Counter, &[],
            "How often the pending gauges could not be brought up to date; they keep their values then."),
     metric("hyperfleet_api_reconciliation_refresh_timestamp_seconds", Gauge, &[],

@@ -152,6 +152,8 @@ impl Metrics {
 /// Counters without labels that only grow when something is wrong.
 const ZERO_FROM_THE_START: &[&str] = &[
     "hyperfleet_api_panics_total",
+    "hyperfleet_api_log_lines_dropped_total",
+    "hyperfleet_api_trace_export_errors_total",
     "hyperfleet_api_reconciliation_refresh_errors_total",
 ];
 

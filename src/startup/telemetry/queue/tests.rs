@@ -1,0 +1,159 @@
+use std::sync::mpsc::{self, Receiver, Sender};
+
+use super::*;
+
+/// What the reader lets the writer do next.
+enum Let {
+    Write,
+    Fail,
+}
+
+/// A reader that takes what it is told to take, and keeps it.
+#[derive(Clone, Default)]
+struct Taken(Arc<Mutex<Vec<u8>>>);
+
+struct Sink {
+    taken: Taken,
+    lets: Receiver<Let>,
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.lets.recv() {
+            Ok(Let::Fail) => return Err(ErrorKind::BrokenPipe.into()),
+            Ok(Let::Write) => {}
+            // Whoever decides has gone: it takes everything from now on.
+            Err(_) => {}
+        }
+        self.taken.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Taken {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+fn queue() -> (Queue, Taken, Sender<Let>) {
+    let (sender, lets) = mpsc::channel();
+    let taken = Taken::default();
+    let sink = Sink {
+        taken: taken.clone(),
+        lets,
+    };
+    (Queue::start(sink).unwrap(), taken, sender)
+}
+
+/// A line of so many bytes.
+fn line(letter: char, bytes: usize) -> Vec<u8> {
+    let mut line = letter.to_string().repeat(bytes - 1).into_bytes();
+    line.push(b'\n');
+    line
+}
+
+#[test]
+fn a_reader_that_stalls_holds_nobody_back_and_what_waits_is_bounded() {
+    let (queue, taken, lets) = queue();
+    let one = line('a', 1000);
+    for _ in 0..5000 {
+        queue.push(&one);
+    }
+    let state = queue.lock();
+    assert!(state.waiting.len() <= WAITING_BYTES_MAX);
+    let (came, dropped) = (state.came / 1000, state.dropped);
+    drop(state);
+    assert_eq!(came + dropped, 5000);
+    // What waits, and what may be on its way.
+    assert!(came as usize <= 2 * WAITING_BYTES_MAX / 1000, "{came}");
+    assert_eq!(taken.text(), "");
+    drop(lets);
+    assert!(queue.flush());
+    assert_eq!(taken.text().lines().count() as u64, came);
+}
+
+#[test]
+fn a_flush_gives_a_reader_that_stalls_up_once_and_waits_for_one_that_reads() {
+    let (queue, taken, lets) = queue();
+    queue.push(&line('a', 10));
+    let since = Instant::now();
+    assert!(!queue.flush());
+    assert!(since.elapsed() >= PATIENCE);
+    let since = Instant::now();
+    assert!(!queue.flush(), "nobody has read since");
+    assert!(since.elapsed() < PATIENCE);
+    lets.send(Let::Write).unwrap();
+    // Whoever reads again is waited for again.
+    while queue.lock().left == 0 {
+        thread::yield_now();
+    }
+    queue.push(&line('b', 10));
+    lets.send(Let::Write).unwrap();
+    assert!(queue.flush());
+    assert_eq!(taken.text(), "aaaaaaaaa\nbbbbbbbbb\n");
+}
+
+#[test]
+fn last_words_find_room_where_there_is_none() {
+    let (queue, taken, lets) = queue();
+    let one = line('a', WAITING_BYTES_MAX);
+    for _ in 0..3 {
+        queue.push(&one);
+    }
+    assert!(queue.lock().dropped > 0);
+    queue.push(b"lost\n");
+    queue.push_last(b"last\n");
+    drop(lets);
+    assert!(queue.flush());
+    assert!(taken.text().ends_with("a\nlast\n"));
+    assert!(!taken.text().contains("lost"));
+}
+
+#[test]
+fn a_line_longer_than_all_the_room_is_dropped_and_does_not_block_the_next() {
+    let (queue, taken, lets) = queue();
+    drop(lets);
+    queue.push(&line('a', WAITING_BYTES_MAX + 1));
+    let since = Instant::now();
+    while queue.lock().dropped > 0 {
+        assert!(since.elapsed() < Duration::from_secs(10), "it is not told");
+        thread::yield_now();
+    }
+    queue.push(b"next\n");
+    assert!(queue.flush());
+    assert_eq!(taken.text(), "next\n");
+}
+
+#[test]
+fn what_cannot_be_written_is_counted_and_does_not_end_the_log() {
+    let (queue, taken, lets) = queue();
+    lets.send(Let::Fail).unwrap();
+    queue.push(b"one\n");
+    assert!(queue.flush(), "nobody waits for what cannot be written");
+    assert_eq!(queue.lock().failed, 1);
+    drop(lets);
+    queue.push(b"two\n");
+    assert!(queue.flush());
+    assert_eq!(taken.text(), "two\n");
+    assert_eq!(
+        queue.lock().failed,
+        0,
+        "told, where the log lets that through"
+    );
+}
+
+#[test]
+fn what_is_kept_is_not_written() {
+    let (queue, taken, lets) = queue();
+    drop(lets);
+    let kept = said(|| queue.make_writer().write_all(b"kept\n").unwrap());
+    assert_eq!(kept, b"kept\n");
+    queue.make_writer().write_all(b"written\n").unwrap();
+    assert!(queue.flush());
+    assert_eq!(taken.text(), "written\n");
+}
