@@ -9,6 +9,7 @@ use figment::Figment;
 use figment::providers::Serialized;
 use humantime_serde::re::humantime::format_duration;
 
+use super::hosts;
 use super::layers::{Layer, Origin, variable};
 use super::{Settings, SettingsArgs};
 
@@ -25,8 +26,8 @@ const DATABASE: [&str; 6] = [
 ];
 /// Where a file is looked for when none is named.
 const FILES: [&str; 2] = ["/etc/hyperfleet/config.yaml", "./configs/config.yaml"];
-/// Most connections that can be asked for: more than any PostgreSQL serves well.
-const DATABASE_CONNECTIONS_MAX: usize = 10_000;
+/// Most connections that can be asked for (hyperfleet-ops.md §2.2): more serve nobody better.
+const DATABASE_CONNECTIONS_MAX: usize = 200;
 /// Most of anything that is counted one by one.
 const COUNT_MAX: usize = 1_000_000;
 /// Most memory that may be held for clients: 1 TiB.
@@ -177,16 +178,7 @@ impl Settings {
     fn faults(&self) -> Vec<String> {
         let mut faults = self.faults_of_counts();
         faults.extend(self.faults_of_times());
-        for (key, host) in [
-            ("server.host", &self.server.host),
-            ("metrics.host", &self.metrics.host),
-            ("health.host", &self.health.host),
-            ("database.host", &self.database.host),
-        ] {
-            if host.trim().is_empty() {
-                faults.push(format!("{key} is empty: say where"));
-            }
-        }
+        faults.extend(hosts::faults(self));
         if self.tracing.enabled && self.tracing.service_name.is_empty() {
             faults.push("tracing.service_name is empty: traces need a name".to_owned());
         }

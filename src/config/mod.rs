@@ -9,6 +9,7 @@
 mod args;
 mod catalogue;
 mod dev_token;
+mod hosts;
 mod layers;
 mod load;
 mod report;

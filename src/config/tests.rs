@@ -240,6 +240,32 @@ fn what_only_types_know_is_told_with_its_place() {
         ),
         ("server: {host: ' '}", vec!["server.host is empty"]),
         (
+            "server: {host: 'localhost:8000'}",
+            vec!["server.host is \"localhost:8000\"", "without a port"],
+        ),
+        ("health: {host: '[::1]'}", vec!["health.host is"]),
+        (
+            "database: {host: 'postgres://db'}",
+            vec!["database.host is"],
+        ),
+        (
+            "server: {hostname: 'not one'}",
+            vec!["server.hostname is \"not one\""],
+        ),
+        ("database: {name: ''}", vec!["database.name is empty"]),
+        (
+            "server: {port: 8080}",
+            vec!["server.port and health.port are both 8080"],
+        ),
+        (
+            "{health: {port: 1, host: 0.0.0.0}, metrics: {port: 1}}",
+            vec!["health.port and metrics.port are both 1"],
+        ),
+        (
+            "database: {pool: {max_connections: 201}}",
+            vec!["between 1 and 200"],
+        ),
+        (
             "server: {limits: {max_in_flight: 0}}",
             vec!["max_in_flight is 0", "between 1 and"],
         ),

@@ -106,12 +106,12 @@ async fn settings_that_make_no_sense_are_refused_with_what_to_do() {
         ),
         ("server: {port: abc}", vec!["server.port", file, "abc"]),
         (
-            "database: {pool: {max_connections: 10001}}",
-            vec!["max_connections is 10001", "between 1 and 10000"],
+            "database: {pool: {max_connections: 201}}",
+            vec!["max_connections is 201", "between 1 and 200"],
         ),
         (
             "database: {pool: {max_connections: 0}}",
-            vec!["max_connections is 0", "between 1 and 10000"],
+            vec!["max_connections is 0", "between 1 and 200"],
         ),
         ("nonsense: 1", vec!["nonsense", file]),
     ] {
