@@ -17,6 +17,9 @@ const ALWAYS: &[&str] = &[
     "cookie",
     "set-cookie",
 ];
+/// Members that say what another member of the same object is called, and what that is.
+const NAMES: &[&str] = &["name", "key"];
+const VALUES: &[&str] = &["value", "values"];
 /// The longest body that is looked at, in bytes.
 const BODY_BYTES_MAX: usize = 64 * 1024;
 /// How much of anything is shown, in bytes.
@@ -54,11 +57,22 @@ impl Masks {
             let value = if is_secret {
                 MASKED.to_owned()
             } else {
-                String::from_utf8_lossy(value.as_bytes()).into_owned()
+                self.address(&String::from_utf8_lossy(value.as_bytes()))
             };
             shown.insert(name.to_owned(), Value::String(value));
         }
         cut(Value::Object(shown).to_string())
+    }
+
+    /// The value of a header without what is secret in it if it is an address, as that of a
+    /// `Referer`: its password, and parameters.
+    fn address(&self, value: &str) -> String {
+        let Some(end) = value.find(['?', '#']) else {
+            return without_password(value);
+        };
+        let (place, rest) = (&value[..end], &value[end + 1..]);
+        let mark = &value[end..=end];
+        format!("{}{mark}{}", without_password(place), self.query(rest))
     }
 
     /// The query of a request. A search may name what is secret, and then says what it is.
@@ -94,8 +108,12 @@ impl Masks {
     fn mask(&self, value: &mut Value) {
         match value {
             Value::Object(members) => {
+                // As in lists of variables: {"name": "DB_PASSWORD", "value": "…"}.
+                let is_named = members
+                    .iter()
+                    .any(|(name, value)| is_one(NAMES, name) && self.is_named_so(value));
                 for (name, value) in members {
-                    if self.is_secret(name) {
+                    if self.is_secret(name) || (is_named && is_one(VALUES, name)) {
                         *value = Value::String(MASKED.to_owned());
                     } else {
                         self.mask(value);
@@ -107,9 +125,29 @@ impl Masks {
         }
     }
 
+    fn is_named_so(&self, name: &Value) -> bool {
+        name.as_str().is_some_and(|name| self.is_secret(name))
+    }
+
     fn is_secret(&self, name: &str) -> bool {
         let name = bare(name);
         self.fields.iter().any(|field| name.contains(field))
+    }
+}
+
+fn is_one(names: &[&str], name: &str) -> bool {
+    names.iter().any(|other| name.eq_ignore_ascii_case(other))
+}
+
+/// An address without who is to be known to it, and how.
+fn without_password(place: &str) -> String {
+    let Some((scheme, rest)) = place.split_once("://") else {
+        return place.to_owned();
+    };
+    let host_end = rest.find(['/', '#']).unwrap_or(rest.len());
+    match rest[..host_end].rfind('@') {
+        Some(at) => format!("{scheme}://{MASKED}{}", &rest[at..]),
+        None => place.to_owned(),
     }
 }
 
@@ -193,6 +231,39 @@ mod tests {
         assert_eq!(masks().body(long.as_bytes()), "65538 bytes");
         let long = format!("\"{}\"", "x".repeat(BODY_BYTES_MAX - 2));
         assert!(masks().body(long.as_bytes()).len() <= SHOWN_BYTES_MAX + '…'.len_utf8());
+    }
+
+    #[test]
+    fn pairs_of_a_name_and_a_value_are_read_as_members() {
+        let body = br#"{"env": [{"name": "DB_PASSWORD", "value": "hunter2"}, {"Value": ["hunter2"], "Key": "accessToken"},
+            {"name": "SIZE", "value": "3"}, {"name": {"password": 1}, "value": "4"}]}"#;
+        let shown = masks().body(body);
+        assert!(!shown.contains("hunter2"), "{shown}");
+        assert!(shown.contains(r#""name":"DB_PASSWORD""#), "{shown}");
+        assert!(shown.contains(r#""value":"3""#), "{shown}");
+        assert!(shown.contains(r#""value":"4""#), "{shown}");
+    }
+
+    #[test]
+    fn addresses_in_headers_are_shown_without_what_is_secret_in_them() {
+        let shown = |value: &'static str| {
+            let mut headers = HeaderMap::new();
+            let name = HeaderName::from_static("referer");
+            headers.append(name, HeaderValue::from_static(value));
+            masks().headers(&headers)
+        };
+        for secret in [
+            "https://a.example/b?page=2&token=hunter2",
+            "https://a.example/b?page=2#access_token=hunter2",
+            "https://me:hunter2@a.example/b",
+            "https://me:hunter2@a.example",
+            "/b?%74oken=hunter2",
+        ] {
+            let shown = shown(secret);
+            assert!(!shown.contains("hunter2"), "{shown}");
+        }
+        let plain = "https://a.example/@b?page=2&search=name='c'";
+        assert_eq!(shown(plain), format!("{{\"referer\":\"{plain}\"}}"));
     }
 
     #[test]
