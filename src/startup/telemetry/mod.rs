@@ -1,5 +1,6 @@
 //! What the program says of itself: its log, its traces, its metrics.
 
+mod collector;
 mod export;
 mod format;
 mod log;

@@ -3,15 +3,12 @@
 
 use std::time::Duration;
 
-use anyhow::Context as _;
 use opentelemetry::propagation::{TextMapCompositePropagator, TextMapPropagator};
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry::{KeyValue, global};
-use opentelemetry_otlp::tonic_types::transport::{Certificate, ClientTlsConfig};
 use opentelemetry_otlp::{
     OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_PROTOCOL, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT,
-    OTEL_EXPORTER_OTLP_TRACES_PROTOCOL, Protocol, SpanExporter, WithExportConfig as _,
-    WithTonicConfig as _,
+    OTEL_EXPORTER_OTLP_TRACES_PROTOCOL, Protocol,
 };
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::propagation::{BaggagePropagator, TraceContextPropagator};
@@ -21,6 +18,7 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::registry::LookupSpan;
 
+use super::collector;
 use super::export::Exporter;
 use crate::config::Tracing;
 
@@ -28,15 +26,8 @@ use crate::config::Tracing;
 const FLUSH_TIME_MAX: Duration = Duration::from_secs(5);
 /// What spans are said to be made by.
 const SCOPE: &str = "hyperfleet-api";
-/// Where the authorities of a machine are, first to last.
-const AUTHORITIES: &[&str] = &[
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/cert.pem",
-];
-
 /// Reads a variable; an empty one is unset, as the standard has it.
-type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
+pub(super) type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The traces of a program. Every clone is the same ones.
 #[derive(Debug, Clone, Default)]
@@ -84,7 +75,8 @@ pub(super) fn start(settings: &Tracing, version: &'static str) -> (Traces, Vec<S
     let sampler = sampler(&variables, &mut notes);
     let protocol = protocol(&variables, &mut notes);
     global::set_text_map_propagator(propagator(&variables, &mut notes));
-    match exporter(protocol, &variables) {
+    notes.extend(collector::unsupported(&variables));
+    match collector::exporter(protocol, &variables) {
         Ok(otlp) => {
             let resource = Resource::builder()
                 .with_service_name(settings.service_name.clone())
@@ -127,35 +119,6 @@ fn protocol(variables: Variables<'_>, notes: &mut Vec<String>) -> Protocol {
             Protocol::Grpc
         }
     }
-}
-
-fn exporter(protocol: Protocol, variables: Variables<'_>) -> anyhow::Result<SpanExporter> {
-    if protocol == Protocol::HttpBinary {
-        let exporter = SpanExporter::builder().with_http().with_protocol(protocol);
-        return Ok(exporter.build()?);
-    }
-    let mut exporter = SpanExporter::builder().with_tonic();
-    let endpoint = variables(OTEL_EXPORTER_OTLP_TRACES_ENDPOINT)
-        .or_else(|| variables(OTEL_EXPORTER_OTLP_ENDPOINT));
-    if endpoint.is_some_and(|endpoint| endpoint.starts_with("https:")) {
-        let authorities = Certificate::from_pem(authorities(variables)?);
-        exporter = exporter.with_tls_config(ClientTlsConfig::new().ca_certificate(authorities));
-    }
-    Ok(exporter.build()?)
-}
-
-/// The authorities that a collector's certificate must be signed by, as PEM.
-fn authorities(variables: Variables<'_>) -> anyhow::Result<Vec<u8>> {
-    let named = [
-        "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE",
-        "OTEL_EXPORTER_OTLP_CERTIFICATE",
-        "SSL_CERT_FILE",
-    ];
-    if let Some((name, file)) = named.iter().find_map(|name| Some((name, variables(name)?))) {
-        return std::fs::read(&file).with_context(|| format!("{name}: cannot read {file}"));
-    }
-    let found = AUTHORITIES.iter().find_map(|file| std::fs::read(file).ok());
-    found.context("no authorities to trust: name a file in OTEL_EXPORTER_OTLP_CERTIFICATE")
 }
 
 fn sampler(variables: Variables<'_>, notes: &mut Vec<String>) -> Sampler {

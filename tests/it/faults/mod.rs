@@ -20,6 +20,7 @@ mod restart;
 mod rolling;
 mod rules;
 mod schemas;
+mod secure_traces;
 mod shutdown;
 mod silent;
 mod stalled;

@@ -1,7 +1,7 @@
 //! Traces of the real program, as a collector gets them.
 
 use std::collections::BTreeMap;
-use std::io::{Read as _, Write as _};
+use std::io::{Read, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -16,7 +16,7 @@ use crate::support::{TestApi, TestDatabase};
 #[derive(Clone)]
 pub(super) struct Collector {
     pub(super) address: String,
-    received: Arc<Mutex<Vec<Vec<u8>>>>,
+    pub(super) received: Arc<Mutex<Vec<Vec<u8>>>>,
 }
 
 impl Collector {
@@ -41,7 +41,9 @@ impl Collector {
         })
     }
 
-    fn listen(serve: fn(TcpStream, &Mutex<Vec<Vec<u8>>>)) -> Self {
+    pub(super) fn listen(
+        serve: impl Fn(TcpStream, &Mutex<Vec<Vec<u8>>>) + Clone + Send + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let collector = Self {
             address: format!("http://{}", listener.local_addr().unwrap()),
@@ -51,21 +53,21 @@ impl Collector {
         // Ends with the test's process.
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let received = Arc::clone(&received);
+                let (received, serve) = (Arc::clone(&received), serve.clone());
                 thread::spawn(move || serve(stream, &received));
             }
         });
         collector
     }
 
-    fn spans(&self) -> Vec<Span> {
+    pub(super) fn spans(&self) -> Vec<Span> {
         let received = self.received.lock().unwrap();
         received.iter().flat_map(|body| spans(body)).collect()
     }
 }
 
 /// The body of one request; none when the connection ends.
-fn request(stream: &mut TcpStream) -> Option<Vec<u8>> {
+pub(super) fn request(stream: &mut impl Read) -> Option<Vec<u8>> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         let mut byte = [0];
@@ -87,11 +89,11 @@ fn request(stream: &mut TcpStream) -> Option<Vec<u8>> {
 
 /// One span, with the resource that it is of.
 #[derive(Debug, Clone, Default)]
-struct Span {
+pub(super) struct Span {
     trace: String,
     id: String,
     parent: String,
-    name: String,
+    pub(super) name: String,
     kind: u64,
     attributes: BTreeMap<String, String>,
     resource: BTreeMap<String, String>,

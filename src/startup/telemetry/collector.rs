@@ -1,0 +1,164 @@
+//! The way to a collector: by which protocol, and whom to trust there.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use opentelemetry_otlp::tonic_types::transport::{Certificate, ClientTlsConfig};
+use opentelemetry_otlp::{
+    OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TIMEOUT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT,
+    OTEL_EXPORTER_OTLP_TRACES_TIMEOUT, Protocol, SpanExporter, WithExportConfig as _,
+    WithHttpConfig as _, WithTonicConfig as _,
+};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+
+use super::traces::Variables;
+
+/// The authorities that a collector's certificate must be signed by: no others are trusted then.
+const AUTHORITIES: [&str; 2] = [
+    "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE",
+    "OTEL_EXPORTER_OTLP_CERTIFICATE",
+];
+/// What of the standard is not done.
+const UNSUPPORTED: [&str; 4] = [
+    "OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE",
+    "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE",
+    "OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY",
+    "OTEL_EXPORTER_OTLP_CLIENT_KEY",
+];
+/// Where the authorities of a machine are, first to last.
+const OF_MACHINE: &[&str] = &[
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/cert.pem",
+];
+/// How long a batch may take to be sent, unless a variable says otherwise: the standard's default.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What is asked for and cannot be had.
+pub(super) fn unsupported(variables: Variables<'_>) -> Option<String> {
+    let name = UNSUPPORTED.iter().find(|name| variables(name).is_some())?;
+    Some(format!(
+        "{name} is not supported: a collector gets no certificate of ours"
+    ))
+}
+
+/// What sends spans by that protocol.
+///
+/// # Errors
+///
+/// Authorities that cannot be read, or that are none.
+pub(super) fn exporter(
+    protocol: Protocol,
+    variables: Variables<'_>,
+) -> anyhow::Result<SpanExporter> {
+    if protocol == Protocol::HttpBinary {
+        let exporter = SpanExporter::builder().with_http().with_protocol(protocol);
+        let exporter = exporter.with_http_client(http_client(variables)?);
+        return Ok(exporter.build()?);
+    }
+    let mut exporter = SpanExporter::builder().with_tonic();
+    if is_secure(variables) {
+        let authorities = match named_authorities(variables)? {
+            Some(named) => named,
+            None => authorities_of_machine(variables)?,
+        };
+        let authorities = Certificate::from_pem(authorities);
+        exporter = exporter.with_tls_config(ClientTlsConfig::new().ca_certificate(authorities));
+    }
+    Ok(exporter.build()?)
+}
+
+fn is_secure(variables: Variables<'_>) -> bool {
+    let endpoint = variables(OTEL_EXPORTER_OTLP_TRACES_ENDPOINT)
+        .or_else(|| variables(OTEL_EXPORTER_OTLP_ENDPOINT));
+    endpoint.is_some_and(|endpoint| endpoint.starts_with("https:"))
+}
+
+/// The client of the SDK's own making would know nothing of the authorities.
+fn http_client(variables: Variables<'_>) -> anyhow::Result<reqwest::Client> {
+    let builder = reqwest::Client::builder().timeout(timeout(variables));
+    let builder = match named_authorities(variables)? {
+        Some(pem) => builder.tls_certs_only(reqwest::Certificate::from_pem_bundle(&pem)?),
+        None if is_secure(variables) => builder,
+        // Without TLS nobody has to be trusted, and the machine's authorities need not be there.
+        None => builder.tls_certs_only([]),
+    };
+    Ok(builder.build()?)
+}
+
+fn timeout(variables: Variables<'_>) -> Duration {
+    let text = variables(OTEL_EXPORTER_OTLP_TRACES_TIMEOUT)
+        .or_else(|| variables(OTEL_EXPORTER_OTLP_TIMEOUT));
+    let milliseconds = text.and_then(|text| text.parse().ok());
+    milliseconds.map_or(TIMEOUT, Duration::from_millis)
+}
+
+/// The authorities that variables name, as PEM.
+fn named_authorities(variables: Variables<'_>) -> anyhow::Result<Option<Vec<u8>>> {
+    let mut names = AUTHORITIES.iter();
+    let Some((name, file)) = names.find_map(|name| Some((name, variables(name)?))) else {
+        return Ok(None);
+    };
+    let pem = std::fs::read(&file).with_context(|| format!("{name}: cannot read {file}"))?;
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    match certificates {
+        Ok(certificates) if !certificates.is_empty() => Ok(Some(pem)),
+        _ => bail!("{name}: {file} holds no certificates in PEM"),
+    }
+}
+
+/// Those of the machine, as PEM.
+fn authorities_of_machine(variables: Variables<'_>) -> anyhow::Result<Vec<u8>> {
+    if let Some(file) = variables("SSL_CERT_FILE") {
+        return std::fs::read(&file).with_context(|| format!("SSL_CERT_FILE: cannot read {file}"));
+    }
+    let found = OF_MACHINE.iter().find_map(|file| std::fs::read(file).ok());
+    found.context("no authorities to trust: name a file in OTEL_EXPORTER_OTLP_CERTIFICATE")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn authorities_are_certificates_in_a_file_that_can_be_read() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "no PEM").unwrap();
+        let path = file.path().to_str().unwrap().to_owned();
+        for (named, word) in [
+            ("/nowhere/ca.pem".to_owned(), "cannot read /nowhere/ca.pem"),
+            (path, "holds no certificates in PEM"),
+        ] {
+            let variables = |name: &str| {
+                let is_named = name == "OTEL_EXPORTER_OTLP_CERTIFICATE";
+                is_named.then(|| named.clone())
+            };
+            let fault = exporter(Protocol::HttpBinary, &variables).unwrap_err();
+            let fault = format!("{fault:#}");
+            assert!(
+                fault.starts_with("OTEL_EXPORTER_OTLP_CERTIFICATE: "),
+                "{fault}"
+            );
+            assert!(fault.contains(word), "{fault}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_supported_is_told_and_times_are_read() {
+        let variables = |name: &str| match name {
+            "OTEL_EXPORTER_OTLP_CLIENT_KEY" => Some("/a/key.pem".to_owned()),
+            "OTEL_EXPORTER_OTLP_TIMEOUT" => Some("1500".to_owned()),
+            _ => None,
+        };
+        let note = unsupported(&variables).unwrap();
+        assert!(
+            note.starts_with("OTEL_EXPORTER_OTLP_CLIENT_KEY is not supported"),
+            "{note}"
+        );
+        assert_eq!(timeout(&variables), Duration::from_millis(1500));
+        assert_eq!(unsupported(&|_| None), None);
+        assert_eq!(timeout(&|_| None), TIMEOUT);
+        assert_eq!(timeout(&|_| Some("soon".to_owned())), TIMEOUT);
+    }
+}
