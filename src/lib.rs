@@ -19,6 +19,7 @@ pub mod crypto;
 pub mod dev;
 pub mod domain;
 pub mod http;
+mod lasting;
 pub mod startup;
 pub mod storage;
 pub mod wire;

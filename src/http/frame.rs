@@ -50,10 +50,7 @@ pub(super) async fn frame(
     let mut response = match outcome {
         Ok(Ok(response)) => told(response, &place, &log),
         Ok(Err(error)) => return Err(log.noted(Problem::of(&error)).at(place).into()),
-        Err(panic) => {
-            let problem = Problem::panicked(panic.as_ref());
-            return Err(log.noted(problem).at(place).into());
-        }
+        Err(_) => return Err(log.noted(Problem::panicked()).at(place).into()),
     };
     caching::tell(&mut response);
     if let Ok(id) = HeaderValue::from_str(&place.request_id) {

@@ -80,6 +80,13 @@ impl Gate {
         *self.0.fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
     }
 
+    /// What is said to be in the way.
+    #[must_use]
+    pub fn fault(&self) -> Option<String> {
+        let fault = self.0.fault.lock();
+        fault.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// What the service does now.
     #[must_use]
     pub fn phase(&self) -> Phase {
@@ -93,9 +100,7 @@ impl Gate {
     /// What `/readyz` says now.
     #[must_use]
     pub fn readiness(&self) -> Readiness {
-        let fault = self.0.fault.lock();
-        let fault = fault.unwrap_or_else(PoisonError::into_inner).clone();
-        match (self.phase(), fault) {
+        match (self.phase(), self.fault()) {
             (Phase::Stopping, _) => Readiness::ShuttingDown(SHUTTING_DOWN),
             (Phase::Serving, None) => Readiness::Ready,
             (_, Some(fault)) => Readiness::NotReady(fault),

@@ -2,6 +2,7 @@
 
 mod authentication;
 mod banner;
+mod beside;
 mod commands;
 mod database;
 mod dev;

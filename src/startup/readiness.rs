@@ -48,9 +48,12 @@ pub(super) async fn wait(
     Ok(())
 }
 
-/// Tells the gate how the database is, again and again.
+/// Tells the gate how the database is, again and again. Goes on from what the gate says.
 pub(super) async fn watch(mut probe: Probe, ping_time: Duration, gate: Gate) {
-    let mut health = Health::default();
+    let mut health = Health {
+        fault: gate.fault(),
+        ..Health::default()
+    };
     loop {
         sleep(PERIOD).await;
         let said = ask(&mut probe, ping_time).await;

@@ -6,6 +6,7 @@
 //!    └─ none, or none that fit ─▶ trouble, said at the second look ─ files that fit ─┘
 //! ```
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,10 +49,13 @@ enum News {
 pub(super) fn start(mut watched: Vec<Watched>) -> std::io::Result<()> {
     let look = move || {
         loop {
-            for one in &mut watched {
-                let news = one.look();
-                one.tell(news);
-            }
+            // A panic is told where it happens; what it keeps from being read, the next look reads.
+            let _ = catch_unwind(AssertUnwindSafe(|| {
+                for one in &mut watched {
+                    let news = one.look();
+                    one.tell(news);
+                }
+            }));
             std::thread::sleep(PERIOD);
         }
     };
