@@ -7,7 +7,7 @@ use crate::domain::aggregation::RECONCILED;
 use crate::domain::audit::Action;
 use crate::domain::lifecycle::Outcome;
 use crate::domain::mapping::Failure;
-use crate::domain::{Condition, ConditionStatus, Discard, Resource, ResourceState};
+use crate::domain::{Condition, ConditionStatus, Discard, EntityRegistry, Resource, ResourceState};
 use crate::storage::postgres::Tx;
 
 /// How often a rule could not be computed, by kind and type of the condition.
@@ -150,6 +150,43 @@ impl Effects {
         }
         if let Some((kind, outcome)) = self.reported {
             tell_report(&kind, outcome);
+        }
+    }
+}
+
+/// Shows every series that can be counted here, at 0: a first event would not be seen as growth of a
+/// series that it brings along.
+pub(super) fn count_from_zero(registry: &EntityRegistry) {
+    for action in Action::ALL {
+        metrics::counter!(AUDITED, "action" => action.as_str()).absolute(0);
+    }
+    for entity in registry.entities() {
+        let kind = resource_type(&entity.kind);
+        for is_delete in ["false", "true"] {
+            let labels = [
+                ("resource_type", kind.clone()),
+                ("is_delete", is_delete.to_owned()),
+            ];
+            metrics::counter!(STARTED, &labels).absolute(0);
+        }
+        for name in [HARD_DELETES, FORCE_DELETES] {
+            metrics::counter!(name, "resource_type" => kind.clone()).absolute(0);
+        }
+        let taken = [ACCEPTED, REPEATED, REJECTED].into_iter();
+        for outcome in taken.chain(Discard::ALL.map(discarded)) {
+            let labels = [
+                ("resource_type", kind.clone()),
+                ("outcome", outcome.to_owned()),
+            ];
+            metrics::counter!(REPORTS, &labels).absolute(0);
+        }
+        for rule in registry
+            .rules(&entity.kind)
+            .iter()
+            .flat_map(|rules| rules.types())
+        {
+            let labels = [("kind", entity.kind.clone()), ("type", rule.to_owned())];
+            metrics::counter!(RULE_FAILURES, &labels).absolute(0);
         }
     }
 }

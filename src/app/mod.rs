@@ -58,6 +58,12 @@ impl Service {
         }
     }
 
+    /// Shows what can be counted of these kinds, and of the database, from now on, at 0.
+    pub fn count_from_zero(&self) {
+        effects::count_from_zero(&self.registry);
+        self.store.count_from_zero();
+    }
+
     /// The kind of that name.
     pub fn entity(&self, kind: &str) -> Result<&Entity, Error> {
         let found = self.registry.get(kind);

@@ -10,8 +10,10 @@ use super::config::Issuer;
 use super::keys::Verified;
 use super::live::Live;
 use super::pace::Pace;
+use super::refusal::REASONS;
 use super::{IdentityFault, Refusal, TokenFault, signature};
 use crate::clock::Clock;
+use crate::lasting::{PAUSE, keep};
 
 /// Callers that were refused, by reason.
 const FAILURES: &str = "hyperfleet_api_auth_failures_total";
@@ -55,9 +57,22 @@ impl Authenticator {
         let mut tasks = JoinSet::new();
         let live = |issuer| Arc::new(Live::new(issuer, pace, clock.clone()));
         let issuers: Vec<_> = issuers.into_iter().map(live).collect();
-        for issuer in &issuers {
-            tasks.spawn(issuer.clone().keep_fetching());
-            tasks.spawn(issuer.clone().keep_reading());
+        for reason in REASONS {
+            // So that the first refusal is seen as growth.
+            metrics::counter!(FAILURES, "reason" => reason).absolute(0);
+        }
+        for live in &issuers {
+            live.count_from_zero();
+            if live.issuer.address.is_some() {
+                let live = Arc::clone(live);
+                let fetch = move || Arc::clone(&live).keep_fetching();
+                tasks.spawn(keep("fetch the keys of an issuer", PAUSE, fetch));
+            }
+            if live.issuer.file.is_some() {
+                let live = Arc::clone(live);
+                let read = move || Arc::clone(&live).keep_reading();
+                tasks.spawn(keep("read the keys of an issuer", PAUSE, read));
+            }
         }
         Self(Arc::new(Inner {
             issuers,

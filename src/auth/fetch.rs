@@ -31,6 +31,20 @@ pub(super) enum FetchFault {
     Unusable(#[from] KeySetFault),
 }
 
+/// Every outcome, by its name.
+pub(super) const OUTCOMES: [&str; 8] = [
+    SUCCESS,
+    "unreachable",
+    "timeout",
+    "status",
+    "too_large",
+    "unreadable",
+    "empty",
+    "invalid",
+];
+/// The outcome where there is no fault.
+pub(super) const SUCCESS: &str = "success";
+
 impl FetchFault {
     /// The name of the outcome in metrics.
     pub(super) fn outcome(&self) -> &'static str {

@@ -52,6 +52,25 @@ impl TokenFault {
     }
 }
 
+/// Every reason, by its name.
+pub(super) const REASONS: [&str; 15] = [
+    "missing",
+    "not_bearer",
+    "identity",
+    "too_long",
+    "malformed",
+    "algorithm",
+    "critical",
+    "type",
+    "issuer",
+    "unknown_key",
+    "signature",
+    "times",
+    "expired",
+    "not_yet_valid",
+    "audience",
+];
+
 /// Why a caller is not let in, as clients are told.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
@@ -92,5 +111,26 @@ impl From<TokenFault> for Refusal {
             TokenFault::Expired => Self::Expired,
             other => Self::Invalid(other),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_is_listed() {
+        let source = include_str!("refusal.rs");
+        let names = source.lines().filter_map(|line| {
+            let (variant, name) = line.trim().split_once(" => \"")?;
+            variant
+                .starts_with("Self::")
+                .then(|| name.trim_end_matches("\","))
+        });
+        let mut names: Vec<_> = names.collect();
+        let mut listed = REASONS.to_vec();
+        names.sort_unstable();
+        listed.sort_unstable();
+        assert_eq!(names, listed);
     }
 }

@@ -10,6 +10,8 @@ use super::fetch::{self, FetchFault};
 use super::key;
 use super::live::{Live, Origin};
 
+const REFRESHES: &str = "hyperfleet_api_jwks_refreshes_total";
+
 /// What a fetch brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fetched {
@@ -108,14 +110,26 @@ impl Live {
         let outcome = outcome
             .as_ref()
             .err()
-            .map_or("success", FetchFault::outcome);
-        metrics::counter!(
-            "hyperfleet_api_jwks_refreshes_total",
-            "issuer" => self.issuer.url.clone(),
-            "source" => origin.as_str(),
-            "outcome" => outcome
-        )
-        .increment(1);
+            .map_or(fetch::SUCCESS, FetchFault::outcome);
+        self.refreshes(origin, outcome).increment(1);
+    }
+
+    /// Shows every outcome of the sources that there are, at 0: a first failure would not be seen
+    /// as growth.
+    pub(super) fn count_from_zero(&self) {
+        let address = self.issuer.address.as_ref().map(|_| Origin::Address);
+        let file = self.issuer.file.as_ref().map(|_| Origin::File);
+        for origin in address.into_iter().chain(file) {
+            for outcome in fetch::OUTCOMES {
+                self.refreshes(origin, outcome).absolute(0);
+            }
+        }
+    }
+
+    fn refreshes(&self, origin: Origin, outcome: &'static str) -> metrics::Counter {
+        let issuer = self.issuer.url.clone();
+        let source = origin.as_str();
+        metrics::counter!(REFRESHES, "issuer" => issuer, "source" => source, "outcome" => outcome)
     }
 }
 

@@ -48,6 +48,16 @@ pub enum Discard {
     Unknown,
 }
 
+impl Discard {
+    /// Every reason.
+    pub const ALL: [Self; 4] = [
+        Self::FutureGeneration,
+        Self::StaleGeneration,
+        Self::StaleTime,
+        Self::Unknown,
+    ];
+}
+
 /// Why a report cannot be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidReport {

@@ -22,6 +22,14 @@ use super::request::{Identity, Wish};
 use super::telemetry::{RequestLog, RoutePath};
 use super::tenant;
 
+const REFUSED: &str = "hyperfleet_api_requests_refused_total";
+/// Why requests are refused.
+const REASONS: [&str; 4] = [STARTING, RATE, IN_FLIGHT, MEMORY];
+const STARTING: &str = "starting";
+const RATE: &str = "rate";
+const IN_FLIGHT: &str = "in_flight";
+const MEMORY: &str = "memory";
+
 /// How much is let in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -53,6 +61,10 @@ impl Admission {
     /// Lets in what the limits allow while the gate is open.
     #[must_use]
     pub fn new(gate: Gate, limits: &Limits) -> Self {
+        for reason in REASONS {
+            // So that the first refusal is seen as growth.
+            metrics::counter!(REFUSED, "reason" => reason).absolute(0);
+        }
         Self(Arc::new(Parts {
             gate,
             capacity: Capacity::new(limits.in_flight_max),
@@ -110,12 +122,12 @@ impl Parts {
         self.pass_rate(request)?;
         body::read(request, self.body_time, &self.memory).await?;
         let slot = self.capacity.take(1);
-        slot.ok_or_else(|| refusal("in_flight", Problem::busy()))
+        slot.ok_or_else(|| refusal(IN_FLIGHT, Problem::busy()))
     }
 
     fn pass_gate(&self) -> Result<(), Problem> {
         if self.gate.phase() == Phase::Starting {
-            return Err(refusal("starting", Problem::starting()));
+            return Err(refusal(STARTING, Problem::starting()));
         }
         Ok(())
     }
@@ -130,7 +142,7 @@ impl Parts {
         request.extensions_mut().insert(standing);
         match standing.retry_seconds {
             None => Ok(()),
-            Some(seconds) => Err(refusal("rate", Problem::too_many(seconds))),
+            Some(seconds) => Err(refusal(RATE, Problem::too_many(seconds))),
         }
     }
 }
@@ -138,12 +150,12 @@ impl Parts {
 /// Memory for a client, if it is there.
 pub(super) fn hold(memory: &Memory, bytes: usize) -> Result<Share, Problem> {
     let share = memory.hold(bytes);
-    share.ok_or_else(|| refusal("memory", Problem::full()))
+    share.ok_or_else(|| refusal(MEMORY, Problem::full()))
 }
 
 /// Counts a request that is refused for what others do, too.
 fn refusal(reason: &'static str, problem: Problem) -> Problem {
-    metrics::counter!("hyperfleet_api_requests_refused_total", "reason" => reason).increment(1);
+    metrics::counter!(REFUSED, "reason" => reason).increment(1);
     problem
 }
 

@@ -22,7 +22,7 @@ use super::side::Side;
 use super::signals::Signals;
 use super::sockets::{self, Addresses, Sockets};
 use super::telemetry::{self, Telemetry};
-use super::{authentication, database, ending, readiness, retention, shutdown, tls};
+use super::{authentication, beside, database, ending, readiness, shutdown, tls};
 use crate::app::Service;
 use crate::auth::Authentication;
 use crate::clock::Clock;
@@ -121,9 +121,11 @@ impl Process {
         let lists_include_deleted = settings.lists.include_deleted;
         let service = Service::new(store.clone(), plan.registry, lists_include_deleted);
         self.telemetry.metrics.show(&service);
+        service.count_from_zero();
         let authentication = authentication::start(plan.issuers, &Clock::system());
         let mut serving = self.open(settings, &service, &authentication, plan.tenancy)?;
-        let mut probe = Probe::new(database::connections(&settings.database)?);
+        let connections = database::connections(&settings.database)?;
+        let mut probe = Probe::new(connections.clone());
         let gate = self.gate.clone();
         let before = async {
             readiness::wait(&mut probe, settings, &gate).await?;
@@ -140,16 +142,15 @@ impl Process {
         }
         gate.open();
         ready(&self.addresses, &authentication);
-        let ping_time = settings.health.db_ping_timeout;
-        let mut beside = tokio::task::JoinSet::new();
-        beside.spawn(database::keep_trim(store.clone()));
-        beside.spawn(readiness::watch(probe, ping_time, gate.clone()));
-        let stuck_threshold = settings.metrics.reconciliation_stuck_threshold;
-        let metrics = self.telemetry.metrics.clone();
-        beside.spawn(metrics.keep(service.clone(), Clock::system(), stuck_threshold));
-        if let Some(kept) = settings.audit.retention {
-            beside.spawn(retention::expire_audit(service, Clock::system(), kept));
-        }
+        let parts = beside::Parts {
+            store: store.clone(),
+            service,
+            metrics: self.telemetry.metrics.clone(),
+            gate: gate.clone(),
+            probe,
+            connections,
+        };
+        let mut beside = beside::start(parts, settings);
         let failed = tokio::select! {
             () = self.signals.next() => Ok(()),
             error = failure(&mut serving, &mut self.sides) => Err(error),

@@ -140,6 +140,11 @@ impl Rules {
         }
     }
 
+    /// The types of the conditions that they give, sorted.
+    pub fn types(&self) -> impl Iterator<Item = &str> {
+        self.sorted.iter().map(|rule| rule.kind.as_str())
+    }
+
     /// Computes every derived condition.
     ///
     /// # Guarantees

@@ -129,6 +129,29 @@ pub(super) fn waited(time: Duration, error: Option<&PoolError<sqlx::Error>>) {
     metrics::counter!(ERRORS, "operation" => "connect", "error_type" => fault).increment(1);
 }
 
+/// Shows every failure that can be counted, at 0.
+pub(super) fn count_from_zero() {
+    let statements = ["begin", "create", "delete", "query", "raw", "update"];
+    let faults = [
+        "connection_error",
+        "constraint_violation",
+        "other",
+        "timeout",
+    ];
+    let of_statements = statements
+        .iter()
+        .flat_map(|operation| faults.iter().map(move |fault| (*operation, *fault)));
+    let others = [
+        ("commit", "commit_failed"),
+        ("rollback", "rollback_failed"),
+        ("connect", "connection_error"),
+        ("connect", "timeout"),
+    ];
+    for (operation, fault) in of_statements.chain(others) {
+        metrics::counter!(ERRORS, "operation" => operation, "error_type" => fault).absolute(0);
+    }
+}
+
 /// The older service's names for what goes wrong; none where nothing does.
 fn fault(operation: &str, error: &sqlx::Error) -> Option<&'static str> {
     let is_constraint = |error: &dyn sqlx::error::DatabaseError| {

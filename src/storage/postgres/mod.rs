@@ -120,6 +120,11 @@ impl Store {
         }
     }
 
+    /// Shows how statements can fail, at 0: a first failure would not be seen as growth.
+    pub fn count_from_zero(&self) {
+        measure::count_from_zero();
+    }
+
     /// The same database, over connections of its own: one of `shares` equal parts of what the
     /// settings allow, at least one. For threads that answer requests: a connection that stays on
     /// one thread needs no other thread to be woken for each of its answers. One connection of

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::program::{Folder, Program};
-use crate::support::{Answer, TestApi, TestDatabase};
+use crate::support::{Answer, Series, TestApi, TestDatabase};
 
 /// What `dev-token` prints, which must be a token and nothing else.
 pub(super) async fn minted(folder: &Path, args: &[&str]) -> String {
@@ -201,4 +201,62 @@ async fn an_issuer_that_is_away_does_not_keep_the_service_from_starting() {
     let said = program.said();
     assert!(said.contains("cannot be reached"), "{said}");
     assert_eq!(api.send("GET", "/openapi", Value::Null).await.status, 200);
+}
+
+#[tokio::test]
+async fn whatever_can_be_counted_is_there_at_0_right_after_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    minted(&folder.path().join("token"), &[]).await;
+    let config = settings(folder.path(), "");
+    let database = TestDatabase::create().await;
+    let url = database.url();
+    let args = ["serve", "--database-url", &url, "--config", &config];
+    let listen = ["--server-port=0", "--health-port=0", "--metrics-port=0"];
+    let mut program = Program::start(&[&args[..], &listen].concat());
+    let metrics = program.address("metrics").await;
+    let api = program.serving(database).await;
+    let scrape = api.client.get(format!("http://{metrics}/metrics")).send();
+    let text = scrape.await.unwrap().text().await.unwrap();
+    let series = Series::read(&text);
+    for (name, labels) in [
+        ("requests_refused_total", &[("reason", "rate")][..]),
+        ("requests_refused_total", &[("reason", "in_flight")]),
+        ("auth_failures_total", &[("reason", "missing")]),
+        ("auth_failures_total", &[("reason", "signature")]),
+        (
+            "jwks_refreshes_total",
+            &[
+                ("issuer", "http://localhost/dev-token"),
+                ("outcome", "unreadable"),
+            ],
+        ),
+        (
+            "reports_total",
+            &[("resource_type", "cluster"), ("outcome", "rejected")],
+        ),
+        (
+            "reports_total",
+            &[
+                ("resource_type", "nodepool"),
+                ("outcome", "discarded_stale_time"),
+            ],
+        ),
+        (
+            "reconciliation_started_total",
+            &[("resource_type", "cluster"), ("is_delete", "true")],
+        ),
+        ("audit_entries_total", &[("action", "force_delete")]),
+        ("hard_deletes_total", &[("resource_type", "nodepool")]),
+        ("force_deletes_total", &[("resource_type", "cluster")]),
+        ("panics_total", &[]),
+        ("log_lines_dropped_total", &[]),
+        ("trace_export_errors_total", &[]),
+    ] {
+        let name = format!("hyperfleet_api_{name}");
+        let found = series.iter().find(|s| s.name == name && s.has(labels));
+        assert_eq!(found.map(|s| s.value), Some(0.0), "{name} {labels:?}");
+    }
+    let errors = [("operation", "update"), ("error_type", "timeout")];
+    let name = "hyperfleet_db_errors_total";
+    assert!(series.iter().any(|s| s.name == name && s.has(&errors)));
 }
