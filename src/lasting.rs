@@ -82,7 +82,7 @@ mod tests {
                     }
                     _ => {
                         arrive.unwrap().send(()).unwrap();
-                        std::future::pending().await
+                        std::future::pending::<()>().await;
                     }
                 }
             }

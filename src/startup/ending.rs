@@ -1,5 +1,6 @@
 //! How the program ends: why is told, and everything that was told is written.
 
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use super::telemetry;
@@ -32,7 +33,8 @@ pub fn conclude(ended: anyhow::Result<ExitCode>) -> ExitCode {
     let text = format!("{error:#}");
     let is_told = telemetry::say_last(|| tracing::error!(error = text, "ended by an error"));
     if !is_told {
-        eprintln!("hyperfleet-api: {text}");
+        // Nobody may read that either: it changes nothing.
+        let _ = writeln!(io::stderr(), "hyperfleet-api: {text}");
     }
     match error.downcast_ref() {
         Some(Misuse) => ExitCode::from(MISUSE),

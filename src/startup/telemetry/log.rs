@@ -47,12 +47,11 @@ where
         Output::Stdout => io::stdout().is_terminal(),
         Output::Stderr => io::stderr().is_terminal(),
     };
-    let queue = match QUEUE.get() {
-        Some(queue) => queue.clone(),
-        None => {
-            let queue = Queue::start(sink(logging.output))?;
-            QUEUE.get_or_init(|| queue).clone()
-        }
+    let queue = if let Some(queue) = QUEUE.get() {
+        queue.clone()
+    } else {
+        let queue = Queue::start(sink(logging.output))?;
+        QUEUE.get_or_init(|| queue).clone()
     };
     let layer = tracing_subscriber::fmt::layer()
         .with_writer(queue)
@@ -93,8 +92,8 @@ pub(super) fn flush() {
     }
 }
 
-/// Says what must not be lost, and waits until it is written. Gives whether the log lets it through:
-/// if there is none yet, or it is filtered out, nobody was told.
+/// Says what must not be lost, and waits until it is written, as long as somebody reads. Gives whether
+/// the log took it: there may be none yet, it may let nothing through, or not be writable.
 pub(super) fn say_last(say: impl FnOnce()) -> bool {
     let line = queue::said(say);
     let Some(queue) = QUEUE.get().filter(|_| !line.is_empty()) else {
@@ -102,7 +101,7 @@ pub(super) fn say_last(say: impl FnOnce()) -> bool {
     };
     queue.push_last(&line);
     queue.flush();
-    true
+    !queue.has_failed()
 }
 
 /// Checks that the log shows anything of this program at all. A level that is misspelt is taken for
@@ -113,7 +112,9 @@ pub(super) fn check_is_heard() {
     };
     let is_heard = !queue::said(|| tracing::error!("is anybody there?")).is_empty();
     if !is_heard && !text.trim().eq_ignore_ascii_case("off") {
-        eprintln!(
+        // Nobody may read that either: it stops nothing.
+        let _ = writeln!(
+            io::stderr(),
             "hyperfleet-api: with {VARIABLE}={text:?} the log shows nothing of this program: \
              name a level (error, warn, info, debug), or hyperfleet=LEVEL"
         );

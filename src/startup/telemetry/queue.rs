@@ -130,6 +130,11 @@ impl Queue {
         state.left >= goal
     }
 
+    /// Whether lines could not be written, and none since.
+    pub(super) fn has_failed(&self) -> bool {
+        self.lock().failed > 0
+    }
+
     /// What the writer is to write next; waits for it.
     fn take(&self, mut spare: Vec<u8>) -> Batch {
         spare.clear();

@@ -354,6 +354,34 @@ fn the_error_that_ends_the_program_is_a_line_of_its_log() {
 }
 
 #[test]
+fn where_the_log_cannot_be_written_standard_error_says_why_it_ended() {
+    let full = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_hyperfleet-api"));
+    command.args([
+        "serve",
+        "--database-url",
+        "postgres://nobody@127.0.0.1:1/none",
+    ]);
+    command.args([
+        "--server-jwt-enabled=false",
+        "--server-port=0",
+        "--health-port=0",
+        "--metrics-port=0",
+    ]);
+    command.env("HYPERFLEET_DATABASE_POOL_CONN_RETRY_ATTEMPTS", "0");
+    let output = command.stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        stderr.starts_with("hyperfleet-api: cannot use the database"),
+        "{stderr}"
+    );
+}
+
+#[test]
 fn a_filter_that_is_wrong_is_told_and_one_that_silences_the_program_too() {
     let (stdout, stderr) = in_vain("", &[("RUST_LOG", "hyperfleet=loud")]);
     let note = stdout.lines().find(|line| line.contains("RUST_LOG"));
