@@ -12,6 +12,8 @@ import time
 import urllib.request
 from pathlib import Path
 
+import processes
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # What a real server keeps: every commit is on disk before it is answered. The rest is a small
@@ -26,6 +28,15 @@ POSTGRES_SETTINGS = {
     "max_connections": "200",
     "listen_addresses": "",
 }
+
+
+# What the programs that are started here would take settings from.
+FOREIGN = ("HYPERFLEET_", "DATABASE_URL", "RUST_LOG", "OTEL_", "PG")
+
+
+def environment():
+    """The caller's environment without anybody's settings for the service or for PostgreSQL."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
 
 
 class Failed(Exception):
@@ -60,7 +71,7 @@ class Postgres:
         if user:
             os.chown(self.folder, user.pw_uid, user.pw_gid)
         become = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []} if user else {}
-        options = {"cwd": self.folder, "preexec_fn": os.setpgrp, **become}
+        options = {"cwd": self.folder, "preexec_fn": os.setpgrp, "env": environment(), **become}
         initdb = [self.bin / "initdb", "-D", "data", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C"]
         made = subprocess.run(initdb, capture_output=True, text=True, **options)
         if made.returncode:
@@ -85,17 +96,21 @@ class Postgres:
         self.process.wait()
 
     def freeze(self):
-        """Stops every one of its processes where it is."""
-        os.killpg(self.process.pid, signal.SIGSTOP)
+        """Stops every one of its processes where it is; gives how many that are."""
+        return processes.freeze(self.process.pid)
 
     def thaw(self):
-        os.killpg(self.process.pid, signal.SIGCONT)
+        processes.thaw(self.process.pid)
+
+    def is_frozen(self):
+        """Whether none of its processes runs."""
+        return set(processes.family(self.process.pid).values()) <= {processes.STOPPED, processes.ENDED}
 
     def session(self, database):
         """A connection that is kept: statements go to its `stdin`."""
         command = [self.bin / "psql", "-X", "-q", "-h", self.folder, "-U", "postgres", "-d", database]
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        return subprocess.Popen(command, stdin=subprocess.PIPE, text=True, **quiet)
+        return subprocess.Popen(command, stdin=subprocess.PIPE, text=True, env=environment(), **quiet)
 
     def take_all_connections(self):
         """Connects until no more connections are to be had; gives what holds them."""
@@ -119,6 +134,8 @@ class Postgres:
     def stop(self):
         if self.process:
             self.process.send_signal(signal.SIGQUIT)
+            # Who is frozen does not end.
+            self.thaw()
             self.process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -129,7 +146,7 @@ class Postgres:
         """What psql prints, unaligned and without headers."""
         command = [self.bin / "psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1",
                    "-h", self.folder, "-U", "postgres", "-d", database, *arguments]
-        done = subprocess.run(command, input=sql, capture_output=True, text=True)
+        done = subprocess.run(command, input=sql, capture_output=True, text=True, env=environment())
         if done.returncode:
             raise Failed(f"psql failed:\n{done.stderr}")
         return done.stdout.strip()
@@ -147,9 +164,7 @@ class Api:
         self.process = None
         self.base = None
 
-        # Nothing of the caller's own configuration may leak in.
-        foreign = ("HYPERFLEET_", "DATABASE_URL", "RUST_LOG")
-        self.env = {k: v for k, v in os.environ.items() if not k.startswith(foreign)}
+        self.env = environment()
         self.url = ["--database-url", postgres.url(database)]
         # Several at a time, each of which ends at once.
         settings = postgres.folder / "hyperfleet.yaml"
@@ -158,10 +173,7 @@ class Api:
 
     def start(self):
         """Serves a new database."""
-        self.postgres.psql("postgres", sql=f"CREATE DATABASE {self.database}")
-        migrated = subprocess.run([self.binary, "migrate", *self.url], env=self.env, capture_output=True, text=True)
-        if migrated.returncode:
-            raise Failed(f"hyperfleet-api migrate failed:\n{migrated.stderr}")
+        create_database(self.postgres, self.database, self.binary)
         self.serve()
 
     def serve(self):
@@ -190,14 +202,23 @@ class Api:
                 self.process.kill()
                 self.process.wait()
 
-    def call(self, method, path, body=None):
+    def call(self, method, path, body=None, headers=()):
         """One request: status and decoded body."""
         data = None if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json", **dict(headers)}
         request = urllib.request.Request(self.base + path, data, headers, method=method)
         with urllib.request.urlopen(request, timeout=10) as answer:
             text = answer.read()
             return answer.status, json.loads(text) if text else None
+
+
+def create_database(postgres, database, binary):
+    """Makes a database with the schema that the program needs."""
+    postgres.psql("postgres", sql=f"CREATE DATABASE {database}")
+    command = [binary, "migrate", "--database-url", postgres.url(database)]
+    migrated = subprocess.run(command, env=environment(), capture_output=True, text=True)
+    if migrated.returncode:
+        raise Failed(f"hyperfleet-api migrate failed:\n{migrated.stderr}{migrated.stdout}")
 
 
 def cpu_seconds(process):
