@@ -50,6 +50,8 @@ class Client:
     def __init__(self, *addresses, seconds=30):
         self.addresses, self.turn, self.seconds = addresses, 0, seconds
         self.reader = self.writer = None
+        # The one that was last connected to.
+        self.address = None
 
     async def call(self, method, path, body=None, headers=()):
         """One request. `Lost`: the connection ended, or the time was up."""
@@ -77,10 +79,10 @@ class Client:
         return answer
 
     async def _connect(self):
-        address = self.addresses[self.turn % len(self.addresses)]
+        self.address = self.addresses[self.turn % len(self.addresses)]
         self.turn += 1
         try:
-            self.reader, self.writer = await asyncio.open_connection(*address, limit=1 << 24)
+            self.reader, self.writer = await asyncio.open_connection(*self.address, limit=1 << 24)
         except OSError as error:
             raise Refused(repr(error)) from error
 

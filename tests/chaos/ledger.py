@@ -1,203 +1,226 @@
-"""Writers that write down what was acknowledged, and the check that all of it is there afterwards.
+"""Writers that live the lives of clusters, and write down what was acknowledged.
 
-What was not acknowledged may be there or not; what nobody asked for must not be.
+`check.py` compares the database with it afterwards. What was not acknowledged may be there or not; what nobody
+asked for must not be.
 """
 
 import asyncio
+import bisect
 import datetime
 import random
+import time
 from collections import Counter
 
 from client import Client, Lost, Refused
+from records import REQUIRED, Record, Report
 
 BASE = "/api/hyperfleet/v1"
+# How often the same request is sent when nobody knows what became of it.
+TRIES_MAX = 2
 
 
-class Record:
-    """What is known of one resource. A value in `maybe` was sent, and nobody knows what became of it."""
+class Told:
+    """An answer that can be relied on, or None; and whether the request may have been carried out without one."""
 
-    def __init__(self, name, kind, owner=None):
-        self.name, self.kind, self.owner = name, kind, owner
-        self.id = None
-        self.value, self.maybe = "0", set()
-        self.is_deleted = self.maybe_deleted = False
+    def __init__(self, answer, is_unsure):
+        self.answer, self.is_unsure = answer, is_unsure
 
 
 class Ledger:
-    def __init__(self, addresses, seed=1):
-        self.addresses, self.random = addresses, random.Random(seed)
+    def __init__(self, addresses, seed):
+        self.addresses, self.random = addresses, random.Random(f"ledger {seed}")
         self.records = []
         self.acknowledged = Counter()
         self.statuses = Counter()
+        # When each write was acknowledged, in order, and how many of them by which address.
+        self.moments, self.by_address = [], Counter()
         self.wrong = []
         self.stopping = False
         # Names of one run are not those of another.
         self.runs = 0
         # What each writer left behind, to be changed in a later run: nobody else changes it.
         self.left = {}
-        # Whether adapters' clocks may differ from the service's by more than it takes.
+        # Adapters' clocks differ from the service's by more than a report's time may.
         self.clocks_differ = False
 
-    async def run(self, writers=8, acknowledged_max=None):
-        """Writes until stopped, or until so many writes are acknowledged."""
-        self.acknowledged_max, self.stopping = acknowledged_max, False
+    async def run(self, writers=8):
+        """Writes until stopped. A fault of a writer itself ends it, too."""
+        self.stopping = False
         self.runs += 1
-        await asyncio.gather(*(self._writer(number) for number in range(writers)))
+        try:
+            await asyncio.gather(*(self._writer(number) for number in range(writers)))
+        finally:
+            self.stopping = True
 
     @property
     def count(self):
-        return sum(self.acknowledged.values())
+        return len(self.moments)
 
-    def _is_over(self):
-        enough = self.acknowledged_max is not None and self.count >= self.acknowledged_max
-        return self.stopping or enough
+    @property
+    def successes(self):
+        """Requests that were answered with success, discarded reports among them."""
+        return sum(count for status, count in self.statuses.items() if status in (200, 201, 202, 204))
+
+    def seconds_until_written(self, moment):
+        """How long it took from a moment to the next acknowledged write; None if none followed."""
+        following = bisect.bisect_right(self.moments, moment)
+        return self.moments[following] - moment if following < len(self.moments) else None
 
     async def _writer(self, number):
         shuffled = list(self.addresses)
         self.random.shuffle(shuffled)
         client = Client(*shuffled)
         round_ = 0
-        while not self._is_over():
+        while not self.stopping:
             round_ += 1
             # The next life at the next address: every instance has its share at any time.
             client.close()
             left = self.left.setdefault(number, [])
             if round_ % 2 and left and not left[0].name.startswith(f"r{self.runs}w"):
                 cluster = left.pop(0)
-                await self._patch(client, f"{BASE}/clusters/{cluster.id}", cluster, f"later-{self.runs}")
-                await self._delete(client, f"{BASE}/clusters/{cluster.id}", cluster)
+                await self._patch(client, cluster, f"later-{self.runs}")
+                await self._end(client, cluster)
             cluster = await self._life(client, f"r{self.runs}w{number}-{round_}")
-            if cluster and not (cluster.is_deleted or cluster.maybe_deleted):
+            if cluster and not cluster.may_be_finalizing():
                 left.append(cluster)
         client.close()
 
     async def _life(self, client, name):
-        """A cluster with two node pools: created, changed, reported on, and half of them deleted. Gives it."""
+        """A cluster with two node pools: created, changed, reported on, and half of them ended. Gives it."""
         cluster = await self._create(client, Record(name, "Cluster"))
         if cluster is None:
             return None
-        path = f"{BASE}/clusters/{cluster.id}"
         for pool in ("a", "b"):
             await self._create(client, Record(f"{name}-{pool}", "NodePool", cluster))
         for value in ("1", "2", "3"):
-            await self._patch(client, path, cluster, value)
-        await self._report(client, path)
+            await self._patch(client, cluster, value)
+        await self._report_on(client, cluster)
         if self.random.random() < 0.5:
-            await self._delete(client, path, cluster)
+            await self._end(client, cluster)
         return cluster
 
-    async def _send(self, client, what, expected, method, path, body=None):
-        """An answer, or None where there is none to rely on. Anything but success and an honest 503 is wrong."""
-        try:
-            answer = await client.call(method, path, body)
-        except Refused:
-            self.statuses["refused"] += 1
+    async def _end(self, client, cluster):
+        """Deletes a cluster; of half of them the adapters then say that they are done, in any order."""
+        await self._delete(client, cluster)
+        if not cluster.is_deleted or not cluster.is_certain() or self.random.random() < 0.5:
+            return
+        words = [(record, adapter) for record in (cluster, *cluster.children) for adapter in REQUIRED[record.kind]]
+        self.random.shuffle(words)
+        for record, adapter in words:
+            await self._report(client, record, self._said(adapter, record.generation, "Finalized"))
+
+    async def _send(self, client, what, method, path, body, expected, after_loss=()):
+        """Sends a request, and perhaps once more if nobody knows what became of it. Right is what is expected; what
+        only an earlier effect of the same request explains (`after_loss`), if there may be one; and an honest 503."""
+        is_unsure = False
+        for _ in range(self.random.randint(1, TRIES_MAX)):
+            try:
+                answer = await client.call(method, BASE + path, body)
+            except Refused:
+                self.statuses["refused"] += 1
+                await asyncio.sleep(0.05)
+                continue
+            except Lost:
+                self.statuses["lost"] += 1
+                is_unsure = True
+                await asyncio.sleep(0.02)
+                continue
+            self.statuses[answer.status] += 1
+            if answer.status in expected or is_unsure and answer.status in after_loss:
+                if answer.status in (200, 201, 202):
+                    self.acknowledged[what] += 1
+                    self.moments.append(time.monotonic())
+                    self.by_address[client.address] += 1
+                return Told(answer, is_unsure)
+            retry_after = answer.headers.get("retry-after", "")
+            if answer.status != 503 or not retry_after.isdigit() or int(retry_after) < 1:
+                self.wrong.append(f"{method} {path}: {answer.status}, Retry-After {retry_after or 'missing'}, "
+                                  f"expected {sorted(expected)}: {answer.body[:200]!r}")
+                return Told(None, True)
+            # It was not acknowledged, and may have been carried out all the same (docs/errors.md).
+            is_unsure = True
             await asyncio.sleep(0.05)
-            return False
-        except Lost:
-            self.statuses["lost"] += 1
-            await asyncio.sleep(0.02)
-            return None
-        self.statuses[answer.status] += 1
-        if answer.status == expected:
-            self.acknowledged[what] += 1
-            return answer
-        if answer.status == 503 and int(answer.headers.get("retry-after", 0)) > 0:
-            await asyncio.sleep(0.05)
-            return None
-        # After an answer that was lost the same request may meet its own effect.
-        if answer.status in (404, 409):
-            return None
-        self.wrong.append(f"{method} {path}: {answer.status} {answer.body[:200]!r}")
-        return None
+        return Told(None, is_unsure)
 
     async def _create(self, client, record):
-        path = f"{BASE}/clusters" if record.owner is None else f"{BASE}/clusters/{record.owner.id}/nodepools"
+        path = "/clusters" if record.owner is None else f"{record.owner.path}/nodepools"
         body = {"kind": record.kind, "name": record.name, "labels": {"n": "0"}, "spec": {"x": 1}}
         self.records.append(record)
-        answer = await self._send(client, "create", 201, "POST", path, body)
-        if not answer:
+        # The name is nobody else's: a conflict is with the first of two equal requests.
+        told = await self._send(client, "create", "POST", path, body, {201}, after_loss={409})
+        record.exists, record.maybe_exists = told.answer is not None, told.is_unsure
+        if told.answer is None or told.answer.status != 201:
             return None
-        record.id = answer.json()["id"]
+        record.id = told.answer.json()["id"]
         return record
 
-    async def _patch(self, client, path, record, value):
-        answer = await self._send(client, "patch", 200, "PATCH", path, {"labels": {"n": value}})
-        if answer:
+    async def _patch(self, client, record, value):
+        told = await self._send(client, "patch", "PATCH", record.path, {"labels": {"n": value}}, {200})
+        if told.answer:
             record.value, record.maybe = value, set()
-        else:
+            record.patches += 1
+            record.generation = told.answer.json()["generation"]
+        elif told.is_unsure:
             record.maybe.add(value)
+            record.patches_maybe += 1
 
-    async def _report(self, client, path):
-        conditions = [{"type": kind, "status": "True"} for kind in ("Applied", "Available", "Health")]
-        now = datetime.datetime.now(datetime.UTC).isoformat()
-        report = {"adapter": "dns", "observed_generation": 1, "observed_time": now, "conditions": conditions}
-        try:
-            answer = await client.call("PUT", path + "/statuses", report)
-        except Lost:
-            self.statuses["lost"] += 1
-            return
-        self.statuses[answer.status] += 1
-        if answer.status == 201:
-            self.acknowledged["report"] += 1
-        elif answer.status not in (204, 404, 503) and not (answer.status == 400 and self.clocks_differ):
-            self.wrong.append(f"PUT {path}/statuses: {answer.status} {answer.body[:200]!r}")
-
-    async def _delete(self, client, path, record):
-        answer = await self._send(client, "delete", 202, "DELETE", path)
-        if answer:
+    async def _delete(self, client, record):
+        told = await self._send(client, "delete", "DELETE", record.path, None, {202})
+        if told.answer:
             record.is_deleted = True
-        else:
+            record.generation = told.answer.json()["generation"]
+            for child in record.children:
+                child.generation += 1
+        elif told.is_unsure:
             record.maybe_deleted = True
 
-    def check(self, postgres, database):
-        """Every fault that the database shows against the ledger."""
-        faults = list(self.wrong)
-        rows = postgres.psql(database, sql="""
-            SELECT name, kind, id, labels ->> 'n', deleted_at IS NOT NULL FROM resources""")
-        stored = {}
-        for row in rows.splitlines():
-            name, kind, id_, value, deleted = row.split("|")
-            if (kind, name) in stored:
-                faults.append(f"{kind} {name} is there twice")
-            stored[kind, name] = (id_, value, deleted == "t")
-        for record in self.records:
-            found = stored.pop((record.kind, record.name), None)
-            faults += self._faults_of(record, found)
-        faults += [f"{kind} {name} was invented" for kind, name in stored]
-        halves = postgres.psql(database, sql="""
-            SELECT count(*) FROM resources c JOIN resources p ON p.id = c.owner_id
-            WHERE p.deleted_at IS NOT NULL AND c.deleted_at IS NULL""")
-        if halves != "0":
-            faults.append(f"{halves} children of deleted clusters are active: half a cascade")
-        orphans = postgres.psql(database, sql="""
-            SELECT count(*) FROM resources c WHERE owner_id IS NOT NULL
-            AND NOT EXISTS (SELECT FROM resources p WHERE p.id = c.owner_id)""")
-        if orphans != "0":
-            faults.append(f"{orphans} resources have lost their owner")
-        unaudited = postgres.psql(database, sql="""
-            SELECT count(*) FROM resources r
-            WHERE (SELECT count(*) FROM audit_entries a WHERE a.resource_id = r.id AND a.action = 'create') <> 1""")
-        if unaudited != "0":
-            faults.append(f"{unaudited} resources have not just one audit entry of their creation")
-        return faults
+    async def _report_on(self, client, cluster):
+        """Reports that must be taken, and some that must be discarded."""
+        at = cluster.generation
+        await self._report(client, cluster, self._said("dns", 1))
+        if at > 1:
+            await self._report(client, cluster, self._said("dns", at))
+            await self._report(client, cluster, self._said("dns", 1))
+        await self._report(client, cluster, self._said("dns", at + 1000))
+        if self.clocks_differ:
+            here = self._said("dns", at)
+            here.at = datetime.datetime.now(datetime.UTC)
+            await self._report(client, cluster, here, expected={400})
+
+    def _said(self, adapter, generation, *more):
+        """A report that is like no other."""
+        kinds = ("Applied", "Available", "Health", *more)
+        mark = f"R{self.random.getrandbits(48):x}"
+        conditions = [{"type": kind, "status": "True", "reason": mark} for kind in kinds]
+        at = None if self.clocks_differ else datetime.datetime.now(datetime.UTC)
+        return Report(adapter, generation, at, conditions)
+
+    async def _report(self, client, record, report, expected=None):
+        said = record.of(report.adapter)
+        expected = expected or self._expected(record, said, report)
+        # The report that completes a deletion takes with it what it was about.
+        before = record.may_be_gone()
+        said.maybe.append(report)
+        after_loss = {404} if record.may_be_gone() else set()
+        expected = expected | ({404} if before else set())
+        path = f"{record.path}/statuses"
+        told = await self._send(client, "report", "PUT", path, report.body(), expected, after_loss)
+        if told.answer and told.answer.status == 404:
+            record.is_gone = True
+        if told.answer is None and told.is_unsure or record.is_gone:
+            return
+        said.maybe.remove(report)
+        if told.answer and told.answer.status == 201:
+            said.accept(report)
+            body = told.answer.json()
+            if body["adapter"] != report.adapter or not report.is_told_by(body["observed_generation"], body["conditions"]):
+                self.wrong.append(f"PUT {path}: 201 for another report than was sent: {told.answer.body[:300]!r}")
 
     @staticmethod
-    def _faults_of(record, found):
-        what = f"{record.kind} {record.name}"
-        owner = record.owner
-        may_be_gone = record.is_deleted or record.maybe_deleted or (
-            owner is not None and (owner.is_deleted or owner.maybe_deleted))
-        if found is None:
-            return [] if record.id is None or may_be_gone else [f"{what} was acknowledged and is lost"]
-        id_, value, deleted = found
-        faults = []
-        if record.id is not None and id_ != record.id:
-            faults.append(f"{what} has another id than was acknowledged")
-        if record.id is not None and value not in {record.value, *record.maybe}:
-            faults.append(f"{what} has n={value}, acknowledged was {record.value}, possible {record.maybe}")
-        if record.is_deleted and not deleted:
-            faults.append(f"{what} was deleted, and is active")
-        if deleted and not may_be_gone:
-            faults.append(f"{what} is deleted, and nobody asked for it")
-        return faults
+    def _expected(record, said, report):
+        """201 or 204, or both where it depends on what nobody knows (docs/api.md, "Reports")."""
+        if report.generation > record.generation + len(record.maybe) + record.maybe_deleted:
+            return {204}
+        others = [other.generation if other else 0 for other in said.may_be()]
+        is_taken = {report.generation >= other for other in others}
+        return {201 if taken else 204 for taken in is_taken}

@@ -1,14 +1,15 @@
 """A door to PostgreSQL's socket that can be slammed."""
 
 import asyncio
-import random
 
 
 class Proxy:
     """Passes bytes both ways; `slam` cuts whatever is under way."""
 
-    def __init__(self, socket):
-        self.socket, self.pairs, self.cuts = socket, set(), 0
+    def __init__(self, socket, chance):
+        self.socket, self.chance = socket, chance
+        # In the order in which they came, so that the same chance cuts the same ones.
+        self.pairs, self.cuts = {}, 0
         self.server = self.port = None
 
     async def __aenter__(self):
@@ -23,7 +24,7 @@ class Proxy:
     def slam(self, share):
         """Cuts this share of the connections, in the middle of whatever they do."""
         for pair in list(self.pairs):
-            if random.random() < share:
+            if self.chance.random() < share:
                 self.cuts += 1
                 for writer in pair:
                     writer.transport.abort()
@@ -35,12 +36,12 @@ class Proxy:
             writer.transport.abort()
             return
         pair = (writer, back)
-        self.pairs.add(pair)
+        self.pairs[pair] = True
         try:
             await asyncio.gather(self._pump(reader, back), self._pump(there, writer), return_exceptions=True)
         except asyncio.CancelledError:
             pass  # the end of the scenario
-        self.pairs.discard(pair)
+        self.pairs.pop(pair, None)
         for one in pair:
             one.close()
 

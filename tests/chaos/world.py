@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,38 +12,51 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
 
-from servers import Api, Failed, Postgres, free_port, wait_for  # noqa: E402
+from servers import Api, Failed, Postgres, create_database, environment, free_port, wait_for  # noqa: E402
 
-__all__ = ["Failed", "Instance", "Postgres", "ROOT", "World", "free_port", "wait_for"]
+__all__ = ["Failed", "Instance", "Postgres", "ROOT", "World", "percentile"]
+
+
+# Whoever needs more than so much memory ends, and not the machine.
+DATA_BYTES_MAX = 2 << 30
+
+
+def _apart():
+    """A server's own group, and the end of its memory."""
+    os.setpgrp()
+    resource.setrlimit(resource.RLIMIT_DATA, (DATA_BYTES_MAX, DATA_BYTES_MAX))
 
 
 class Instance(Api):
     """A server with its health and metrics on free ports, whose log can be read."""
 
-    def __init__(self, postgres, database, binary, arguments=(), name="a", url=None, prefix=(), env=()):
-        self.health, self.metrics = free_port(), free_port()
-        ports = ["--health-host", "127.0.0.1", "--health-port", str(self.health),
-                 "--metrics-host", "127.0.0.1", "--metrics-port", str(self.metrics)]
-        super().__init__(postgres, database, binary, [*ports, *arguments])
+    def __init__(self, postgres, database, binary, name="a", url=None, env=(), issuer=None):
+        super().__init__(postgres, database, binary, [])
         self.name, self.port = name, free_port()
-        self.prefix = list(prefix)
         self.env.update(env)
         self.env.setdefault("HYPERFLEET_HEALTH_SHUTDOWN_DELAY", "1s")
         if url:
             self.url = ["--database-url", url]
+        self.issuer = issuer
+        if issuer:
+            self.env["HYPERFLEET_CONFIG"] = str(issuer.settings)
         self.log = postgres.folder / f"{database}-{name}.log"
 
     def serve(self):
         self.base = f"http://127.0.0.1:{self.port}"
-        command = [*self.prefix, self.binary, "serve", *self.url, "--server-jwt-enabled=false", "--log-level", "warn",
-                   "--server-host", "127.0.0.1", "--server-port", str(self.port), *self.arguments]
+        # Others' ports come and go: free ones for each start.
+        command = [self.binary, "serve", *self.url, f"--server-jwt-enabled={'true' if self.issuer else 'false'}",
+                   "--log-level", "warn", "--server-host", "127.0.0.1", "--server-port", str(self.port),
+                   "--health-host", "127.0.0.1", "--health-port", str(free_port()),
+                   "--metrics-host", "127.0.0.1", "--metrics-port", str(free_port())]
         with open(self.log, "ab") as out:
-            self.process = subprocess.Popen(command, env=self.env, stdout=out, stderr=out, preexec_fn=os.setpgrp)
+            self.process = subprocess.Popen(command, env=self.env, stdout=out, stderr=out, preexec_fn=_apart)
         wait_for("hyperfleet-api", self._serves, self.process, self.log)
 
     def _serves(self):
+        headers = {"Authorization": f"Bearer {self.issuer.token}"} if self.issuer else {}
         try:
-            return self.call("GET", "/api/hyperfleet/v1/clusters?size=1")[0] == 200
+            return self.call("GET", "/api/hyperfleet/v1/clusters?size=1", headers=headers)[0] == 200
         except OSError:
             return False
 
@@ -56,10 +71,24 @@ class Instance(Api):
 
     def mebibytes(self):
         """Memory in use."""
+        return self._status("VmRSS")
+
+    def mebibytes_peak(self):
+        """The most memory in use since the last `forget_peak`."""
+        return self._status("VmHWM")
+
+    def forget_peak(self):
+        """The peak begins anew with what is in use now (proc(5), `clear_refs`)."""
+        Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
+
+    def _status(self, name):
         for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
+            if line.startswith(name + ":"):
                 return int(line.split()[1]) / 1024
-        raise Failed("no VmRSS")
+        # Nobody has asked it to.
+        self.process.wait()
+        raise Failed(f"the service ended by itself (exit code {self.process.returncode}); with -6 it may have wanted more "
+                     f"than {DATA_BYTES_MAX >> 30} GiB of memory: the end of {self.name}.log says why")
 
     def panics(self):
         """Lines of the log that tell of a panic."""
@@ -67,20 +96,35 @@ class Instance(Api):
         return [line for line in text.splitlines() if "panic" in line.lower()]
 
 
+class Issuer:
+    """An issuer of tokens: a key, the settings of a service that takes its tokens, a token (docs/authentication.md)."""
+
+    def __init__(self, folder, binary):
+        keys, self.settings = folder / "tokens", folder / "jwt.yaml"
+        made = subprocess.run([binary, "dev-token", "--folder", keys], env=environment(), capture_output=True, text=True)
+        if made.returncode:
+            raise Failed(f"hyperfleet-api dev-token failed:\n{made.stderr}")
+        self.token = made.stdout.strip()
+        self.settings.write_text(
+            "{server: {jwt: {enabled: true, configs: [{issuer_url: 'http://localhost/dev-token', "
+            f"jwk_cert_file: '{keys}/jwks.json'}}]}}}}}}")
+
+
 class World:
     """A PostgreSQL with one migrated database, and what runs on it."""
 
+    database = "chaos"
+
     def __init__(self, binary):
         self.binary, self.postgres, self.instances = binary, Postgres(), []
-        self.database = "chaos"
 
     def __enter__(self):
-        self.postgres.start()
-        self.postgres.psql("postgres", sql=f"CREATE DATABASE {self.database}")
-        url = ["--database-url", self.postgres.url(self.database)]
-        migrated = subprocess.run([self.binary, "migrate", *url], capture_output=True, text=True)
-        if migrated.returncode:
-            raise Failed(f"hyperfleet-api migrate failed:\n{migrated.stderr}{migrated.stdout}")
+        try:
+            self.postgres.start()
+            create_database(self.postgres, self.database, self.binary)
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_):
@@ -88,9 +132,9 @@ class World:
             instance.stop()
         self.postgres.stop()
 
-    def serve(self, name="a", arguments=(), **options):
+    def serve(self, name="a", **options):
         """Starts another server."""
-        instance = Instance(self.postgres, self.database, self.binary, arguments, name, **options)
+        instance = Instance(self.postgres, self.database, self.binary, name, **options)
         self.instances.append(instance)
         instance.serve()
         return instance
@@ -98,6 +142,19 @@ class World:
     async def restart(self, instance):
         """Serves again, without blocking the others."""
         await asyncio.to_thread(instance.serve)
+
+    def issuer(self):
+        return Issuer(self.postgres.folder, self.binary)
+
+    def keep_logs(self, folder):
+        """Copies the logs of everybody, for whoever looks for a fault."""
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for instance in self.instances:
+            if instance.log.exists():
+                shutil.copyfile(instance.log, folder / f"{instance.name}.log")
+        if self.postgres.log.exists():
+            shutil.copyfile(self.postgres.log, folder / "postgresql.log")
 
 
 def percentile(times, share):

@@ -1,0 +1,216 @@
+"""Faults around the service while writers write."""
+
+import asyncio
+import time
+from random import Random
+
+import check
+from ledger import Ledger
+from outcome import statuses
+from proxy import Proxy
+
+# What was answered before everything froze is on its way for so long, in seconds.
+IN_FLIGHT_SECONDS = 0.5
+# Writes before and after the trouble, at least.
+AROUND = 500
+# How many faults of the database are told.
+TOLD_MAX = 20
+
+
+def settle(outcome, ledger, world):
+    """Compares the database with what was acknowledged."""
+    found = check.faults(ledger, world.postgres, world.database)
+    outcome.row("acknowledged writes", f"{ledger.count} ({statuses(ledger.acknowledged)})")
+    outcome.row("answers", statuses(ledger.statuses))
+    outcome.row("lost, doubled, invented or half done", len(found))
+    outcome.faults += found[:TOLD_MAX]
+    outcome.must(len(found) <= TOLD_MAX, f"and {len(found) - TOLD_MAX} more")
+    outcome.must_not_panic(world.instances)
+
+
+async def under_load(world, options, outcome, trouble):
+    """Runs trouble while writers write, lets them write a little more afterwards, and settles."""
+    ledger = Ledger([instance.address for instance in world.instances], options.seed)
+    writing = asyncio.create_task(ledger.run())
+    try:
+        await written(ledger, AROUND, outcome, "before the trouble began")
+        await trouble(ledger)
+        await written(ledger, ledger.count + AROUND, outcome, "after the trouble")
+    finally:
+        ledger.stopping = True
+        await writing
+    outcome.must_be_back(ledger)
+    settle(outcome, ledger, world)
+
+
+async def written(ledger, count, outcome, when, seconds=60):
+    """Waits until so many writes are acknowledged."""
+    began = time.monotonic()
+    while ledger.count < count and time.monotonic() - began < seconds and not ledger.stopping:
+        await asyncio.sleep(0.02)
+    outcome.must(ledger.count >= count, f"nothing much was acknowledged in {seconds} s {when}: is it serving?")
+
+
+async def stopped(world, options, outcome):
+    seconds = options.seconds or 10
+    outcome.title = f"PostgreSQL stopped for {seconds:g} s"
+    await asyncio.to_thread(world.serve)
+
+    async def trouble(ledger):
+        await asyncio.to_thread(world.postgres.halt)
+        await asyncio.sleep(seconds)
+        refused = ledger.statuses[503]
+        await asyncio.to_thread(world.postgres.resume)
+        outcome.over()
+        outcome.must(refused > 0, "nobody was answered 503 while PostgreSQL was away: was it?")
+
+    await under_load(world, options, outcome, trouble)
+
+
+async def restarted(world, options, outcome):
+    times = options.count or 20
+    outcome.title = f"PostgreSQL restarted {times} times"
+    await asyncio.to_thread(world.serve)
+
+    async def trouble(ledger):
+        felt = 0
+        for _ in range(times):
+            before = ledger.statuses[503]
+            await asyncio.to_thread(world.postgres.halt)
+            await asyncio.to_thread(world.postgres.resume)
+            outcome.over()
+            await asyncio.sleep(1)
+            felt += ledger.statuses[503] > before
+        outcome.row("restarts that writers felt", felt)
+        outcome.must(felt > 0, "no restart was felt by anybody: were there any?")
+
+    await under_load(world, options, outcome, trouble)
+
+
+async def paused(world, options, outcome):
+    seconds = options.seconds or 10
+    outcome.title = f"PostgreSQL frozen for {seconds:g} s"
+    await asyncio.to_thread(world.serve)
+
+    async def trouble(ledger):
+        try:
+            frozen = await asyncio.to_thread(world.postgres.freeze)
+            await asyncio.sleep(IN_FLIGHT_SECONDS)
+            before = ledger.successes
+            await asyncio.sleep(seconds)
+            during = ledger.successes - before
+            outcome.must(world.postgres.is_frozen(), "PostgreSQL did not stay frozen")
+        finally:
+            world.postgres.thaw()
+        outcome.over()
+        outcome.row("processes frozen", frozen)
+        outcome.row("answered with success meanwhile", during)
+        outcome.must(during == 0, f"{during} requests were answered with success while PostgreSQL was frozen")
+
+    await under_load(world, options, outcome, trouble)
+
+
+async def crowded(world, options, outcome):
+    outcome.title = "PostgreSQL out of connections"
+    await asyncio.to_thread(world.serve)
+
+    async def trouble(ledger):
+        # Before nobody can connect any more.
+        administrator = world.postgres.session(world.database)
+        crowd, before = [], ledger.statuses[503]
+        try:
+            crowd += await asyncio.to_thread(world.postgres.take_all_connections)
+            # What the service holds is lost: it must ask for new ones, and others are faster.
+            for _ in range(5):
+                administrator.stdin.write(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'hyperfleet%';\n")
+                administrator.stdin.flush()
+                crowd += await asyncio.to_thread(world.postgres.take_all_connections)
+                await asyncio.sleep(1)
+            held = sum(process.poll() is None for process in crowd)
+        finally:
+            for process in [*crowd, administrator]:
+                process.kill()
+                process.wait()
+        outcome.over()
+        outcome.row("connections that others held", held)
+        outcome.must(ledger.statuses[503] > before, "nobody was answered 503: did the service keep its connections?")
+
+    await under_load(world, options, outcome, trouble)
+
+
+async def cut(world, options, outcome):
+    outcome.title = "Network cut in the middle of transactions"
+    chance = Random(f"cut {options.seed}")
+    socket = str(world.postgres.folder / ".s.PGSQL.5432")
+    async with Proxy(socket, chance) as proxy:
+        url = f"postgres://postgres@127.0.0.1:{proxy.port}/{world.database}?sslmode=disable"
+        await asyncio.to_thread(world.serve, url=url)
+
+        async def trouble(ledger):
+            before = ledger.statuses[503]
+            deadline = time.monotonic() + (options.seconds or 20)
+            while time.monotonic() < deadline:
+                await asyncio.sleep(chance.uniform(0.02, 0.3))
+                proxy.slam(0.5)
+                outcome.over()
+            outcome.row("connections cut", proxy.cuts)
+            outcome.must(ledger.statuses[503] > before, "nobody was answered 503: was anything cut in use?")
+
+        await under_load(world, options, outcome, trouble)
+
+
+async def killed(world, options, outcome):
+    kills, writes = options.kills, options.count or 10_000
+    outcome.title = f"kill -9 of one of two instances, {kills} times"
+    chance = Random(f"killed {options.seed}")
+    first = await asyncio.to_thread(world.serve, "a")
+    await asyncio.to_thread(world.serve, "b")
+
+    async def trouble(ledger):
+        in_use = 0
+        begin = ledger.count
+        for number in range(kills):
+            # Writers go on until the last kill. Each kill meets an instance that has acknowledged writes since it
+            # is back, at no time in particular, and they are spread over all writes.
+            served = ledger.by_address[first.address]
+            due = begin + writes * number / kills
+            await asyncio.sleep(chance.uniform(0, 0.1))
+            while ledger.count < due and not ledger.stopping:
+                await asyncio.sleep(0.002)
+            deadline = time.monotonic() + 10
+            while ledger.by_address[first.address] == served and time.monotonic() < deadline:
+                await asyncio.sleep(0.002)
+            in_use += ledger.by_address[first.address] > served
+            first.kill()
+            outcome.over()
+            await world.restart(first)
+        await written(ledger, begin + writes, outcome, "after the last kill", seconds=120)
+        outcome.row("killed in the middle of writing", f"{in_use} times")
+        outcome.must(in_use == kills, f"{kills - in_use} of {kills} times nothing was written by the one that was killed")
+        outcome.row("connections lost, refused", f"{ledger.statuses['lost']}, {ledger.statuses['refused']}")
+        outcome.must(ledger.statuses["lost"] > 0, "no writer ever lost a connection: was anything killed in use?")
+
+    await under_load(world, options, outcome, trouble)
+
+
+async def clock(world, options, outcome):
+    outcome.title = "Clock stepped by an hour"
+    ledger = Ledger([], options.seed)
+    for step in ("+0", "+3600", "-3600", "+0"):
+        # The service's clock alone: the machine's stays as it is.
+        instance = await asyncio.to_thread(world.serve, f"clock{len(world.instances)}", env={
+            "LD_PRELOAD": options.faketime, "FAKETIME": step, "DONT_FAKE_MONOTONIC": "1"})
+        ledger.addresses, ledger.clocks_differ = [instance.address], step != "+0"
+        outcome.over()
+        writing = asyncio.create_task(ledger.run())
+        await asyncio.sleep(options.seconds or 5)
+        ledger.stopping = True
+        await writing
+        await asyncio.to_thread(instance.stop)
+    outcome.must_be_back(ledger)
+    odd = world.postgres.psql(world.database, sql="SELECT count(*) FROM resources WHERE updated_at < created_at")
+    outcome.row("changed before they were created", odd)
+    outcome.must(odd == "0", f"{odd} resources were changed before they were created")
+    outcome.must(ledger.statuses[400] > 0, "no report was refused for its time: was the clock stepped?")
+    settle(outcome, ledger, world)

@@ -1,0 +1,105 @@
+"""Whether the comparison of database and ledger notices what it is there for."""
+
+import asyncio
+
+import check
+from ledger import Ledger
+
+ACTIVE = "SELECT id FROM resources WHERE kind = 'Cluster' AND deleted_at IS NULL"
+FINALIZING = "SELECT id FROM resources WHERE kind = 'Cluster' AND deleted_at IS NOT NULL"
+POOL = "SELECT id FROM resources WHERE kind = 'NodePool' AND deleted_at IS NOT NULL"
+COLUMNS = "owner_id, created_at, updated_at, generation, created_by, updated_by, conditions, labels, spec, kind"
+
+
+def another(name):
+    """One more row like one that is there, with this name."""
+    return (f"INSERT INTO resources (id, name, {COLUMNS}) SELECT gen_random_uuid(), {name}, {COLUMNS} "
+            "FROM resources WHERE id = :it")
+
+
+# Damages, each to one row: what is damaged, how, and what the comparison must say.
+DAMAGES = {
+    "an active cluster is gone": (
+        ACTIVE, "DELETE FROM resources WHERE id = :it OR owner_id = :it", "acknowledged and is lost"),
+    "a finalizing cluster is gone": (
+        FINALIZING, "DELETE FROM resources WHERE id = :it OR owner_id = :it", "acknowledged and is lost"),
+    "a node pool alone is gone": (POOL, "DELETE FROM resources WHERE id = :it", "acknowledged and is lost"),
+    "a cluster is gone, its node pools are not": (ACTIVE, "DELETE FROM resources WHERE id = :it", "lost their owner"),
+    "a change is undone": (
+        ACTIVE, "UPDATE resources SET labels = '{\"n\": \"0\"}' WHERE id = :it", "has n=0, acknowledged was"),
+    "a deletion is undone": (
+        FINALIZING, "UPDATE resources SET deleted_at = NULL, deleted_by = NULL WHERE id = :it", "and is active"),
+    "half a cascade": (
+        POOL, "UPDATE resources SET deleted_at = NULL, deleted_by = NULL WHERE id = :it", "half a cascade"),
+    "a deletion that nobody asked for": (
+        ACTIVE, "UPDATE resources SET deleted_at = updated_at, deleted_by = 'x' WHERE id = :it", "nobody asked for it"),
+    "a row twice": (FINALIZING, another("name"), "is there twice"),
+    "a row that nobody asked for": (ACTIVE, another("name || '-x'"), "was invented"),
+    "another id": (ACTIVE, "UPDATE resources SET id = gen_random_uuid() WHERE id = :it", "another id"),
+    "a generation too many": (
+        ACTIVE, "UPDATE resources SET generation = generation + 1 WHERE id = :it", "is at generation"),
+    "a report is lost": (
+        ACTIVE, "DELETE FROM adapter_reports WHERE resource_id = :it", "lost the report"),
+    "an older report is back": (
+        ACTIVE, "UPDATE adapter_reports SET observed_generation = 1 WHERE resource_id = :it", "neither acknowledged"),
+    "a report of another time": (
+        ACTIVE, "UPDATE adapter_reports SET reported_at = now() WHERE resource_id = :it", "neither acknowledged"),
+    "conditions of a report are changed": (
+        ACTIVE, "UPDATE adapter_reports SET conditions = '[]' WHERE resource_id = :it", "neither acknowledged"),
+    "a report that nobody sent": (
+        ACTIVE, "UPDATE adapter_reports SET adapter = 'other' WHERE resource_id = :it", "that nobody sent"),
+    "a report without its conditions": (
+        ACTIVE, "UPDATE resources SET conditions = '[]' WHERE id = :it", "for the report of"),
+    "reports on what is gone": (
+        ACTIVE, "DELETE FROM resources WHERE id = :it", "on resources that are not there"),
+    "an audit entry is lost": (
+        ACTIVE, "DELETE FROM audit WHERE resource_id = :it AND action = 'create'", "audit entries"),
+    "a patch is not in the audit trail": (
+        ACTIVE, "DELETE FROM audit WHERE resource_id = :it AND action = 'patch'", "audit entries of patches"),
+    "a removal is twice in the audit trail": (
+        "SELECT resource_id FROM audit WHERE action = 'hard_delete'",
+        "INSERT INTO audit (at, resource_id, action, actor, request_id, kind, name) SELECT at, resource_id, action, actor, "
+        "request_id, kind, name FROM audit WHERE resource_id = :it AND action = 'hard_delete'", "audit trail says"),
+    "a total is wrong": (
+        ACTIVE, "UPDATE resource_counts SET count = count + 1 WHERE kind = (SELECT kind FROM resources WHERE id = :it)",
+        "another total"),
+}
+
+
+async def sabotage(world, options, outcome):
+    outcome.title = "Damage that the comparison must notice"
+    instance = await asyncio.to_thread(world.serve)
+    ledger = Ledger([instance.address], options.seed)
+    writing = asyncio.create_task(ledger.run())
+    await asyncio.sleep(options.seconds or 5)
+    ledger.stopping = True
+    await writing
+    await asyncio.to_thread(instance.stop)
+    unharmed = check.faults(ledger, world.postgres, world.database)
+    outcome.must(not unharmed, f"the comparison finds fault where there is none: {unharmed[:1]}")
+    noticed = 0
+    for what, (where, damage, fault) in DAMAGES.items():
+        damaged = Damaged(world.postgres, where, damage)
+        found = await asyncio.to_thread(check.faults, ledger, damaged, world.database)
+        is_noticed = any(fault in line for line in found)
+        noticed += is_noticed
+        outcome.must(is_noticed, f"{what}: the comparison does not say \"{fault}\", but {found[:2]}")
+    outcome.row("acknowledged writes", ledger.count)
+    outcome.row("damages noticed", f"{noticed} of {len(DAMAGES)}")
+
+
+class Damaged:
+    """A PostgreSQL in which one row is damaged, for as long as it takes to look: every statement sees the damage in a
+    transaction that is rolled back."""
+
+    def __init__(self, postgres, where, damage):
+        self.postgres = postgres
+        # Without triggers and foreign keys, which would prevent it.
+        self.damage = f"""
+            BEGIN;
+            SET LOCAL session_replication_role = replica;
+            SELECT id AS it FROM ({where}) AS all_of_them (id) ORDER BY id LIMIT 1 \\gset
+            {damage.replace(":it", ":'it'")};"""
+
+    def psql(self, database, sql):
+        return self.postgres.psql(database, sql=f"{self.damage}\n{sql};\nROLLBACK;")
