@@ -4,6 +4,7 @@ import asyncio
 import multiprocessing
 import os
 import random
+import signal
 import socket
 
 from ledger import BASE
@@ -33,6 +34,8 @@ class Crowd:
         self.process.join()
 
     def _main(self):
+        # Whoever ends the run ends this process, too.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         asyncio.run(self._all())
 
     async def _all(self):

@@ -134,8 +134,9 @@ class Ledger:
                 return Told(answer, is_unsure)
             retry_after = answer.headers.get("retry-after", "")
             if answer.status != 503 or not retry_after.isdigit() or int(retry_after) < 1:
-                self.wrong.append(f"{method} {path}: {answer.status}, Retry-After {retry_after or 'missing'}, "
-                                  f"expected {sorted(expected)}: {answer.body[:200]!r}")
+                what_of = f", Retry-After {retry_after or 'missing'}" if answer.status == 503 else ""
+                self.wrong.append(
+                    f"{method} {path}: {answer.status}{what_of}, expected {sorted(expected)}: {answer.body[:200]!r}")
                 return Told(None, True)
             # It was not acknowledged, and may have been carried out all the same (docs/errors.md).
             is_unsure = True

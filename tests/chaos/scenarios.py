@@ -29,7 +29,7 @@ ALL = {
     "stopped": Scenario(faults.stopped, "PostgreSQL is stopped for 10 s.", WRITES),
     "restarted": Scenario(faults.restarted, "PostgreSQL is restarted 20 times.", WRITES),
     "paused": Scenario(faults.paused, "Every process of PostgreSQL is frozen for 10 s.", WRITES),
-    "crowded": Scenario(faults.crowded, "Others take every connection that PostgreSQL has.", WRITES),
+    "crowded": Scenario(faults.crowded, "Others take every connection that PostgreSQL has, for 5 s.", WRITES),
     "cut": Scenario(faults.cut, "Connections to PostgreSQL are cut in the middle of transactions, for 20 s.", WRITES),
     "killed": Scenario(
         faults.killed, "One of two instances is killed 50 times during 10,000 acknowledged writes.", WRITES),

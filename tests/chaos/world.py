@@ -12,9 +12,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
 
+import processes  # noqa: E402
 from servers import Api, Failed, Postgres, create_database, environment, free_port, wait_for  # noqa: E402
 
-__all__ = ["Failed", "Instance", "Postgres", "ROOT", "World", "percentile"]
+__all__ = ["Failed", "ROOT", "World", "percentile", "processes"]
 
 
 # Whoever needs more than so much memory ends, and not the machine.
@@ -148,7 +149,6 @@ class World:
 
     def keep_logs(self, folder):
         """Copies the logs of everybody, for whoever looks for a fault."""
-        shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         for instance in self.instances:
             if instance.log.exists():
