@@ -14,7 +14,7 @@ REPORTS = """
         SELECT resource_id, adapter, observed_generation, reported_at, conditions FROM adapter_reports) r"""
 AUDIT = """
     SELECT row_to_json(a) FROM (
-        SELECT resource_id, action, count(*) AS entries FROM audit GROUP BY resource_id, action) a"""
+        SELECT resource_id, action, count(*) AS entries FROM audit_entries GROUP BY resource_id, action) a"""
 
 # What must be nought, and what it is if not.
 NOUGHT = (

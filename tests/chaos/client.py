@@ -3,6 +3,8 @@
 import asyncio
 import json
 
+BASE = "/api/hyperfleet/v1"
+
 
 class Lost(Exception):
     """The connection ended before the answer was there: nobody knows what became of the request."""

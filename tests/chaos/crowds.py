@@ -7,7 +7,7 @@ import random
 import signal
 import socket
 
-from ledger import BASE
+from client import BASE
 
 
 class Crowd:
@@ -16,6 +16,8 @@ class Crowd:
 
     # Over how long they come, in seconds: not all at once, and so not closed all at once either.
     RAMP = 8
+    # How long who was sent away waits until it comes again, in seconds.
+    PAUSE = (0, 1)
 
     def __init__(self, address, count, seed):
         self.address, self.count, self.seed = address, count, seed
@@ -59,7 +61,7 @@ class Crowd:
             finally:
                 self.there.value -= 1
                 writer.transport.abort()
-            await asyncio.sleep(chance.uniform(0, 1))
+            await asyncio.sleep(chance.uniform(*self.PAUSE))
 
     async def act(self, reader, writer, chance):
         raise NotImplementedError
@@ -108,8 +110,12 @@ class SlowBody(Crowd):
 class HalfBody(Crowd):
     """Announces 900 KiB, sends 100, and leaves it at that."""
 
+    # Who finds no room is sent away at once. Coming back at once would be a flood, not slowness.
+    PAUSE = (5, 15)
+
     async def act(self, reader, writer, chance):
-        head = f"POST {BASE}/clusters HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {900 << 10}\r\n\r\n"
+        head = (f"POST {BASE}/clusters HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                f"Content-Length: {900 << 10}\r\n\r\n")
         writer.write(head.encode() + b" " * (100 << 10))
         await reader.read()
 

@@ -207,7 +207,7 @@ async def killed(world, options, outcome):
             await world.restart(first)
         await written(ledger, begin + writes, outcome, "after the last kill", seconds=120)
         outcome.row("killed in the middle of writing", f"{in_use} times")
-        outcome.must(in_use == kills, f"{kills - in_use} of {kills} times nothing was written by the one that was killed")
+        outcome.must(in_use == kills, f"{kills - in_use} of {kills} times the one that was killed had written nothing")
         outcome.row("connections lost, refused", f"{ledger.statuses['lost']}, {ledger.statuses['refused']}")
         outcome.must(ledger.statuses["lost"] > 0, "no writer ever lost a connection: was anything killed in use?")
 

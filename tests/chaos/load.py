@@ -3,9 +3,7 @@
 import asyncio
 import time
 
-from client import Client, Lost
-from ledger import BASE
-from world import percentile
+from client import BASE, Client, Lost
 
 CONNECTIONS = 16
 
@@ -39,6 +37,12 @@ async def latencies(address, seconds, rate=100, path=f"{BASE}/clusters?size=1"):
     while not clients.empty():
         clients.get_nowait().close()
     return times, failed
+
+
+def percentile(times, share):
+    """A value that this share of the times does not exceed, in milliseconds."""
+    ordered = sorted(times)
+    return 1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
 def p50(times):

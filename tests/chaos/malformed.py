@@ -4,7 +4,7 @@ import functools
 import json
 import zlib
 
-from ledger import BASE
+from client import BASE
 
 REFUSED = range(400, 500)
 SOME_ID = "0190a6f0-1c2b-7def-8123-456789abcdef"
@@ -19,7 +19,7 @@ class Kind:
         self.make, self.answers, self.is_whole = make, answers, is_whole
 
 
-class Writer:
+class Maker:
     """Writes heads and bodies, with noise from one source and perhaps a token."""
 
     def __init__(self, chance, token=None):
@@ -69,91 +69,97 @@ def bomb():
     return data
 
 
-def bombs(w):
+def bombs(make):
     """Bodies that are a thousand times as large once they are unpacked."""
-    return Kind(lambda: w.post(bomb(), "Content-Encoding: gzip\r\n"), {413})
+    return Kind(lambda: make.post(bomb(), "Content-Encoding: gzip\r\n"), {413})
 
 
-def connections(w):
+def connections(make):
     """What is no HTTP, or not quite."""
     return {
-        "noise instead of HTTP": Kind(lambda: w.noise(w.chance.randrange(1, 300)), is_whole=False),
-        "half a head": Kind(lambda: f"GET {BASE}/clusters HTTP/1.1\r\nHost: {w.letters(9)}".encode(), is_whole=False),
-        "a head of 200 KiB": Kind(lambda: w.get("/clusters", f"X-Big: {w.letters(200_000)}\r\n")),
-        "a thousand headers": Kind(lambda: w.get("/clusters", "".join(f"X-{i}: {i}\r\n" for i in range(1000)))),
-        "another protocol version": Kind(lambda: w.raw(f"GET {BASE}/clusters HTTP/{w.chance.randrange(3, 99)}.7")),
-        "TLS": Kind(lambda: b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + w.noise(200)),
-        "lengths that disagree": Kind(lambda: w.post_headed("Content-Length: 5\r\nContent-Length: 50\r\n", b"abcde")),
-        "a length and chunks": Kind(lambda: w.post_headed(
+        "noise instead of HTTP": Kind(lambda: make.noise(make.chance.randrange(1, 300)), is_whole=False),
+        "half a head": Kind(
+            lambda: f"GET {BASE}/clusters HTTP/1.1\r\nHost: {make.letters(9)}".encode(), is_whole=False),
+        "a head of 200 KiB": Kind(lambda: make.get("/clusters", f"X-Big: {make.letters(200_000)}\r\n")),
+        "a thousand headers": Kind(lambda: make.get("/clusters", "".join(f"X-{i}: {i}\r\n" for i in range(1000)))),
+        "another protocol version": Kind(
+            lambda: make.raw(f"GET {BASE}/clusters HTTP/{make.chance.randrange(3, 99)}.7")),
+        "TLS": Kind(lambda: b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + make.noise(200)),
+        "lengths that disagree": Kind(
+            lambda: make.post_headed("Content-Length: 5\r\nContent-Length: 50\r\n", b"abcde")),
+        "a length and chunks": Kind(lambda: make.post_headed(
             "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", b"0\r\n\r\n")),
-        "a length below nothing": Kind(lambda: w.post_headed("Content-Length: -1\r\n")),
-        "a length beyond all bounds": Kind(lambda: w.post_headed("Content-Length: 99999999999999999999\r\n")),
-        "chunks that are none": Kind(lambda: w.post_headed("Transfer-Encoding: chunked\r\n", b"ZZ\r\n" + w.noise(20))),
-        "less body than promised": Kind(lambda: w.post(json.dumps(GOOD))[:-7], is_whole=False),
-        "methods nobody knows": Kind(lambda: w.request(w.letters(8).upper(), f"{BASE}/clusters")),
-        "twenty at once": Kind(lambda: w.get("/clusters?size=0") * 20),
+        "a length below nothing": Kind(lambda: make.post_headed("Content-Length: -1\r\n")),
+        "a length beyond all bounds": Kind(lambda: make.post_headed("Content-Length: 99999999999999999999\r\n")),
+        "chunks that are none": Kind(
+            lambda: make.post_headed("Transfer-Encoding: chunked\r\n", b"ZZ\r\n" + make.noise(20))),
+        "less body than promised": Kind(lambda: make.post(json.dumps(GOOD))[:-7], is_whole=False),
+        "methods nobody knows": Kind(lambda: make.request(make.letters(8).upper(), f"{BASE}/clusters")),
+        "twenty at once": Kind(lambda: make.get("/clusters?size=0") * 20),
         # Not taken up, and answered as if it were not there.
-        "upgrades": Kind(lambda: w.get(
+        "upgrades": Kind(lambda: make.get(
             "/clusters", "Connection: Upgrade\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n"), {200}),
     }
 
 
-def bodies(w):
+def bodies(make):
     """Bodies that are too large, no JSON, or not what is asked for."""
-    wrong = lambda: w.one_of(None, 7, [], {}, True, "\u0000", -1e308, "x" * 300)
+    wrong = lambda: make.one_of(None, 7, [], {}, True, "\u0000", -1e308, "x" * 300)
     members = ("kind", "name", "spec", "labels", "references")
     return {
-        "no JSON": Kind(lambda: w.post(w.noise(w.chance.randrange(1, 2000)))),
-        "JSON cut off": Kind(lambda: w.post(json.dumps(GOOD)[:w.chance.randrange(1, 40)])),
-        "JSON a thousand levels deep": Kind(lambda: w.post('{"spec":' * 1000 + "1" + "}" * 1000)),
-        "a body of 2 MiB": Kind(lambda: w.post(json.dumps({**GOOD, "spec": {"x": "y" * (2 << 20)}})), {413}),
-        "gzip bombs": bombs(w),
-        "gzip that is none": Kind(lambda: w.post(w.noise(500), "Content-Encoding: gzip\r\n")),
-        "a body of the wrong type": Kind(lambda: w.post(w.one_of("null", "[]", "7", '"x"', "true", ""))),
-        "members of wrong types": Kind(lambda: w.post(json.dumps(
-            {**{member: wrong() for member in members}, w.letters(5): wrong()}))),
-        "numbers without bounds": Kind(lambda: w.post('{"kind":"Cluster","name":"abc","spec":{"x":' + "9" * 400 + "e999}}")),
-        "names that are none": Kind(lambda: w.post(json.dumps({**GOOD, "name": w.one_of(
+        "no JSON": Kind(lambda: make.post(make.noise(make.chance.randrange(1, 2000)))),
+        "JSON cut off": Kind(lambda: make.post(json.dumps(GOOD)[:make.chance.randrange(1, 40)])),
+        "JSON a thousand levels deep": Kind(lambda: make.post('{"spec":' * 1000 + "1" + "}" * 1000)),
+        "a body of 2 MiB": Kind(lambda: make.post(json.dumps({**GOOD, "spec": {"x": "y" * (2 << 20)}})), {413}),
+        "gzip bombs": bombs(make),
+        "gzip that is none": Kind(lambda: make.post(make.noise(500), "Content-Encoding: gzip\r\n")),
+        "a body of the wrong type": Kind(lambda: make.post(make.one_of("null", "[]", "7", '"x"', "true", ""))),
+        "members of wrong types": Kind(lambda: make.post(json.dumps(
+            {**{member: wrong() for member in members}, make.letters(5): wrong()}))),
+        "numbers without bounds": Kind(lambda: make.post(
+            '{"kind":"Cluster","name":"abc","spec":{"x":' + "9" * 400 + "e999}}")),
+        "names that are none": Kind(lambda: make.post(json.dumps({**GOOD, "name": make.one_of(
             "", "-", "A", "a" * 500, "é", "\u202e", "../../etc", "a\nb", "' OR 1=1 --")}))),
-        "text that is no UTF-8": Kind(lambda: w.post(b'{"kind":"Cluster","name":"\xff\xfe","spec":{}}')),
-        "lone surrogates": Kind(lambda: w.post('{"kind":"Cluster","name":"\\ud800","spec":{}}')),
-        "patches without sense": Kind(lambda: w.request(
-            "PATCH", f"{BASE}/clusters/{SOME_ID}", w.one_of("{}", '{"name":"x"}', '{"labels":7}', "[{}]"))),
-        "reports without sense": Kind(lambda: w.request(
+        "text that is no UTF-8": Kind(lambda: make.post(b'{"kind":"Cluster","name":"\xff\xfe","spec":{}}')),
+        "lone surrogates": Kind(lambda: make.post('{"kind":"Cluster","name":"\\ud800","spec":{}}')),
+        "patches without sense": Kind(lambda: make.request(
+            "PATCH", f"{BASE}/clusters/{SOME_ID}", make.one_of("{}", '{"name":"x"}', '{"labels":7}', "[{}]"))),
+        "reports without sense": Kind(lambda: make.request(
             "PUT", f"{BASE}/clusters/{SOME_ID}/statuses", json.dumps({
-                "adapter": w.one_of("", "x" * 400, 7, None), "observed_generation": w.one_of(-1, 2**63, "1", 1.5),
-                "observed_time": w.letters(5), "conditions": w.one_of([], {}, [7], None)}))),
-        "force without reason": Kind(lambda: w.request(
+                "adapter": make.one_of("", "x" * 400, 7, None), "observed_generation": make.one_of(-1, 2**63, "1", 1.5),
+                "observed_time": make.letters(5), "conditions": make.one_of([], {}, [7], None)}))),
+        "force without reason": Kind(lambda: make.request(
             "POST", f"{BASE}/clusters/{SOME_ID}/force-delete", '{"reason": ""}')),
     }
 
 
-def addresses(w):
+def addresses(make):
     """Paths and parameters that lead nowhere."""
     return {
-        "paths with noise": Kind(lambda: w.get(f"/%{w.letters(2)}/" + "%00" * w.chance.randrange(9))),
-        "paths upwards": Kind(lambda: w.get("/../../" + w.letters(5))),
-        "ids that are none": Kind(lambda: w.get(f"/clusters/{w.letters(40)}'--")),
-        "a path of 60 KiB": Kind(lambda: w.get(f"/clusters/{w.letters(60_000)}")),
-        "searches that are none": Kind(lambda: w.get("/clusters?search=" + w.one_of(
+        "paths with noise": Kind(lambda: make.get(f"/%{make.letters(2)}/" + "%00" * make.chance.randrange(9))),
+        "paths upwards": Kind(lambda: make.get("/../../" + make.letters(5))),
+        "ids that are none": Kind(lambda: make.get(f"/clusters/{make.letters(40)}'--")),
+        "a path of 60 KiB": Kind(lambda: make.get(f"/clusters/{make.letters(60_000)}")),
+        "searches that are none": Kind(lambda: make.get("/clusters?search=" + make.one_of(
             "%27", "name%20%3D", "((((", "labels.%27%3B--%3D1", "a" * 5000, "name%20in%20(", "spec.%00=1"))),
-        "parameters without sense": Kind(lambda: w.get("/clusters?" + w.one_of(
-            "size=-1", "page=99999999999999999999", "order=;drop", "continue=" + w.letters(200), "includeDeleted=perhaps",
-            "ref_type=x", "page=%FF"))),
+        "parameters without sense": Kind(lambda: make.get("/clusters?" + make.one_of(
+            "size=-1", "page=99999999999999999999", "order=;drop", "continue=" + make.letters(200),
+            "includeDeleted=perhaps", "ref_type=x", "page=%FF"))),
         # Of two equal names one counts, and members that are not there are left out.
-        "parameters beyond need": Kind(lambda: w.get("/clusters?" + w.one_of(
-            "fields=" + "a," * 3000, "size=1&size=2", "=&&==&", "search=name%20in%20()", w.letters(2000))), range(200, 500)),
+        "parameters beyond need": Kind(lambda: make.get("/clusters?" + make.one_of(
+            "fields=" + "a," * 3000, "size=1&size=2", "=&&==&", "search=name%20in%20()", make.letters(2000))),
+            range(200, 500)),
     }
 
 
-def malformed(w):
-    """Every kind by its name; `w` writes, with a good token where tokens are asked for."""
-    return {**connections(w), **bodies(w), **addresses(w)}
+def malformed(make):
+    """Every kind by its name; `make` makes them, with a good token where tokens are asked for."""
+    return {**connections(make), **bodies(make), **addresses(make)}
 
 
 def tokens(chance, token):
     """Requests whose token is none, though some of each is good: 401 each."""
-    plain = Writer(chance)
+    plain = Maker(chance)
     head, payload, signature = token.split(".")
     bearer = lambda value: plain.get("/clusters", f"Authorization: Bearer {value}\r\n")
 

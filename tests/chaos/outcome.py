@@ -32,7 +32,8 @@ class Outcome:
         silent = took.count(None)
         self.must(took and not silent, f"nothing was acknowledged any more after {silent} of {len(took)} faults")
         longest = max((seconds for seconds in took if seconds is not None), default=0)
-        self.row("from the end of a fault to the next acknowledged write", f"{longest:.2f} s at most, {len(took)} faults")
+        what = "from the end of a fault to the next acknowledged write"
+        self.row(what, f"{longest:.2f} s at most, {len(took)} {'faults' if len(took) > 1 else 'fault'}")
         self.must(longest <= BACK_SECONDS_MAX, f"it took {longest:.1f} s to be back, {BACK_SECONDS_MAX} s are promised")
 
     def must_not_panic(self, instances):

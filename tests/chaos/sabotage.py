@@ -10,6 +10,8 @@ FINALIZING = "SELECT id FROM resources WHERE kind = 'Cluster' AND deleted_at IS 
 POOL = "SELECT id FROM resources WHERE kind = 'NodePool' AND deleted_at IS NOT NULL"
 COLUMNS = "owner_id, created_at, updated_at, generation, created_by, updated_by, conditions, labels, spec, kind"
 
+ENTRY = "at, resource_id, action, actor, request_id, kind, name"
+
 
 def another(name):
     """One more row like one that is there, with this name."""
@@ -53,16 +55,16 @@ DAMAGES = {
     "reports on what is gone": (
         ACTIVE, "DELETE FROM resources WHERE id = :it", "on resources that are not there"),
     "an audit entry is lost": (
-        ACTIVE, "DELETE FROM audit WHERE resource_id = :it AND action = 'create'", "audit entries"),
+        ACTIVE, "DELETE FROM audit_entries WHERE resource_id = :it AND action = 'create'", "audit entries"),
     "a patch is not in the audit trail": (
-        ACTIVE, "DELETE FROM audit WHERE resource_id = :it AND action = 'patch'", "audit entries of patches"),
+        ACTIVE, "DELETE FROM audit_entries WHERE resource_id = :it AND action = 'patch'", "audit entries of patches"),
     "a removal is twice in the audit trail": (
-        "SELECT resource_id FROM audit WHERE action = 'hard_delete'",
-        "INSERT INTO audit (at, resource_id, action, actor, request_id, kind, name) SELECT at, resource_id, action, actor, "
-        "request_id, kind, name FROM audit WHERE resource_id = :it AND action = 'hard_delete'", "audit trail says"),
+        "SELECT resource_id FROM audit_entries WHERE action = 'hard_delete'",
+        f"INSERT INTO audit_entries ({ENTRY}) SELECT {ENTRY} FROM audit_entries WHERE resource_id = :it AND action = 'hard_delete'",
+        "audit trail says"),
     "a total is wrong": (
-        ACTIVE, "UPDATE resource_counts SET count = count + 1 WHERE kind = (SELECT kind FROM resources WHERE id = :it)",
-        "another total"),
+        ACTIVE, "UPDATE resource_counts SET count = count + 1 "
+                "WHERE kind = (SELECT kind FROM resources WHERE id = :it)", "another total"),
 }
 
 

@@ -3,9 +3,8 @@
 import asyncio
 import statistics
 
-from client import Client
+from client import BASE, Client
 from crowds import HalfBody, NoReader, Silent, SlowBody, SlowHead, SlowReader
-from ledger import BASE
 from load import latencies, p50, p99
 
 CROWDS = (

@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 import processes  # noqa: E402
 from servers import Api, Failed, Postgres, create_database, environment, free_port, wait_for  # noqa: E402
 
-__all__ = ["Failed", "ROOT", "World", "percentile", "processes"]
+__all__ = ["Failed", "ROOT", "World", "processes"]
 
 
 # Whoever needs more than so much memory ends, and not the machine.
@@ -88,8 +88,8 @@ class Instance(Api):
                 return int(line.split()[1]) / 1024
         # Nobody has asked it to.
         self.process.wait()
-        raise Failed(f"the service ended by itself (exit code {self.process.returncode}); with -6 it may have wanted more "
-                     f"than {DATA_BYTES_MAX >> 30} GiB of memory: the end of {self.name}.log says why")
+        raise Failed(f"the service ended by itself (exit code {self.process.returncode}); with -6 it may have wanted "
+                     f"more than {DATA_BYTES_MAX >> 30} GiB of memory: the end of {self.name}.log says why")
 
     def panics(self):
         """Lines of the log that tell of a panic."""
@@ -98,11 +98,12 @@ class Instance(Api):
 
 
 class Issuer:
-    """An issuer of tokens: a key, the settings of a service that takes its tokens, a token (docs/authentication.md)."""
+    """An issuer: a key, the settings of a service that takes its tokens, a token (docs/authentication.md)."""
 
     def __init__(self, folder, binary):
         keys, self.settings = folder / "tokens", folder / "jwt.yaml"
-        made = subprocess.run([binary, "dev-token", "--folder", keys], env=environment(), capture_output=True, text=True)
+        command = [binary, "dev-token", "--folder", keys]
+        made = subprocess.run(command, env=environment(), capture_output=True, text=True)
         if made.returncode:
             raise Failed(f"hyperfleet-api dev-token failed:\n{made.stderr}")
         self.token = made.stdout.strip()
@@ -155,9 +156,3 @@ class World:
                 shutil.copyfile(instance.log, folder / f"{instance.name}.log")
         if self.postgres.log.exists():
             shutil.copyfile(self.postgres.log, folder / "postgresql.log")
-
-
-def percentile(times, share):
-    """A value that this share of the times does not exceed, in milliseconds."""
-    ordered = sorted(times)
-    return 1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))]
