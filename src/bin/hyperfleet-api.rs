@@ -5,10 +5,9 @@ use std::process::ExitCode;
 use clap::Parser as _;
 use hyperfleet::config::Args;
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     hyperfleet::crypto::install();
-    match hyperfleet::startup::run(Args::parse()).await {
+    match hyperfleet::startup::run(Args::parse()) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("hyperfleet-api: {error:#}");

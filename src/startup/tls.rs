@@ -4,8 +4,6 @@
 //! not when they were written.
 
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -22,6 +20,7 @@ use x509_cert::Certificate;
 use x509_cert::der::Decode as _;
 
 use crate::config::{Settings, Tls};
+use crate::files;
 
 /// How often the files are looked at.
 const PERIOD: Duration = Duration::from_secs(2);
@@ -34,6 +33,8 @@ pub(super) struct Configs {
     pub(super) api: Option<ServerConfig>,
     pub(super) health: Option<ServerConfig>,
     pub(super) metrics: Option<ServerConfig>,
+    /// What is odd, but stops nothing.
+    pub(super) notes: Vec<String>,
     identities: Vec<Arc<Identity>>,
 }
 
@@ -68,7 +69,8 @@ pub(super) fn load(settings: &Settings) -> anyhow::Result<Configs> {
         if !tls.enabled {
             continue;
         }
-        let identity = Identity::load(listener, path, or_inherited(path, tls, server));
+        let files = or_inherited(path, tls, server, &mut configs.notes);
+        let identity = Identity::load(listener, path, files);
         let identity = match identity {
             Ok(identity) => Arc::new(identity),
             Err(fault) => {
@@ -91,13 +93,15 @@ pub(super) fn load(settings: &Settings) -> anyhow::Result<Configs> {
 }
 
 /// The files of a listener; those of the API where it has none, as in the older service.
-fn or_inherited<'a>(path: &str, tls: &'a Tls, server: &'a Tls) -> &'a Tls {
+fn or_inherited<'a>(path: &str, tls: &'a Tls, server: &'a Tls, notes: &mut Vec<String>) -> &'a Tls {
     let is_unset = |file: &Path| file.as_os_str().is_empty();
     let is_inherited = path != "server.tls" && is_unset(&tls.cert_file) && is_unset(&tls.key_file);
     if !is_inherited || is_unset(&server.cert_file) {
         return tls;
     }
-    tracing::warn!("{path} names no files: those of server.tls are used");
+    notes.push(format!(
+        "{path} names no files: those of server.tls are used"
+    ));
     server
 }
 
@@ -238,9 +242,5 @@ fn pair((certificates, key): &Texts) -> anyhow::Result<(CertifiedKey, Duration)>
 }
 
 fn read(file: &Path) -> std::io::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    File::open(file)?
-        .take(FILE_BYTES_MAX)
-        .read_to_end(&mut text)?;
-    Ok(text)
+    files::read(file, FILE_BYTES_MAX)
 }
