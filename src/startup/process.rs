@@ -20,7 +20,7 @@ use super::plan::Plan;
 use super::server::{Connections, Options, Server};
 use super::side::Side;
 use super::signals::Signals;
-use super::sockets::{self, Addresses, Sockets};
+use super::sockets::{Addresses, Room, Sockets};
 use super::telemetry::{self, Telemetry};
 use super::{authentication, database, readiness, retention, shutdown, tls};
 use crate::app::Service;
@@ -39,6 +39,7 @@ pub(super) struct Process {
     pub(super) signals: Signals,
     /// Until the API has it: nobody else may keep it open.
     listener: Option<TcpListener>,
+    room: Room,
     tls: Option<ServerConfig>,
     sides: Sides,
     telemetry: Telemetry,
@@ -73,11 +74,14 @@ impl Process {
         let signals = Signals::catch()?;
         let sockets = Sockets::bind(settings)?;
         let addresses = sockets.addresses()?;
+        let room = Room::of(settings);
         let gate = Gate::starting();
         let sides = Sides {
-            health: Side::health(sockets.health, tls.health.take(), gate.clone())?,
-            metrics: Side::metrics(sockets.metrics, tls.metrics.take(), scrape)?,
+            health: Side::health(sockets.health, tls.health.take(), room.side, gate.clone())?,
+            metrics: Side::metrics(sockets.metrics, tls.metrics.take(), room.side, scrape)?,
         };
+        // From now on requests are answered, and counted, if only by saying that there is no service.
+        tokio::spawn(telemetry.metrics.clone().upkeep());
         tls.watch().context("cannot watch the certificates")?;
         tracing::info!(
             api = %addresses.api, health = %addresses.health, metrics = %addresses.metrics,
@@ -88,6 +92,7 @@ impl Process {
             gate,
             signals,
             listener: Some(sockets.api),
+            room,
             tls: tls.api.take(),
             sides,
             telemetry,
@@ -170,8 +175,8 @@ impl Process {
         let rest = async {
             beside.shutdown().await;
             store.close();
-            self.telemetry.traces.end().await;
-            self.sides.stop().await;
+            // Beside each other: all of it together must fit into the grace period (docs/deployment.md).
+            tokio::join!(self.telemetry.traces.end(), self.sides.stop());
         };
         tokio::select! {
             () = rest => failed.and(drained),
@@ -208,7 +213,7 @@ impl Process {
         let options = Options {
             // Each thread has connections of its own: one at least.
             workers: processors.min(settings.database.pool.max_connections.max(1)),
-            connections_max: sockets::room_for_connections(server.limits.max_connections),
+            connections_max: self.room.api,
             head_time: server.timeouts.read,
             idle_time: server.timeouts.idle,
             tls: self.tls.take(),
