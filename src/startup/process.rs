@@ -18,7 +18,7 @@ use tokio::time::sleep;
 use super::commands::BUILD;
 use super::plan::Plan;
 use super::server::{Connections, Options, Server};
-use super::side::Side;
+use super::side::{self, Side};
 use super::signals::Signals;
 use super::sockets::{Addresses, Room, Sockets};
 use super::telemetry::{self, Telemetry};
@@ -30,6 +30,14 @@ use crate::config::Settings;
 use crate::domain::tenancy::Rules;
 use crate::http::{Admission, Api, Gate, Limits, Scrape};
 use crate::storage::postgres::{Probe, Store};
+
+/// How long the end may take beyond `health.shutdown_delay` and `health.shutdown_timeout`: what
+/// docs/deployment.md promises to whoever sets a grace period.
+const END_TIME_MAX: Duration = Duration::from_secs(4);
+const _: () = assert!(
+    telemetry::FLUSH_TIME_MAX.as_millis() <= END_TIME_MAX.as_millis()
+        && 2 * side::DRAIN_TIME.as_millis() <= END_TIME_MAX.as_millis()
+);
 
 /// A process that can be asked how it is, and does not serve yet.
 pub(super) struct Process {
@@ -175,7 +183,7 @@ impl Process {
         let rest = async {
             beside.shutdown().await;
             store.close();
-            // Beside each other: all of it together must fit into the grace period (docs/deployment.md).
+            // Beside each other, so that all of it takes no longer than END_TIME_MAX.
             tokio::join!(self.telemetry.traces.end(), self.sides.stop());
         };
         tokio::select! {

@@ -19,7 +19,7 @@ use crate::http::{self, Gate, Scrape};
 /// no room for those who do.
 const IDLE_TIME: Duration = Duration::from_secs(5);
 /// How long answers under way may take when everything else has ended.
-const DRAIN_TIME: Duration = Duration::from_secs(2);
+pub(super) const DRAIN_TIME: Duration = Duration::from_secs(2);
 
 /// A small server on its own thread.
 pub(super) struct Side {

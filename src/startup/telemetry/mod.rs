@@ -11,6 +11,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 pub use metrics::Metrics;
+pub(super) use traces::FLUSH_TIME_MAX;
 use traces::Traces;
 
 use crate::config::Settings;

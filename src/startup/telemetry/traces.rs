@@ -25,7 +25,7 @@ use super::export::Exporter;
 use crate::config::Tracing;
 
 /// How long the last spans may take to be sent.
-const FLUSH_TIME_MAX: Duration = Duration::from_secs(4);
+pub(in crate::startup) const FLUSH_TIME_MAX: Duration = Duration::from_secs(4);
 /// What spans are said to be made by.
 const SCOPE: &str = "hyperfleet-api";
 /// Where the authorities of a machine are, first to last.
