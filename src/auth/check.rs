@@ -271,10 +271,9 @@ mod tests {
             });
             assert!(none.is_empty(), "{good}: {none:?}");
         }
-        const WITH_PASSWORD: &str = "https://user:hush@issuer.example";
         let changes: [Change; 2] = [
-            |config| config.issuer_url = WITH_PASSWORD.into(),
-            |config| config.jwk_cert_url = WITH_PASSWORD.into(),
+            |config| config.issuer_url = "https://user:hush@issuer.example".into(),
+            |config| config.jwk_cert_url = "https://user:hush@issuer.example".into(),
         ];
         for change in changes {
             let shown = faults(change);

@@ -41,11 +41,8 @@ pub(super) fn of_database(database: &Database) -> Vec<Fault> {
 
 /// Each to follow the name of the URL.
 fn faults_of_url(url: &Secret, database: &Database) -> Vec<String> {
-    let schemes = SCHEMES.iter();
-    let Some(rest) = schemes
-        .filter_map(|scheme| url.expose().strip_prefix(scheme))
-        .next()
-    else {
+    let mut schemes = SCHEMES.iter();
+    let Some(rest) = schemes.find_map(|scheme| url.expose().strip_prefix(scheme)) else {
         return vec!["is not of the form postgres://user:password@host:port/name".to_owned()];
     };
     let end_of_host = rest.find(['/', '?', '#']).unwrap_or(rest.len());

@@ -216,9 +216,8 @@ impl Setting {
             (Kind::List, _) => Err("must be a list of texts".to_owned()),
             (Kind::Number | Kind::Bool, Value::String(_, text)) => self.read(&text),
             (Kind::Number, value) if value.to_u128().is_some() => Ok(value),
-            (Kind::Number, value) => Err(not(&shown(&value), &self.kind.expected())),
             (Kind::Bool, value) if value.to_bool().is_some() => Ok(value),
-            (Kind::Bool, value) => Err(not(&shown(&value), &self.kind.expected())),
+            (Kind::Number | Kind::Bool, value) => Err(not(&shown(&value), &self.kind.expected())),
             (Kind::Text | Kind::Secret | Kind::File, value) if value.as_str().is_some() => {
                 Ok(value)
             }

@@ -198,15 +198,13 @@ impl Layer {
 
     /// A variable's value; empty ones count as unset, and what is no text is a fault of its setting.
     pub(super) fn variable(&mut self, setting: &Setting, name: &str) -> Option<String> {
-        match std::env::var_os(name)?.into_string() {
-            Ok(text) => Some(text).filter(|text| !text.is_empty()),
-            Err(_) => {
-                let key = setting.key;
-                let text = format!("{key} (from {name}): must be a text in UTF-8");
-                self.faults.push(Fault::of_key(key, text));
-                None
-            }
-        }
+        let Ok(text) = std::env::var_os(name)?.into_string() else {
+            let key = setting.key;
+            let text = format!("{key} (from {name}): must be a text in UTF-8");
+            self.faults.push(Fault::of_key(key, text));
+            return None;
+        };
+        Some(text).filter(|text| !text.is_empty())
     }
 
     /// The flags.

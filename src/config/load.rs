@@ -145,10 +145,8 @@ fn extracted(mut given: Layer, defaults: &Settings, faults: &mut Vec<Fault>) -> 
 
 fn database_named_twice(origins: &BTreeMap<&'static str, Origin>) -> Option<Fault> {
     let url = origins.get("database.url")?;
-    let parts = DATABASE.iter().skip(1);
-    let (part, origin) = parts
-        .filter_map(|key| Some((key, origins.get(key)?)))
-        .next()?;
+    let mut parts = DATABASE.iter().skip(1);
+    let (part, origin) = parts.find_map(|key| Some((key, origins.get(key)?)))?;
     let text = format!(
         "database.url (from {url}) and {part} (from {origin}) both say which database to use; leave one out"
     );

@@ -15,10 +15,8 @@ const MISSING: u8 = 3;
 
 /// Brings the schema up to date, or says how far it is.
 pub(super) async fn run(args: &MigrateArgs) -> anyhow::Result<ExitCode> {
-    let of_status = match &args.command {
-        None => None,
-        Some(MigrateCommand::Status(args)) => Some(args),
-    };
+    let command = args.command.as_ref();
+    let of_status = command.map(|MigrateCommand::Status(args)| args);
     let given = of_status.map_or(&args.settings, |args| &args.settings);
     let mut loaded = Loaded::new(given, &Settings::default())?;
     // Whatever a file says that is for the service, too: standard output is for what was asked for.
