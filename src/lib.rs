@@ -18,6 +18,7 @@ pub mod config;
 pub mod crypto;
 pub mod dev;
 pub mod domain;
+mod files;
 pub mod http;
 mod lasting;
 pub mod startup;

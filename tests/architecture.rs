@@ -24,9 +24,9 @@ const LAYERS: &[Layer] = &[
     Layer { name: "app",     may: &["domain", "storage"],          never: &["sqlx", "actix", "utoipa", "deadpool", "Utc::now"] },
     Layer { name: "auth",    may: &["causes", "clock", "crypto", "lasting"], never: &["sqlx", "deadpool", "actix", "utoipa", "anyhow", "Utc::now"] },
     Layer { name: "http",    may: &["app", "auth", "causes", "clock", "crypto", "domain", "wire"], never: &["sqlx", "deadpool", "Utc::now"] },
-    Layer { name: "config",  may: &["auth", "domain"],             never: SERVER },
+    Layer { name: "config",  may: &["auth", "domain", "files"],    never: SERVER },
     Layer { name: "dev",     may: &[],                             never: SERVER },
-    Layer { name: "startup", may: &["app", "auth", "causes", "clock", "config", "crypto", "dev", "domain", "http", "lasting", "storage"], never: &["Utc::now"] },
+    Layer { name: "startup", may: &["app", "auth", "causes", "clock", "config", "crypto", "dev", "domain", "files", "http", "lasting", "storage"], never: &["Utc::now"] },
 ];
 
 #[test]

@@ -71,13 +71,6 @@ impl Check {
             self.fault("issuer_url", "is required");
         } else {
             self.url("issuer_url", &config.issuer_url);
-            let url = Url::parse(&config.issuer_url);
-            if url.is_ok_and(|url| !url.username().is_empty() || url.password().is_some()) {
-                self.fault(
-                    "issuer_url",
-                    "must not have a user or a password: it is shown",
-                );
-            }
         }
         let has_file = !config.jwk_cert_file.as_os_str().is_empty();
         if config.jwk_cert_url.is_empty() && !has_file {
@@ -108,7 +101,7 @@ impl Check {
         })
     }
 
-    /// An address that nobody on the way can change answers of.
+    /// An address that nobody on the way can change answers of, and that everybody may see.
     fn url(&mut self, setting: &'static str, text: &str) -> Option<Url> {
         let Ok(url) = Url::parse(text) else {
             self.fault(setting, "is no URL, such as https://issuer.example.com");
@@ -124,6 +117,10 @@ impl Check {
                 setting,
                 "must be https; http is for localhost, 127.0.0.1 and [::1] alone",
             );
+            return None;
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            self.fault(setting, "must not have a user or a password: it is shown");
             return None;
         }
         Some(url)
@@ -288,13 +285,19 @@ mod tests {
             });
             assert!(none.is_empty(), "{good}: {none:?}");
         }
-        let shown = faults(|config| config.issuer_url = "https://user:hush@issuer.example".into());
-        assert_eq!(shown.len(), 1, "{shown:?}");
-        assert!(
-            shown[0].contains("must not have a user or a password"),
-            "{shown:?}"
-        );
-        assert!(!shown[0].contains("hush"), "{shown:?}");
+        let changes: [Change; 2] = [
+            |config| config.issuer_url = "https://user:hush@issuer.example".into(),
+            |config| config.jwk_cert_url = "https://user:hush@issuer.example".into(),
+        ];
+        for change in changes {
+            let shown = faults(change);
+            assert_eq!(shown.len(), 1, "{shown:?}");
+            assert!(
+                shown[0].contains("must not have a user or a password"),
+                "{shown:?}"
+            );
+            assert!(!shown[0].contains("hush"), "{shown:?}");
+        }
         for bad in [
             "http://issuer.example",
             "http://127.0.0.1.evil.example",

@@ -15,9 +15,7 @@ fn main() -> ExitCode {
     }
 }
 
-#[tokio::main]
-async fn run() -> ExitCode {
+fn run() -> ExitCode {
     hyperfleet::crypto::install();
-    let ended = startup::run(Args::parse()).await;
-    startup::conclude(ended)
+    startup::conclude(startup::run(Args::parse()))
 }

@@ -4,6 +4,7 @@
     reason = "these comments are the text of --help, where backticks would be noise"
 )]
 
+use std::fmt;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Parser, Subcommand};
@@ -178,11 +179,13 @@ pub enum OpenapiFormat {
 
 /// Settings that flags can give, made from the catalogue. Unset ones leave the environment, the
 /// file or the default.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct SettingsArgs {
     /// The file with settings, if one was named.
     pub config: Option<PathBuf>,
     pub(super) given: Vec<(&'static Setting, String)>,
+    /// Whether the flag was given that never did anything.
+    pub(super) has_inclusion: bool,
 }
 
 impl SettingsArgs {
@@ -191,6 +194,17 @@ impl SettingsArgs {
         self.given
             .iter()
             .map(|(setting, text)| (*setting, text.as_str()))
+    }
+}
+
+/// Which flags were given, not what they say: some of it is secret.
+impl fmt::Debug for SettingsArgs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let flags: Vec<_> = self.given().filter_map(|(s, _)| s.flag).collect();
+        f.debug_struct("SettingsArgs")
+            .field("config", &self.config)
+            .field("given", &flags)
+            .finish_non_exhaustive()
     }
 }
 
@@ -229,6 +243,7 @@ impl clap::FromArgMatches for SettingsArgs {
             Some((setting, text.clone()))
         });
         self.given = given.collect();
+        self.has_inclusion = matches.contains_id(retired::INCLUSION_FLAG);
         Ok(())
     }
 }

@@ -30,6 +30,21 @@ pub(super) enum Kind {
     Objects,
 }
 
+impl Kind {
+    /// What a value of it is.
+    pub(super) fn expected(self) -> String {
+        match self {
+            Self::Text | Self::Secret | Self::File => "a text".to_owned(),
+            Self::Number => "a whole number".to_owned(),
+            Self::Bool => "true or false".to_owned(),
+            Self::Duration => "a duration such as 30s, 5m or 1h30m".to_owned(),
+            Self::Choice(words) => format!("one of: {}", words.join(", ")),
+            Self::List => "a list of texts".to_owned(),
+            Self::Objects => "a list of entries".to_owned(),
+        }
+    }
+}
+
 /// One setting.
 #[derive(Debug)]
 pub(super) struct Setting {
@@ -92,7 +107,7 @@ pub(super) const CATALOGUE: &[Setting] = &[
     row("database.username", Kind::Text, Some("db-username"), "Who the service is there"),
     row("database.password", Kind::Secret, Some("db-password"), "Its password; better given in the environment or a file than by this flag"),
     row("database.debug", Kind::Bool, Some("db-debug"), "Whether every statement is logged, without its values"),
-    row("database.ssl.mode", Kind::Choice(SSL_MODES), Some("db-ssl-mode"), "How much of TLS towards the database is verified"),
+    row("database.ssl.mode", Kind::Choice(SSL_MODES), Some("db-ssl-mode"), "How much of TLS towards the database is verified; unset: disable, with database.url what that says"),
     row("database.ssl.root_cert_file", Kind::File, Some("db-root-cert-file"), "PEM file with the authorities to trust; none: the system's"),
     row("database.pool.max_connections", Kind::Number, Some("db-max-open-connections"), "Most connections at a time, divided among the threads; few are faster than many"),
     row("database.pool.max_idle_connections", Kind::Number, None, "Most connections that are kept while nobody needs them"),
@@ -102,7 +117,7 @@ pub(super) const CATALOGUE: &[Setting] = &[
     row("database.pool.conn_retry_attempts", Kind::Number, None, "How often a start tries again to reach the database"),
     row("database.pool.conn_retry_interval", Kind::Duration, None, "How long it waits in between"),
     row("database.pool.advisory_lock_timeout", Kind::Duration, None, "How long migrate waits for another one to end; less than 1s counts as 5m"),
-    row("database.url", Kind::Secret, Some("database-url"), "All of it as postgres://user:password@host:port/name; counts instead of all above but debug and pool"),
+    row("database.url", Kind::Secret, Some("database-url"), "All of it as postgres://user:password@host:port/name; counts instead of all above but debug, ssl and pool"),
 
     row("logging.level", Kind::Choice(LEVELS), Some("log-level"), "What is logged; RUST_LOG overrides it"),
     row("logging.format", Kind::Choice(&["json", "text"]), Some("log-format"), "How it is written"),
@@ -172,10 +187,10 @@ impl Setting {
             Kind::Number => text
                 .parse::<u64>()
                 .map(Value::from)
-                .map_err(|_| not(text, "a whole number"))?,
+                .map_err(|_| not(text, &self.kind.expected()))?,
             Kind::Bool => truth(text)
                 .map(Value::from)
-                .ok_or_else(|| not(text, "true or false"))?,
+                .ok_or_else(|| not(text, &self.kind.expected()))?,
             _ => Value::from(text),
         };
         self.check(value)
@@ -201,9 +216,8 @@ impl Setting {
             (Kind::List, _) => Err("must be a list of texts".to_owned()),
             (Kind::Number | Kind::Bool, Value::String(_, text)) => self.read(&text),
             (Kind::Number, value) if value.to_u128().is_some() => Ok(value),
-            (Kind::Number, value) => Err(not(&shown(&value), "a whole number")),
             (Kind::Bool, value) if value.to_bool().is_some() => Ok(value),
-            (Kind::Bool, value) => Err(not(&shown(&value), "true or false")),
+            (Kind::Number | Kind::Bool, value) => Err(not(&shown(&value), &self.kind.expected())),
             (Kind::Text | Kind::Secret | Kind::File, value) if value.as_str().is_some() => {
                 Ok(value)
             }
@@ -215,7 +229,7 @@ impl Setting {
                 let text = shown(&value);
                 match parse_duration(&text) {
                     Ok(time) if value.as_str().is_some() || time.is_zero() => Ok(Value::from(text)),
-                    _ => Err(not(&text, "a duration such as 30s, 5m or 1h30m")),
+                    _ => Err(not(&text, &self.kind.expected())),
                 }
             }
             (Kind::Choice(words), value) => {
@@ -223,7 +237,7 @@ impl Setting {
                 if words.contains(&text.as_str()) {
                     Ok(value)
                 } else {
-                    Err(not(&text, &format!("one of: {}", words.join(", "))))
+                    Err(not(&text, &self.kind.expected()))
                 }
             }
         }

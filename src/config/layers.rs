@@ -3,22 +3,28 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use figment::value::{Dict, Map, Value};
 use figment::{Metadata, Profile, Provider};
 
 use super::SettingsArgs;
 use super::catalogue::{CATALOGUE, Setting, setting};
+use super::fault::Fault;
 use super::load::CUSTOM;
 use super::retired;
+use crate::files;
 
 /// Largest settings file, in bytes.
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Largest file with one value, in bytes.
 const VALUE_BYTES_MAX: u64 = 64 * 1024;
+/// Variables that are no settings of this program alone, with the settings that they stand for.
+const CUSTOMS: [(&str, &str); 2] = [
+    (CUSTOM, "database.url"),
+    ("OTEL_SERVICE_NAME", "tracing.service_name"),
+];
 /// How like a known name another one must be to be taken for a slip.
 const LIKENESS_MIN: f64 = 0.8;
 
@@ -54,14 +60,14 @@ impl fmt::Display for Origin {
     }
 }
 
-/// What one source says.
-#[derive(Debug, Default)]
+/// What one source says, secrets included: nothing to be printed.
+#[derive(Default)]
 pub(super) struct Layer {
     pub(super) values: BTreeMap<&'static str, (Value, Origin)>,
     /// What it says by older names.
     pub(super) older: BTreeMap<&'static str, (Value, Origin)>,
     /// What is wrong in it, with where.
-    pub(super) faults: Vec<String>,
+    pub(super) faults: Vec<Fault>,
     /// What is odd, but stops nothing.
     pub(super) notes: Vec<String>,
 }
@@ -79,7 +85,8 @@ impl Layer {
             }
             Err(fault) => {
                 let key = setting.key;
-                self.faults.push(format!("{key} (from {origin}): {fault}"));
+                let text = format!("{key} (from {origin}): {fault}");
+                self.faults.push(Fault::of_key(key, text));
             }
         }
     }
@@ -93,25 +100,17 @@ impl Layer {
         })
     }
 
-    /// The settings file.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be read, or is no YAML.
-    pub(super) fn of_file(path: &Path) -> anyhow::Result<Self> {
-        let text = read(path, FILE_BYTES_MAX)?;
-        let said = || format!("{} is not a settings file", path.display());
-        // By way of a value: it refuses a key that stands twice.
-        let mut document: yaml_serde::Value = yaml_serde::from_str(&text).with_context(said)?;
-        document.apply_merge().with_context(said)?;
+    /// The settings file. One that cannot be read, or is none, is a fault.
+    pub(super) fn of_file(path: &Path) -> Self {
         let mut layer = Self::default();
-        if document.is_null() {
-            return Ok(layer);
+        match document(path) {
+            Ok(mut dict) => {
+                retired::from_file(&mut dict, path, &mut layer);
+                layer.walk("", dict, path);
+            }
+            Err(error) => layer.faults.push(Fault::of_source(format!("{error:#}"))),
         }
-        let mut dict: Dict = yaml_serde::from_value(document).with_context(said)?;
-        retired::from_file(&mut dict, path, &mut layer);
-        layer.walk("", dict, path);
-        Ok(layer)
+        layer
     }
 
     fn walk(&mut self, above: &str, dict: Dict, path: &Path) {
@@ -129,15 +128,17 @@ impl Layer {
                     self.put(setting, setting.check(value), Origin::File(path.to_owned()));
                 }
                 (None, Value::Dict(_, inner)) if is_section() => self.walk(&key, inner, path),
-                (None, _) if is_section() => self.faults.push(format!(
-                    "{key} (from {}): must hold settings, such as {}",
-                    path.display(),
-                    CATALOGUE
-                        .iter()
-                        .find(|s| is_below(s.key, &key))
-                        .map_or("", |s| s.key),
-                )),
-                (None, _) => self.faults.push(unknown(&key, path)),
+                (None, _) if is_section() => {
+                    let mut below = CATALOGUE.iter().filter(|s| is_below(s.key, &key));
+                    let such = below.next().map_or("", |s| s.key);
+                    let file = path.display();
+                    let text = format!("{key} (from {file}): must hold settings, such as {such}");
+                    self.faults.push(Fault::of_key(key, text));
+                }
+                (None, _) => {
+                    let text = unknown(&key, path);
+                    self.faults.push(Fault::of_key(key, text));
+                }
             }
         }
     }
@@ -146,53 +147,70 @@ impl Layer {
     pub(super) fn of_environment() -> Self {
         let mut layer = Self::default();
         retired::from_environment(&mut layer);
-        if let Some(url) = variable(CUSTOM)
-            && let Some(setting) = setting("database.url")
-        {
-            let origin = Origin::Variable(CUSTOM.to_owned());
-            layer.put(setting, setting.read(&url), origin);
-        }
-        if let Some(name) = variable("OTEL_SERVICE_NAME")
-            && let Some(setting) = setting("tracing.service_name")
-        {
-            let origin = Origin::Variable("OTEL_SERVICE_NAME".to_owned());
-            layer.put(setting, setting.read(&name), origin);
+        for (name, key) in CUSTOMS {
+            if let Some(setting) = setting(key)
+                && let Some(text) = layer.variable(setting, name)
+            {
+                let origin = Origin::Variable(name.to_owned());
+                layer.put(setting, setting.read(&text), origin);
+            }
         }
         for setting in CATALOGUE {
-            let Some(name) = setting.variable() else {
-                continue;
-            };
-            let given = variable(&name);
-            if let Some(text) = &given {
-                layer.put(setting, setting.read(text), Origin::Variable(name.clone()));
-            }
-            if let Some(file_variable) = setting.file_variable()
-                && let Some(file) = variable(&file_variable)
-            {
-                if given.is_some() {
-                    layer.faults.push(format!(
-                        "{}: {name} and {file_variable} are both set; leave one out",
-                        setting.key
-                    ));
-                    continue;
-                }
-                let file = PathBuf::from(file);
-                let text = read(&file, VALUE_BYTES_MAX).map_err(|error| format!("{error:#}"));
-                let value = text.and_then(|t| setting.read(t.trim_end_matches(['\r', '\n'])));
-                let origin = Origin::FileOf {
-                    variable: file_variable,
-                    file,
-                };
-                layer.put(setting, value, origin);
-            }
+            layer.put_variables(setting);
         }
         layer.notes.extend(misspelt_variables());
         layer
     }
 
+    /// What the variables of one setting say.
+    fn put_variables(&mut self, setting: &'static Setting) {
+        let Some(name) = setting.variable() else {
+            return;
+        };
+        let given = self.variable(setting, &name);
+        let given = given.filter(|text| {
+            let is_made = is_made_by_kubernetes(&name, text);
+            if is_made {
+                self.notes.push(format!(
+                    "{name} does not count: Kubernetes sets it for a Service of that name"
+                ));
+            }
+            !is_made
+        });
+        if let Some(text) = &given {
+            self.put(setting, setting.read(text), Origin::Variable(name.clone()));
+        }
+        let Some(variable) = setting.file_variable() else {
+            return;
+        };
+        let Some(file) = self.variable(setting, &variable).map(PathBuf::from) else {
+            return;
+        };
+        if given.is_some() {
+            let key = setting.key;
+            let text = format!("{key}: {name} and {variable} are both set; leave one out");
+            self.faults.push(Fault::of_key(key, text));
+            return;
+        }
+        let value = value_in(&file, setting);
+        self.put(setting, value, Origin::FileOf { variable, file });
+    }
+
+    /// A variable's value; empty ones count as unset, and what is no text is a fault of its setting.
+    pub(super) fn variable(&mut self, setting: &Setting, name: &str) -> Option<String> {
+        let Ok(text) = std::env::var_os(name)?.into_string() else {
+            let key = setting.key;
+            let text = format!("{key} (from {name}): must be a text in UTF-8");
+            self.faults.push(Fault::of_key(key, text));
+            return None;
+        };
+        Some(text).filter(|text| !text.is_empty())
+    }
+
     /// The flags.
     pub(super) fn of_flags(args: &SettingsArgs) -> Self {
         let mut layer = Self::default();
+        retired::from_flags(args, &mut layer);
         for (setting, text) in args.given() {
             let flag = setting.flag.unwrap_or_default();
             layer.put(setting, setting.read(text), Origin::Flag(flag));
@@ -278,21 +296,34 @@ fn misspelt_variables() -> Vec<String> {
     .collect()
 }
 
-fn read(path: &Path, bytes_max: u64) -> anyhow::Result<String> {
-    let read = || -> anyhow::Result<String> {
-        let mut text = String::new();
-        let mut file = std::fs::File::open(path)?.take(bytes_max + 1);
-        let bytes = file.read_to_string(&mut text)?;
-        anyhow::ensure!(
-            bytes as u64 <= bytes_max,
-            "it has more than {bytes_max} bytes"
-        );
-        Ok(text)
-    };
-    read().with_context(|| format!("cannot read {}", path.display()))
+/// Kubernetes tells every container in a namespace of its Services: of one that is called
+/// `hyperfleet-metrics` by `HYPERFLEET_METRICS_PORT=tcp://10.0.0.1:9090`.
+fn is_made_by_kubernetes(name: &str, text: &str) -> bool {
+    let mut protocols = ["tcp://", "udp://", "sctp://"].into_iter();
+    name.ends_with("_PORT") && protocols.any(|protocol| text.starts_with(protocol))
 }
 
-/// A variable's value; empty ones count as unset.
-pub(super) fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
+/// The settings that a file holds.
+fn document(path: &Path) -> anyhow::Result<Dict> {
+    let text = files::read_text(path, FILE_BYTES_MAX)
+        .with_context(|| format!("cannot read {}", path.display()))?;
+    let said = || format!("{} is not a settings file", path.display());
+    // By way of a value: it refuses a key that stands twice.
+    let mut document: yaml_serde::Value = yaml_serde::from_str(&text).with_context(said)?;
+    document.apply_merge().with_context(said)?;
+    match document {
+        yaml_serde::Value::Null => Ok(Dict::new()),
+        yaml_serde::Value::Mapping(_) => yaml_serde::from_value(document).with_context(said),
+        // Somebody's password, perhaps: its text is not repeated.
+        _ => bail!("{}: it holds no `key: value`", said()),
+    }
+}
+
+/// The value that a file holds alone. The file may be another than was meant, that of a password for
+/// instance: its text is not repeated.
+fn value_in(file: &Path, setting: &Setting) -> Result<Value, String> {
+    let text = files::read_text(file, VALUE_BYTES_MAX)
+        .map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+    let value = setting.read(text.trim_end_matches(['\r', '\n']));
+    value.map_err(|_| format!("what it holds is not {}", setting.kind.expected()))
 }

@@ -1,17 +1,17 @@
 //! From the sources to one value: defaults, then the file, then the environment, then flags.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{anyhow, bail};
 use figment::Figment;
 use figment::providers::Serialized;
 use humantime_serde::re::humantime::format_duration;
 
+use super::fault::{self, Fault};
 use super::hosts;
-use super::layers::{Layer, Origin, variable};
-use super::{Settings, SettingsArgs};
+use super::layers::{Layer, Origin};
+use super::{Settings, SettingsArgs, addresses};
 
 /// The variable that names a database to many programs.
 pub(super) const CUSTOM: &str = "DATABASE_URL";
@@ -37,15 +37,16 @@ const RETENTION_MIN: Duration = Duration::from_hours(1);
 /// Longest time that anything may be given: whatever is longer was meant otherwise.
 const TIME_MAX: Duration = Duration::from_hours(24 * 365);
 
-/// Settings, with where each of them comes from.
+/// Settings, with where each of them comes from, and what is wrong with them.
 #[derive(Debug, Clone)]
 pub struct Loaded {
-    /// The settings.
+    /// The settings. What has a fault stands at its default.
     pub settings: Settings,
     /// What is odd about the sources, but stops nothing; to be logged.
     pub notes: Vec<String>,
     /// Where each value comes from that is not a default.
     pub(super) origins: BTreeMap<&'static str, Origin>,
+    faults: Vec<Fault>,
 }
 
 impl Loaded {
@@ -56,38 +57,63 @@ impl Loaded {
     /// A file that was named and cannot be read; keys that are not known; values that do not fit.
     /// All faults at once, each with the source that it is in.
     pub fn new(args: &SettingsArgs, defaults: &Settings) -> anyhow::Result<Self> {
-        let mut figment = Figment::from(Serialized::defaults(defaults));
-        let (mut origins, mut notes, mut faults) = (BTreeMap::new(), Vec::new(), Vec::new());
-        let mut layers = layers(args)?;
+        let loaded = Self::read(args, defaults);
+        loaded.refuse([])?;
+        Ok(loaded)
+    }
+
+    /// The same for whoever has more to check, and tells all faults together: [`Loaded::refuse`].
+    #[must_use]
+    pub fn read(args: &SettingsArgs, defaults: &Settings) -> Self {
+        let (mut notes, mut faults) = (Vec::new(), Vec::new());
+        let mut layers = layers(args);
         // What is said by its older name is weaker than anything that is said by its own.
         let older: Vec<_> = layers.iter_mut().filter_map(Layer::take_older).collect();
         layers.splice(0..0, older);
         prefer_parts(&mut layers);
+        let mut given = Layer::default();
         for layer in layers {
-            figment = figment.merge(&layer);
-            let given = layer.values.into_iter();
-            origins.extend(given.map(|(key, (_, origin))| (key, origin)));
+            given.values.extend(layer.values);
             notes.extend(layer.notes);
             faults.extend(layer.faults);
         }
-        refuse(&faults)?;
-        let mut parts = DATABASE.iter().skip(1);
-        if origins.contains_key("database.url")
-            && let Some(part) = parts.find(|key| origins.contains_key(*key))
-        {
-            bail!(
-                "database.url (from {}) and {part} (from {}) both say which database to use; leave one out",
-                origins["database.url"],
-                origins[part]
-            );
-        }
-        let settings: Settings = figment.extract().map_err(|error| told(error, &origins))?;
-        refuse(&settings.faults())?;
-        Ok(Self {
+        let said = given.values.iter();
+        let origins: BTreeMap<_, _> = said.map(|(key, (_, o))| (*key, o.clone())).collect();
+        let settings = extracted(given, defaults, &mut faults);
+        faults.extend(database_named_twice(&origins));
+        faults.extend(addresses::of_database(&settings.database));
+        faults.extend(addresses::of_issuers(&settings.server.jwt));
+        faults.extend(settings.faults().into_iter().map(Fault::of_value));
+        Self {
             settings,
             notes,
             origins,
-        })
+            faults,
+        }
+    }
+
+    /// Whether it is known what all of these settings and sections should be.
+    #[must_use]
+    pub fn knows(&self, sections: &[&str]) -> bool {
+        let mut faults = self.faults.iter();
+        !faults.any(|fault| sections.iter().any(|section| fault.touches(section)))
+    }
+
+    /// Whether nothing is wrong with the settings by themselves.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.faults.is_empty()
+    }
+
+    /// Refuses settings that have faults, of their own or these.
+    ///
+    /// # Errors
+    ///
+    /// All of them.
+    pub fn refuse(&self, others: impl IntoIterator<Item = String>) -> anyhow::Result<()> {
+        let own = self.faults.iter().map(ToString::to_string);
+        let faults: Vec<_> = own.chain(others).collect();
+        fault::refuse(&faults)
     }
 
     /// Whether anything says which database to use, be it what the default says, too.
@@ -97,12 +123,35 @@ impl Loaded {
     }
 }
 
-fn refuse(faults: &[String]) -> anyhow::Result<()> {
-    match faults {
-        [] => Ok(()),
-        [one] => bail!("{one}"),
-        several => bail!("the settings have faults:\n  - {}", several.join("\n  - ")),
+/// What is given, on top of the defaults. What does not fit is told and left out: what is found at a
+/// time is the first fault alone.
+fn extracted(mut given: Layer, defaults: &Settings, faults: &mut Vec<Fault>) -> Settings {
+    loop {
+        let figment = Figment::from(Serialized::defaults(defaults)).merge(&given);
+        let error = match figment.extract() {
+            Ok(settings) => return settings,
+            Err(error) => error,
+        };
+        let before = given.values.len();
+        for fault in error {
+            let (key, fault) = told(&fault, &given);
+            faults.push(fault);
+            given.values.retain(|given, _| Some(*given) != key);
+        }
+        if given.values.len() == before {
+            return defaults.clone();
+        }
     }
+}
+
+fn database_named_twice(origins: &BTreeMap<&'static str, Origin>) -> Option<Fault> {
+    let url = origins.get("database.url")?;
+    let mut parts = DATABASE.iter().skip(1);
+    let (part, origin) = parts.find_map(|key| Some((key, origins.get(key)?)))?;
+    let text = format!(
+        "database.url (from {url}) and {part} (from {origin}) both say which database to use; leave one out"
+    );
+    Some(Fault::of_key("database.url", text))
 }
 
 /// `DATABASE_URL` is a custom of many programs, not a setting of this one: it counts only where
@@ -131,46 +180,39 @@ fn is_custom(origin: &Origin) -> bool {
 }
 
 /// Everything but the defaults, weakest first.
-fn layers(args: &SettingsArgs) -> anyhow::Result<Vec<Layer>> {
-    let (named, usual) = file(args);
-    let mut layers = Vec::new();
-    match (named, usual) {
-        (Some(named), _) => layers.push(Layer::of_file(&named)?),
-        (None, Some(usual)) => layers.push(Layer::of_file(&usual)?),
-        (None, None) => {}
-    }
-    layers.push(Layer::of_environment());
-    layers.push(Layer::of_flags(args));
-    Ok(layers)
+fn layers(args: &SettingsArgs) -> Vec<Layer> {
+    let file = file(args).map(|file| Layer::of_file(&file));
+    let rest = [Layer::of_environment(), Layer::of_flags(args)];
+    file.into_iter().chain(rest).collect()
 }
 
 /// The file that was named, or else the one that is where one usually is.
-fn file(args: &SettingsArgs) -> (Option<PathBuf>, Option<PathBuf>) {
-    let named = args.config.clone();
-    let named = named.or_else(|| variable("HYPERFLEET_CONFIG").map(PathBuf::from));
-    let mut usual = FILES.iter().map(Path::new);
-    let usual = usual.find(|file| file.is_file()).map(Path::to_owned);
-    (named, usual)
+fn file(args: &SettingsArgs) -> Option<PathBuf> {
+    let variable = || std::env::var_os("HYPERFLEET_CONFIG").filter(|path| !path.is_empty());
+    let named = args
+        .config
+        .clone()
+        .or_else(|| variable().map(PathBuf::from));
+    let usual = || FILES.iter().map(PathBuf::from).find(|file| file.is_file());
+    named.or_else(usual)
 }
 
 /// What is wrong with which setting, and where that is to be mended: what the catalogue cannot know,
 /// such as members of entries.
-fn told(error: figment::Error, origins: &BTreeMap<&'static str, Origin>) -> anyhow::Error {
-    let faults = error.into_iter().map(|fault| {
-        let path = fault.path.join(".");
-        let of = |key: &str| path == key || path.starts_with(&format!("{key}."));
-        let origin = origins.iter().find(|(key, _)| of(key));
-        let origin = origin.map_or_else(String::new, |(_, origin)| format!(" (from {origin})"));
-        let hint = match &fault.kind {
-            figment::error::Kind::UnknownField(name, known) => {
-                let meant = super::layers::likeliest(name, known.iter().copied());
-                meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"))
-            }
-            _ => String::new(),
-        };
-        format!("{path}{origin}: {}{hint}", fault.kind)
-    });
-    anyhow!("{}", faults.collect::<Vec<_>>().join("\n"))
+fn told(fault: &figment::Error, given: &Layer) -> (Option<&'static str>, Fault) {
+    let path = fault.path.join(".");
+    let of = |key: &str| path == key || path.starts_with(&format!("{key}."));
+    let found = given.values.iter().find(|(key, _)| of(key));
+    let origin = found.map_or_else(String::new, |(_, (_, origin))| format!(" (from {origin})"));
+    let hint = match &fault.kind {
+        figment::error::Kind::UnknownField(name, known) => {
+            let meant = super::layers::likeliest(name, known.iter().copied());
+            meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"))
+        }
+        _ => String::new(),
+    };
+    let text = format!("{path}{origin}: {}{hint}", fault.kind);
+    (found.map(|(key, _)| *key), Fault::of_key(path, text))
 }
 
 impl Settings {

@@ -6,15 +6,18 @@
 //!        catalogue.rs                       every setting: what it takes, variable, flag, help
 //! ```
 
+mod addresses;
 mod args;
 mod catalogue;
 mod dev_token;
+mod fault;
 mod hosts;
 mod layers;
 mod load;
 mod report;
 mod retired;
 mod schema;
+mod secret;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -31,6 +34,7 @@ pub use dev_token::DevTokenArgs;
 pub use layers::Origin;
 pub use load::Loaded;
 pub use report::{Effective, as_json, as_table, reference};
+pub use secret::Secret;
 pub use settings::*;
 
 impl Settings {

@@ -7,10 +7,8 @@ use serde_json::json;
 
 use super::catalogue::{CATALOGUE, Kind, Setting, shown};
 use super::layers::Origin;
+use super::secret::REDACTED;
 use super::{Loaded, Settings};
-
-/// What stands for a secret.
-const REDACTED: &str = "***REDACTED***";
 
 /// One setting as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]

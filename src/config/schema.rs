@@ -1,7 +1,5 @@
 //! The file with the schemas of specs.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
@@ -9,6 +7,7 @@ use serde_json::{Map, Number, Value};
 use yaml_serde::Value as Yaml;
 
 use crate::domain::schema::SchemaDocument;
+use crate::files;
 
 /// Largest file, in bytes.
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -16,12 +15,7 @@ const BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Reads an OpenAPI document, YAML or JSON.
 pub(super) fn document(path: &Path) -> anyhow::Result<SchemaDocument> {
     let read = || -> anyhow::Result<SchemaDocument> {
-        let mut text = String::new();
-        let mut file = File::open(path)?.take(BYTES_MAX + 1);
-        let bytes = file.read_to_string(&mut text)?;
-        if bytes as u64 > BYTES_MAX {
-            bail!("it has more than {BYTES_MAX} bytes");
-        }
+        let text = files::read_text(path, BYTES_MAX)?;
         // JSON is YAML, too.
         let mut document: Yaml = yaml_serde::from_str(&text)?;
         document.apply_merge()?;

@@ -304,6 +304,72 @@ logging: {otel: {enabled: true}}
 }
 
 #[test]
+fn faults_of_every_sort_are_told_at_once() {
+    let faults = loaded(
+        "
+server: {prt: 1, port: 70000, jwt: {configs: [{issuer_url: 'https://a', jwk_cert_urll: x}]}}
+health: {port: 70001, shutdown_timeout: 3m}
+metrics: {port: soon}
+database: {host: h, url: 'mysql://u:hush@h/n'}
+entities: {kind: A}
+",
+    )
+    .unwrap_err();
+    for fault in [
+        "server.prt (from FILE): there is no such setting",
+        "server.port (from FILE): invalid value",
+        "health.port (from FILE): invalid value",
+        "metrics.port (from FILE): \"soon\" is not a whole number",
+        "; did you mean jwk_cert_url?",
+        "entities (from FILE): ",
+        "health.shutdown_timeout is 3m",
+        "database.url (from FILE) and database.host (from FILE) both say",
+        "the database URL is not of the form postgres://",
+    ] {
+        assert!(faults.contains(fault), "no {fault:?} in:\n{faults}");
+    }
+    assert!(!faults.contains("hush"), "{faults}");
+}
+
+#[test]
+fn what_a_file_that_is_no_settings_file_holds_is_not_repeated() {
+    for text in ["hush", "host:5432:*:user:hush", "[hush]", "'hush'\n", "12"] {
+        let faults = loaded(text).unwrap_err();
+        assert!(
+            faults.starts_with("FILE is not a settings file"),
+            "{faults}"
+        );
+        assert!(
+            !faults.contains("hush") && !faults.contains("12"),
+            "{faults}"
+        );
+    }
+}
+
+#[test]
+fn where_traces_were_once_switched_on_nothing_is_passed_over() {
+    for text in ["otel:", "otel: {}", "otel: {enabled: }"] {
+        let loaded = loaded(&format!("logging:\n  {text}")).unwrap();
+        assert!(loaded.settings.tracing.enabled, "{text}");
+        assert!(loaded.notes.is_empty(), "{text}: {:?}", loaded.notes);
+    }
+    for (text, fault) in [
+        ("otel: true", "logging.otel (from FILE): must hold settings"),
+        (
+            "otel: {enabled: maybe}",
+            "logging.otel.enabled (from FILE): \"maybe\" is not",
+        ),
+        (
+            "otel: {enable: true}",
+            "logging.otel.enable (from FILE): there is no such",
+        ),
+    ] {
+        let faults = loaded(&format!("logging:\n  {text}")).unwrap_err();
+        assert!(faults.contains(fault), "{text}: {faults}");
+    }
+}
+
+#[test]
 fn a_database_is_named_in_one_way() {
     let faults = loaded("database: {url: 'postgres://u@h/n', host: other}").unwrap_err();
     assert!(
@@ -343,7 +409,11 @@ fn flags_win_and_are_named_as_sources() {
     ])
     .unwrap();
     let layer = Layer::of_flags(&args);
-    assert_eq!(layer.faults, Vec::<String>::new());
+    assert!(layer.faults.is_empty(), "{:?}", layer.faults);
+    assert_eq!(
+        layer.notes,
+        ["metrics.label_metrics_inclusion_duration does nothing: leave it out"]
+    );
     let settings: Settings = Figment::from(Serialized::defaults(Settings::default()))
         .merge(&layer)
         .extract()
@@ -353,9 +423,10 @@ fn flags_win_and_are_named_as_sources() {
     assert_eq!(settings.logging.masking.headers, ["A", "B"]);
     assert_eq!(layer.values["server.port"].1.to_string(), "--server-port");
     let layer = Layer::of_flags(&serve_args(&["--server-port", "x"]).unwrap());
+    assert_eq!(layer.faults.len(), 1);
     assert_eq!(
-        layer.faults,
-        ["server.port (from --server-port): \"x\" is not a whole number"]
+        layer.faults[0].to_string(),
+        "server.port (from --server-port): \"x\" is not a whole number"
     );
     assert!(serve_args(&["--log-level", "loud"]).is_err());
     assert!(serve_args(&["--no-such-flag"]).is_err());
@@ -378,6 +449,23 @@ fn secrets_are_left_out_of_what_is_shown() {
     );
     assert!(!shown.contains("hush"), "{shown}");
     assert!(shown.contains("***REDACTED***") && shown.contains("shown-name"));
+}
+
+#[test]
+fn secrets_are_in_nothing_that_settings_can_be_printed_as() {
+    let args = serve_args(&["--db-password=hush-1", "--db-host=shown-host"]).unwrap();
+    let settings = Loaded::new(&args, &Settings::default()).unwrap().settings;
+    assert_eq!(settings.database.password.expose(), "hush-1");
+    let mut with_url = settings.clone();
+    with_url.database.url = Some("postgres://u:hush-2@h/n".to_owned().into());
+    let printed = format!(
+        "{args:?} {settings:?} {with_url:?} {}",
+        serde_json::to_string(&[&settings, &with_url]).unwrap()
+    );
+    assert!(!printed.contains("hush"), "{printed}");
+    assert!(printed.contains("shown-host") && printed.contains("db-password"));
+    let none = serde_json::to_value(Settings::default()).unwrap();
+    assert_eq!(none["database"]["password"], "");
 }
 
 /// `make config-reference` renews it.

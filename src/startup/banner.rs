@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::sockets::Addresses;
 use crate::auth::Authentication;
+use crate::config::{Settings, Tls};
 use crate::dev::token;
 use crate::domain::{Entity, EntityRegistry, tenancy};
 
@@ -74,20 +75,18 @@ pub(super) fn banner(
     addresses: &Addresses,
     data: Option<&Path>,
     protection: &Protection,
-    tenant: &tenancy::Config,
+    settings: &Settings,
     kinds: &EntityRegistry,
 ) -> String {
-    let Addresses {
-        api,
-        health,
-        metrics,
-    } = addresses;
-    let base = format!("http://{api}/api/hyperfleet/v1");
+    let (api, tenant) = (addresses.api, &settings.server.tenant);
+    let base = format!("{}/api/hyperfleet/v1", origin(api, &settings.server.tls));
+    let health = origin(addresses.health, &settings.health.tls);
+    let metrics = origin(addresses.metrics, &settings.metrics.tls);
     let database = match data {
         Some(folder) => format!("private PostgreSQL in {}", folder.display()),
         None => "the PostgreSQL that was named".to_owned(),
     };
-    let authentication = protection.told(*api);
+    let authentication = protection.told(api);
     let token = protection.token();
     let curl = format!("curl -s{}{}", protection.option(), tenant_options(tenant));
     let first = first_steps(&curl, &base, kinds);
@@ -95,8 +94,8 @@ pub(super) fn banner(
         "
 HyperFleet API     {base}
   documentation    {base}/openapi.html
-  health           http://{health}/readyz
-  metrics          http://{metrics}/metrics
+  health           {health}/readyz
+  metrics          {metrics}/metrics
   authentication   {authentication}
   database         {database}
   stop             Ctrl-C; data is kept
@@ -106,6 +105,12 @@ Try it:
 
 "
     )
+}
+
+/// What the address of a listener begins with.
+fn origin(address: SocketAddr, tls: &Tls) -> String {
+    let scheme = if tls.enabled { "https" } else { "http" };
+    format!("{scheme}://{address}")
 }
 
 /// What a tenant tells `curl` of itself, if there are tenants.
@@ -131,4 +136,38 @@ fn first_steps(curl: &str, base: &str, kinds: &EntityRegistry) -> String {
   {curl} -X POST {base}/{plural} -H 'Content-Type: application/json' -d '{{\"kind\":\"{kind}\",\"name\":\"first\",\"spec\":{{}}}}'
 "
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_of_the_scheme_that_their_listener_speaks() {
+        let mut settings = Settings::default();
+        let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        let addresses = Addresses {
+            api: address(1),
+            health: address(2),
+            metrics: address(3),
+        };
+        let kinds = settings.kinds().unwrap().registry;
+        let mut told = |api: bool, metrics: bool| {
+            settings.server.tls.enabled = api;
+            settings.metrics.tls.enabled = metrics;
+            banner(&addresses, None, &Protection::Off, &settings, &kinds)
+        };
+        let plain = told(false, false);
+        assert!(!plain.contains("https:"), "{plain}");
+        let mixed = told(true, true);
+        assert!(!mixed.contains("http://127.0.0.1:1/"), "{mixed}");
+        for link in [
+            "HyperFleet API     https://127.0.0.1:1/api",
+            " http://127.0.0.1:2/readyz",
+            " https://127.0.0.1:3/metrics",
+            "curl -s https://127.0.0.1:1/api",
+        ] {
+            assert!(mixed.contains(link), "no {link} in: {mixed}");
+        }
+    }
 }

@@ -29,7 +29,24 @@ pub(super) const BUILD: Build = Build {
 };
 
 /// Runs a command to its end; gives what the process is to end with.
-pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    on_runtime(carry_out(args))
+}
+
+/// Runs something to its end. What it leaves behind is not waited for: a name that nobody resolves,
+/// for instance, holds a thread for as long as the system's resolver likes, and nobody would listen to
+/// signals any more.
+fn on_runtime<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start threads")?;
+    let result = runtime.block_on(work);
+    runtime.shutdown_background();
+    result
+}
+
+async fn carry_out(args: Args) -> anyhow::Result<ExitCode> {
     match args.command {
         Command::Serve(args) => Box::pin(serve(&args)).await?,
         Command::Migrate(args) => return migrate::run(&args).await,
@@ -40,24 +57,25 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
         Command::Completion { shell } => completion(shell),
         Command::DevToken(args) => dev_token(args)?,
         Command::Version => {
-            println!("version:    {}", BUILD.version);
-            println!("commit:     {}", BUILD.commit);
-            println!("build time: {}", BUILD.time);
+            let Build {
+                version,
+                commit,
+                time,
+            } = BUILD;
+            print(&format!(
+                "version:    {version}\ncommit:     {commit}\nbuild time: {time}\n"
+            ));
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The settings of a command that logs, with the log started.
-pub(super) fn load(
-    args: &SettingsArgs,
-    defaults: &Settings,
-) -> anyhow::Result<(Settings, Telemetry)> {
-    let loaded = Loaded::new(args, defaults).context(Misuse)?;
+/// Starts the log of a command, and says there what its settings are.
+pub(super) fn start(loaded: &Loaded) -> anyhow::Result<Telemetry> {
     let telemetry = telemetry::start(&loaded.settings, &BUILD)?;
     tracing::info!(settings = loaded.summary(), "settings");
-    tell(&loaded);
-    Ok((loaded.settings, telemetry))
+    tell(loaded);
+    Ok(telemetry)
 }
 
 /// Logs what is odd about where the settings come from.
@@ -68,10 +86,12 @@ pub(super) fn tell(loaded: &Loaded) {
 }
 
 async fn serve(args: &SettingsArgs) -> anyhow::Result<()> {
-    let (settings, telemetry) = load(args, &Settings::default())?;
+    let loaded = Loaded::read(args, &Settings::default());
+    let mut plan = Plan::of(&loaded).context(Misuse)?;
+    let telemetry = start(&loaded)?;
+    plan.tell();
+    let settings = loaded.settings;
     let served = async {
-        let mut plan = Plan::of(&settings).context(Misuse)?;
-        plan.tell();
         let store = database::store(&settings.database)?;
         let process = Process::start(&settings, std::mem::take(&mut plan.tls), telemetry.clone())?;
         let ready = |addresses: &Addresses, _: &_| {
@@ -86,13 +106,16 @@ async fn serve(args: &SettingsArgs) -> anyhow::Result<()> {
 
 /// Prints the settings and checks them as far as that goes without the database.
 fn check(args: &CheckArgs) -> anyhow::Result<()> {
-    let loaded = Loaded::new(&args.settings, &Settings::default()).context(Misuse)?;
-    let effective = loaded.effective();
-    print(&match args.output {
-        CheckFormat::Table => config::as_table(&effective),
-        CheckFormat::Json => serde_json::to_string_pretty(&config::as_json(&effective))? + "\n",
-    });
-    let plan = Plan::of(&loaded.settings);
+    let loaded = Loaded::read(&args.settings, &Settings::default());
+    let plan = Plan::of(&loaded);
+    // What has a fault has no value that could be shown.
+    if loaded.is_sound() {
+        let effective = loaded.effective();
+        print(&match args.output {
+            CheckFormat::Table => config::as_table(&effective),
+            CheckFormat::Json => serde_json::to_string_pretty(&config::as_json(&effective))? + "\n",
+        });
+    }
     let of_plan = plan.as_ref().map_or(&[][..], |plan| &plan.notes);
     for note in loaded.notes.iter().chain(of_plan) {
         eprintln!("note: {note}");
@@ -137,7 +160,7 @@ fn dev_token(args: DevTokenArgs) -> anyhow::Result<()> {
 }
 
 /// Prints to standard output. Whoever reads that may have left: that is no fault of ours.
-fn print(text: &str) {
+pub(super) fn print(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
@@ -145,8 +168,26 @@ fn print(text: &str) {
 mod tests {
     use clap::Parser as _;
 
+    use std::time::{Duration, Instant};
+
     use super::*;
     use crate::dev::token;
+
+    #[test]
+    fn what_hangs_when_all_is_done_is_not_waited_for() {
+        let since = Instant::now();
+        let done = on_runtime(async {
+            let (begun, begins) = tokio::sync::oneshot::channel();
+            tokio::task::spawn_blocking(move || {
+                let _ = begun.send(());
+                std::thread::sleep(Duration::from_mins(1));
+            });
+            begins.await.unwrap();
+            Ok("done")
+        });
+        assert_eq!(done.unwrap(), "done");
+        assert!(since.elapsed() < Duration::from_secs(30));
+    }
 
     #[test]
     fn the_issuer_of_dev_tokens_is_the_one_that_dev_knows() {

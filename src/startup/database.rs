@@ -2,16 +2,19 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use reqwest::Url;
 use sqlx::ConnectOptions as _;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
 use crate::config::{Database, SslMode};
+use crate::files;
 use crate::storage::postgres::{Error, Keep, Probe, SchemaStatus, Settings, Store};
 
 /// How long a request waits for a connection, in seconds.
 const ACQUIRE_SECONDS_MAX: u64 = 5;
+/// Largest file of authorities, in bytes.
+const ROOTS_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// How often connections that need not be kept are closed.
 const TRIM_PERIOD: Duration = Duration::from_secs(5);
 
@@ -54,37 +57,6 @@ fn milliseconds(time: Duration) -> u64 {
     if time.is_zero() { 0 } else { whole.max(1) }
 }
 
-/// Parameters that a URL may have. The driver passes over others, but not without logging them and
-/// what they say, be it a password.
-const PARAMETERS: [&str; 18] = [
-    "sslmode",
-    "ssl-mode",
-    "sslrootcert",
-    "ssl-root-cert",
-    "ssl-ca",
-    "sslcert",
-    "ssl-cert",
-    "sslkey",
-    "ssl-key",
-    "statement-cache-capacity",
-    "host",
-    "hostaddr",
-    "port",
-    "dbname",
-    "user",
-    "password",
-    "application_name",
-    "options",
-];
-
-/// The first parameter of a URL that is not known.
-fn unknown_parameter(url: &str) -> Option<&str> {
-    let (_, query) = url.split_once('?')?;
-    let names = query.split('&').map(|pair| pair.split('=').next());
-    let mut names = names.flatten().filter(|name| !name.is_empty());
-    names.find(|name| !PARAMETERS.contains(name) && !name.starts_with("options["))
-}
-
 /// Checks what can be checked without asking the database.
 ///
 /// # Errors
@@ -93,8 +65,8 @@ fn unknown_parameter(url: &str) -> Option<&str> {
 pub(super) fn check(database: &Database) -> anyhow::Result<()> {
     options(database)?;
     let roots = &database.ssl.root_cert_file;
-    if database.url.is_none() && !roots.as_os_str().is_empty() {
-        std::fs::read(roots).with_context(|| {
+    if !roots.as_os_str().is_empty() {
+        files::read(roots, ROOTS_BYTES_MAX).with_context(|| {
             let file = roots.display();
             format!("database.ssl.root_cert_file: cannot read {file}")
         })?;
@@ -103,41 +75,45 @@ pub(super) fn check(database: &Database) -> anyhow::Result<()> {
 }
 
 fn options(database: &Database) -> anyhow::Result<PgConnectOptions> {
-    if let Some(url) = &database.url {
-        let expected =
-            "the database URL is not of the form postgres://user:password@host:port/name";
-        // The parser takes any scheme, and connects to somewhere all the same.
-        if !["postgres://", "postgresql://"]
-            .iter()
-            .any(|scheme| url.starts_with(scheme))
-        {
-            bail!(expected);
+    let options = match &database.url {
+        Some(url) => {
+            let expected =
+                "the database URL is not of the form postgres://user:password@host:port/name";
+            let url = url.expose().parse::<Url>().context(expected)?;
+            PgConnectOptions::from_url(&with_password(url)).context(expected)?
         }
-        if let Some(name) = unknown_parameter(url) {
-            bail!("the database URL has a parameter that is not known: {name}");
-        }
-        let url = url.parse::<Url>().context(expected)?;
-        return PgConnectOptions::from_url(&with_password(url)).context(expected);
-    }
-    let mode = match database.ssl.mode {
-        SslMode::Disable => PgSslMode::Disable,
-        SslMode::Require => PgSslMode::Require,
-        SslMode::VerifyCa => PgSslMode::VerifyCa,
-        SslMode::VerifyFull => PgSslMode::VerifyFull,
+        None => by_parts(database),
     };
-    let mut options = PgConnectOptions::new_without_pgpass()
+    Ok(with_tls(options, database))
+}
+
+fn by_parts(database: &Database) -> PgConnectOptions {
+    PgConnectOptions::new_without_pgpass()
         .host(&database.host)
         .port(database.port)
         .database(&database.name)
         .username(&database.username)
         // Without one it would be that of PGPASSWORD; an empty one is what is sent without one, too.
-        .password(&database.password)
-        .ssl_mode(mode);
-    let roots = &database.ssl.root_cert_file;
-    if !roots.as_os_str().is_empty() {
-        options = options.ssl_root_cert(roots);
+        .password(database.password.expose())
+}
+
+/// TLS as the settings have it. A URL that says nothing of it, and settings that do not either, leave
+/// it to the driver: TLS where the server has it, without looking at its certificate.
+fn with_tls(mut options: PgConnectOptions, database: &Database) -> PgConnectOptions {
+    let ssl = &database.ssl;
+    let unset = database.url.is_none().then_some(SslMode::Disable);
+    if let Some(mode) = ssl.mode.or(unset) {
+        options = options.ssl_mode(match mode {
+            SslMode::Disable => PgSslMode::Disable,
+            SslMode::Require => PgSslMode::Require,
+            SslMode::VerifyCa => PgSslMode::VerifyCa,
+            SslMode::VerifyFull => PgSslMode::VerifyFull,
+        });
     }
-    Ok(options)
+    if !ssl.root_cert_file.as_os_str().is_empty() {
+        options = options.ssl_root_cert(&ssl.root_cert_file);
+    }
+    options
 }
 
 /// The same with a password, be it an empty one: without any the driver looks for one in `~/.pgpass`.
@@ -196,7 +172,47 @@ pub(super) async fn reach(probe: &mut Probe, database: &Database) -> anyhow::Res
 
 #[cfg(test)]
 mod tests {
+    use sqlx::ConnectOptions as _;
+
     use super::*;
+
+    /// What connections are made with: the mode, and whether authorities are named.
+    fn tls(url: Option<&str>, mode: Option<SslMode>, roots: &str) -> (PgSslMode, bool) {
+        let mut database = Database {
+            url: url.map(|url| url.to_owned().into()),
+            ..Database::default()
+        };
+        database.ssl.mode = mode;
+        database.ssl.root_cert_file = roots.into();
+        let options = options(&database).unwrap();
+        let has_roots = options.to_url_lossy().query().unwrap().contains("ca.pem");
+        (options.get_ssl_mode(), has_roots)
+    }
+
+    #[test]
+    fn tls_is_as_the_settings_or_the_url_say() {
+        let url = Some("postgres://u@h/n");
+        let full = Some(SslMode::VerifyFull);
+        for ((url, mode, roots), (expected, has_roots)) in [
+            ((None, None, ""), (PgSslMode::Disable, false)),
+            ((None, full, "ca.pem"), (PgSslMode::VerifyFull, true)),
+            ((url, None, ""), (PgSslMode::Prefer, false)),
+            ((url, full, "ca.pem"), (PgSslMode::VerifyFull, true)),
+            (
+                (url, Some(SslMode::Disable), ""),
+                (PgSslMode::Disable, false),
+            ),
+            (
+                (Some("postgres://u@h/n?sslmode=verify-ca"), None, "ca.pem"),
+                (PgSslMode::VerifyCa, true),
+            ),
+        ] {
+            let (found, found_roots) = tls(url, mode, roots);
+            let is_expected = std::mem::discriminant(&found) == std::mem::discriminant(&expected);
+            assert!(is_expected, "{url:?} {mode:?}: {found:?}");
+            assert_eq!(found_roots, has_roots, "{url:?} {mode:?}");
+        }
+    }
 
     #[test]
     fn the_password_of_a_url_is_its_own_or_empty() {

@@ -40,11 +40,11 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
     defaults.logging.format = Format::Text;
     // What is printed for people goes to standard output.
     defaults.logging.output = Output::Stderr;
-    let loaded = Loaded::new(&args.settings, &defaults).context(Misuse)?;
+    let loaded = Loaded::read(&args.settings, &defaults);
+    let mut plan = Plan::of(&loaded).context(Misuse)?;
     let mut settings = loaded.settings.clone();
     let telemetry = telemetry::start(&settings, &commands::BUILD)?;
     commands::tell(&loaded);
-    let mut plan = Plan::of(&settings).context(Misuse)?;
     plan.tell();
     let mut process = Process::start(&settings, std::mem::take(&mut plan.tls), telemetry.clone())?;
 
@@ -54,7 +54,7 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
         let folder = data_folder(&args.data_dir)?;
         eprintln!("Starting a private PostgreSQL in {} ...", folder.display());
         let postgres = PrivatePostgres::start(&folder, Durability::Kept)?;
-        settings.database.url = Some(postgres.url("postgres"));
+        settings.database.url = Some(postgres.url("postgres").into());
         Some((postgres, folder))
     };
     let postgres = private
@@ -71,8 +71,7 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
         let kinds = Arc::clone(&plan.registry);
         let ready = |addresses: &Addresses, authentication: &Authentication| {
             let protection = Protection::of(authentication);
-            let tenant = &settings.server.tenant;
-            let banner = banner(addresses, folder, &protection, tenant, &kinds);
+            let banner = banner(addresses, folder, &protection, &settings, &kinds);
             // Whoever reads our output may have left: that stops nothing.
             let _ = std::io::stdout().write_all(banner.as_bytes());
         };

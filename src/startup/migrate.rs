@@ -7,9 +7,8 @@ use anyhow::Context as _;
 use serde::Serialize;
 
 use super::ending::Misuse;
-use super::telemetry::Telemetry;
 use super::{commands, database};
-use crate::config::{MigrateArgs, MigrateCommand, Output, Settings, SettingsArgs, StatusFormat};
+use crate::config::{Loaded, MigrateArgs, MigrateCommand, Output, Settings, StatusFormat};
 use crate::storage::postgres::{Migration, MigrationState, Probe, SchemaStatus};
 
 /// The exit code that says that migrations are missing.
@@ -17,22 +16,22 @@ const MISSING: u8 = 3;
 
 /// Brings the schema up to date, or says how far it is.
 pub(super) async fn run(args: &MigrateArgs) -> anyhow::Result<ExitCode> {
-    match &args.command {
-        None => migrate(&args.settings).await,
-        Some(MigrateCommand::Status(args)) => status(&args.settings, args.output).await,
-    }
+    let command = args.command.as_ref();
+    let of_status = command.map(|MigrateCommand::Status(args)| args);
+    let given = of_status.map_or(&args.settings, |args| &args.settings);
+    let mut loaded = Loaded::new(given, &Settings::default()).context(Misuse)?;
+    // Whatever a file says that is for the service, too: standard output is for what was asked for.
+    loaded.settings.logging.output = Output::Stderr;
+    let telemetry = commands::start(&loaded)?;
+    let result = match of_status {
+        None => migrate(&loaded.settings).await,
+        Some(args) => status(&loaded.settings, args.output).await,
+    };
+    telemetry.traces.end().await;
+    result
 }
 
-/// The settings, with the log on standard error unless they say otherwise: standard output is for
-/// what was asked for.
-fn load(args: &SettingsArgs) -> anyhow::Result<(Settings, Telemetry)> {
-    let mut defaults = Settings::default();
-    defaults.logging.output = Output::Stderr;
-    commands::load(args, &defaults)
-}
-
-async fn migrate(args: &SettingsArgs) -> anyhow::Result<ExitCode> {
-    let (settings, _) = load(args)?;
+async fn migrate(settings: &Settings) -> anyhow::Result<ExitCode> {
     let store = database::store(&settings.database).context(Misuse)?;
     let mut probe = Probe::new(database::connections(&settings.database)?);
     let before = database::reach(&mut probe, &settings.database).await?;
@@ -41,32 +40,30 @@ async fn migrate(args: &SettingsArgs) -> anyhow::Result<ExitCode> {
         .await
         .context("cannot bring the schema up to date")?;
     let applied = after.applied.saturating_sub(before.applied);
-    println!(
-        "The schema is up to date: {} migrations, {applied} more than before.",
+    let mut text = format!(
+        "The schema is up to date: {} migrations, {applied} more than before.\n",
         after.applied
     );
     if after.unknown > 0 {
-        println!(
-            "It is newer than this program, by {} migrations.",
-            after.unknown
+        let unknown = after.unknown;
+        let _ = writeln!(
+            text,
+            "It is newer than this program, by {unknown} migrations."
         );
     }
+    commands::print(&text);
     Ok(ExitCode::SUCCESS)
 }
 
-async fn status(args: &SettingsArgs, format: StatusFormat) -> anyhow::Result<ExitCode> {
-    let (settings, _) = load(args)?;
+async fn status(settings: &Settings, format: StatusFormat) -> anyhow::Result<ExitCode> {
     let mut probe = Probe::new(database::connections(&settings.database)?);
     database::reach(&mut probe, &settings.database).await?;
     let migrations = probe.migrations().await?;
     let status = SchemaStatus::of(&migrations);
-    print!(
-        "{}",
-        match format {
-            StatusFormat::Text => text(&migrations, &status),
-            StatusFormat::Json => json(&migrations, &status)?,
-        }
-    );
+    commands::print(&match format {
+        StatusFormat::Text => text(&migrations, &status),
+        StatusFormat::Json => json(&migrations, &status)?,
+    });
     Ok(match status.missing {
         0 => ExitCode::SUCCESS,
         _ => ExitCode::from(MISSING),

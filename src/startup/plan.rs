@@ -6,7 +6,7 @@ use anyhow::bail;
 
 use super::{authentication, database, tenancy, tls};
 use crate::auth::Issuer;
-use crate::config::Settings;
+use crate::config::{Loaded, Settings};
 use crate::domain::EntityRegistry;
 use crate::domain::schema::Attached;
 use crate::domain::tenancy::Rules;
@@ -30,35 +30,42 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// Everything that makes no sense, each with the path of its setting.
-    pub(super) fn of(settings: &Settings) -> anyhow::Result<Self> {
-        let kinds = settings.kinds();
-        let issuers = authentication::issuers(&settings.server.jwt);
-        let tenancy = tenancy::rules(&settings.server.tenant);
-        let listeners = tls::load(settings);
-        let rest = [
-            database::check(&settings.database),
-            distinct_headers(settings),
-        ];
-        let rest: Vec<_> = rest.into_iter().filter_map(Result::err).collect();
-        match (kinds, issuers, tenancy, listeners) {
-            (Ok(kinds), Ok(issuers), Ok(tenancy), Ok(tls)) if rest.is_empty() => {
-                let Attached { registry, notes } = kinds;
-                Ok(Self {
-                    registry: Arc::new(registry),
-                    issuers,
-                    tenancy,
-                    tls,
-                    notes,
-                })
-            }
-            (kinds, issuers, tenancy, listeners) => {
-                let faults = [kinds.err(), issuers.err(), tenancy.err(), listeners.err()];
-                let faults = faults.into_iter().flatten().chain(rest);
-                let faults: Vec<_> = faults.map(|fault| format!("{fault:#}")).collect();
-                bail!("{}", faults.join("\n"))
-            }
-        }
+    /// Everything that makes no sense, each with the path of its setting: what is wrong with single
+    /// settings, too, so that all of it is told at once.
+    pub(super) fn of(loaded: &Loaded) -> anyhow::Result<Self> {
+        let settings = &loaded.settings;
+        let mut check = Check {
+            loaded,
+            faults: Vec::new(),
+        };
+        let (jwt, tenant) = ("server.jwt", "server.tenant");
+        let listeners = ["server.tls", "health.tls", "metrics.tls"];
+        let kinds = check.part(&["entities", "server.openapi_schema_path"], || {
+            settings.kinds()
+        });
+        let issuers = check.part(&[jwt], || authentication::issuers(&settings.server.jwt));
+        let tenancy = check.part(&[tenant], || tenancy::rules(&settings.server.tenant));
+        let tls = check.part(&listeners, || tls::load(settings));
+        check.part(&["database"], || database::check(&settings.database));
+        check.part(&[jwt, tenant], || distinct_headers(settings));
+        loaded.refuse(check.faults)?;
+        let (Some(kinds), Some(issuers), Some(tenancy), Some(mut tls)) =
+            (kinds, issuers, tenancy, tls)
+        else {
+            unreachable!("what was not had has a fault");
+        };
+        let Attached {
+            registry,
+            mut notes,
+        } = kinds;
+        notes.append(&mut tls.notes);
+        Ok(Self {
+            registry: Arc::new(registry),
+            issuers,
+            tenancy,
+            tls,
+            notes,
+        })
     }
 
     /// Logs what is odd.
@@ -66,6 +73,32 @@ impl Plan {
         for note in &self.notes {
             tracing::warn!("{note}");
         }
+    }
+}
+
+/// Looks at one part of the plan after the other, and goes on.
+struct Check<'a> {
+    loaded: &'a Loaded,
+    faults: Vec<String>,
+}
+
+impl Check<'_> {
+    /// One part, made from these settings and sections. Where one of them is not known, that is what
+    /// is told, and not what would follow from it.
+    fn part<T>(
+        &mut self,
+        sections: &[&str],
+        make: impl FnOnce() -> anyhow::Result<T>,
+    ) -> Option<T> {
+        if !self.loaded.knows(sections) {
+            return None;
+        }
+        let fault = match make() {
+            Ok(part) => return Some(part),
+            Err(fault) => fault,
+        };
+        self.faults.push(format!("{fault:#}"));
+        None
     }
 }
 

@@ -18,9 +18,9 @@ use tokio::time::sleep;
 use super::commands::BUILD;
 use super::plan::Plan;
 use super::server::{Connections, Options, Server};
-use super::side::Side;
+use super::side::{self, Side};
 use super::signals::Signals;
-use super::sockets::{self, Addresses, Sockets};
+use super::sockets::{Addresses, Room, Sockets};
 use super::telemetry::{self, Telemetry};
 use super::{authentication, beside, database, ending, readiness, shutdown, tls};
 use crate::app::Service;
@@ -31,6 +31,14 @@ use crate::domain::tenancy::Rules;
 use crate::http::{Admission, Api, Gate, Limits, Scrape};
 use crate::storage::postgres::{Probe, Store};
 
+/// How long the end may take beyond `health.shutdown_delay` and `health.shutdown_timeout`: what
+/// docs/deployment.md promises to whoever sets a grace period.
+const END_TIME_MAX: Duration = Duration::from_secs(4);
+const _: () = assert!(
+    telemetry::FLUSH_TIME_MAX.as_millis() <= END_TIME_MAX.as_millis()
+        && 2 * side::DRAIN_TIME.as_millis() <= END_TIME_MAX.as_millis()
+);
+
 /// A process that can be asked how it is, and does not serve yet.
 pub(super) struct Process {
     /// Where it listens.
@@ -39,6 +47,7 @@ pub(super) struct Process {
     pub(super) signals: Signals,
     /// Until the API has it: nobody else may keep it open.
     listener: Option<TcpListener>,
+    room: Room,
     tls: Option<ServerConfig>,
     sides: Sides,
     telemetry: Telemetry,
@@ -73,11 +82,14 @@ impl Process {
         let signals = Signals::catch()?;
         let sockets = Sockets::bind(settings)?;
         let addresses = sockets.addresses()?;
+        let room = Room::of(settings);
         let gate = Gate::starting();
         let sides = Sides {
-            health: Side::health(sockets.health, tls.health.take(), gate.clone())?,
-            metrics: Side::metrics(sockets.metrics, tls.metrics.take(), scrape)?,
+            health: Side::health(sockets.health, tls.health.take(), room.side, gate.clone())?,
+            metrics: Side::metrics(sockets.metrics, tls.metrics.take(), room.side, scrape)?,
         };
+        // From now on requests are answered, and counted, if only by saying that there is no service.
+        tokio::spawn(telemetry.metrics.clone().upkeep());
         tls.watch().context("cannot watch the certificates")?;
         tracing::info!(
             api = %addresses.api, health = %addresses.health, metrics = %addresses.metrics,
@@ -88,6 +100,7 @@ impl Process {
             gate,
             signals,
             listener: Some(sockets.api),
+            room,
             tls: tls.api.take(),
             sides,
             telemetry,
@@ -171,8 +184,8 @@ impl Process {
         let rest = async {
             beside.shutdown().await;
             store.close();
-            self.telemetry.traces.end().await;
-            self.sides.stop().await;
+            // Beside each other, so that all of it takes no longer than END_TIME_MAX.
+            tokio::join!(self.telemetry.traces.end(), self.sides.stop());
         };
         tokio::select! {
             () = rest => failed.and(drained),
@@ -209,7 +222,7 @@ impl Process {
         let options = Options {
             // Each thread has connections of its own: one at least.
             workers: processors.min(settings.database.pool.max_connections.max(1)),
-            connections_max: sockets::room_for_connections(server.limits.max_connections),
+            connections_max: self.room.api,
             head_time: server.timeouts.read,
             idle_time: server.timeouts.idle,
             tls: self.tls.take(),

@@ -15,13 +15,11 @@ use super::server::{self, Options, serve_on};
 use crate::clock::Clock;
 use crate::http::{self, Gate, Scrape};
 
-/// Connections at a time: of a few orchestrators and collectors.
-const CONNECTIONS_MAX: usize = 1024;
 /// How long a connection is kept for the next question: not so long that those who ask nothing leave
 /// no room for those who do.
 const IDLE_TIME: Duration = Duration::from_secs(5);
 /// How long answers under way may take when everything else has ended.
-const DRAIN_TIME: Duration = Duration::from_secs(2);
+pub(super) const DRAIN_TIME: Duration = Duration::from_secs(2);
 
 /// A small server on its own thread.
 pub(super) struct Side {
@@ -35,10 +33,11 @@ impl Side {
     pub(super) fn health(
         listener: TcpListener,
         tls: Option<ServerConfig>,
+        connections_max: usize,
         gate: Gate,
     ) -> io::Result<Self> {
         let app = move || http::side(Clock::system(), http::health(gate.clone()));
-        let server = serve_on!(app, listener, &options(tls), watch)?;
+        let server = serve_on!(app, listener, &options(tls, connections_max), watch)?;
         Self::start("health", server)
     }
 
@@ -46,10 +45,11 @@ impl Side {
     pub(super) fn metrics(
         listener: TcpListener,
         tls: Option<ServerConfig>,
+        connections_max: usize,
         scrape: Scrape,
     ) -> io::Result<Self> {
         let app = move || http::side(Clock::system(), http::metrics(scrape.clone()));
-        let server = serve_on!(app, listener, &options(tls), watch)?;
+        let server = serve_on!(app, listener, &options(tls, connections_max), watch)?;
         Self::start("metrics", server)
     }
 
@@ -91,10 +91,10 @@ fn watch(io: &dyn Any, data: &mut Extensions) {
     http::Connection::open(data, server::socket(io), IDLE_TIME, None, ());
 }
 
-fn options(tls: Option<ServerConfig>) -> Options {
+fn options(tls: Option<ServerConfig>, connections_max: usize) -> Options {
     Options {
         workers: 1,
-        connections_max: CONNECTIONS_MAX,
+        connections_max,
         head_time: IDLE_TIME,
         idle_time: IDLE_TIME,
         tls,

@@ -10,8 +10,14 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::config::Settings;
 
-/// Descriptors that are needed besides those of clients: connections to the database, files, pipes.
-const DESCRIPTORS_SPARE: u64 = 512;
+/// Connections that may wait to be accepted: all that the kernel lets wait by its own default. The
+/// standard library asks for 128, which a burst of clients fills before a busy thread comes by.
+const BACKLOG: i32 = 4096;
+/// Connections of clients of health, and as many of metrics: of a few orchestrators and collectors.
+const SIDE_CONNECTIONS_MAX: u64 = 1024;
+/// Descriptors that are needed besides those of clients and of requests' connections to the database:
+/// what each thread waits with, the probe, issuers, the collector, files, pipes.
+const DESCRIPTORS_SPARE: u64 = 256;
 /// Descriptors of a connection: the second is to end it when its client takes too long.
 const DESCRIPTORS_EACH: u64 = 2;
 
@@ -62,6 +68,7 @@ fn bind(host: &str, port: u16, name: &str) -> anyhow::Result<TcpListener> {
     let socket = TcpListener::bind((host, port));
     let socket = socket.map_err(|error| cannot_listen(&error, host, port, name))?;
     socket.set_nonblocking(true)?;
+    rustix::net::listen(&socket, BACKLOG)?;
     Ok(socket)
 }
 
@@ -84,9 +91,55 @@ fn give_up_after(socket: &TcpListener, time: Duration) -> io::Result<()> {
     Ok(sockopt::set_tcp_user_timeout(socket, milliseconds)?)
 }
 
-/// Raises the number of files that the process may have open to what it may raise it to, and gives
-/// how many connections of clients then have room.
-pub(super) fn room_for_connections(wanted: usize) -> usize {
+/// How many connections of clients there is room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Room {
+    /// Of the API.
+    pub(super) api: usize,
+    /// Of health, and as many of metrics.
+    pub(super) side: usize,
+}
+
+impl Room {
+    /// As many as the settings want, if the machine allows so many open files. Raises the limit of
+    /// the process as far as it goes.
+    pub(super) fn of(settings: &Settings) -> Self {
+        let wanted = settings.server.limits.max_connections;
+        let limit = raised_limit();
+        let room = Self::within(limit, wanted, settings.database.pool.max_connections);
+        if let Some(limit) = limit
+            && room.api < wanted
+        {
+            tracing::info!(
+                "server.limits.max_connections is {wanted}, but with {limit} open files there is room for {}: \
+                 raise the limit (ulimit -Hn, LimitNOFILE=)",
+                room.api
+            );
+        }
+        room
+    }
+
+    /// The room that so many open files leave beside those connections to the database. Health and
+    /// metrics have a quarter of it at most, and each listener one connection at least.
+    fn within(limit: Option<u64>, wanted: usize, database: usize) -> Self {
+        let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX).max(1);
+        let Some(limit) = limit else {
+            let side = count(SIDE_CONNECTIONS_MAX);
+            return Self { api: wanted, side };
+        };
+        let used = DESCRIPTORS_SPARE.saturating_add(database as u64);
+        let pairs = limit.saturating_sub(used) / DESCRIPTORS_EACH;
+        let side = (pairs / 4 / 2).min(SIDE_CONNECTIONS_MAX);
+        Self {
+            api: wanted.min(count(pairs - 2 * side)),
+            side: count(side),
+        }
+    }
+}
+
+/// Raises the number of files that the process may have open to what it may raise it to. Gives that;
+/// unset for any number.
+fn raised_limit() -> Option<u64> {
     let limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
         let raised = Rlimit {
@@ -97,18 +150,7 @@ pub(super) fn room_for_connections(wanted: usize) -> usize {
             tracing::warn!("the limit of open files stays as it is: {error}");
         }
     }
-    let Some(limit) = getrlimit(Resource::Nofile).current else {
-        return wanted;
-    };
-    let room = limit.saturating_sub(DESCRIPTORS_SPARE) / DESCRIPTORS_EACH;
-    let room = usize::try_from(room).unwrap_or(usize::MAX).max(1);
-    if room < wanted {
-        tracing::info!(
-            "server.limits.max_connections is {wanted}, but with {limit} open files there is room for {room}: \
-             raise the limit (ulimit -Hn, LimitNOFILE=)"
-        );
-    }
-    wanted.min(room)
+    getrlimit(Resource::Nofile).current
 }
 
 #[cfg(test)]
@@ -128,12 +170,41 @@ mod tests {
 
     #[test]
     fn as_many_files_may_be_open_as_the_machine_allows() {
-        assert_eq!(room_for_connections(1), 1);
+        raised_limit();
         let limit = getrlimit(Resource::Nofile);
         assert_eq!(limit.current, limit.maximum);
-        if let Some(limit) = limit.current {
-            let room = room_for_connections(usize::MAX);
-            assert!(u64::try_from(room).unwrap() <= limit);
+    }
+
+    #[test]
+    fn all_that_is_open_at_a_time_fits_into_the_limit() {
+        for limit in [1024, 4096, 20_000, 65_536, 1_048_576] {
+            for (wanted, database) in [(1, 1), (10_000, 16), (10_000, 500), (1_000_000, 16)] {
+                let room = Room::within(Some(limit), wanted, database);
+                let clients = 2 * (room.api + 2 * room.side) as u64;
+                let sum = clients + database as u64 + DESCRIPTORS_SPARE;
+                assert!(sum <= limit, "{limit} {wanted} {database}: {room:?}");
+                assert!(room.api == wanted || sum + 8 > limit, "{limit}: {room:?}");
+            }
         }
+        let wide = Room {
+            api: 10_000,
+            side: 1024,
+        };
+        assert_eq!(Room::within(Some(1_048_576), 10_000, 16), wide);
+        assert_eq!(Room::within(None, 10_000, 16), wide);
+        // So few that nothing fits: they are tried all the same.
+        let least = Room { api: 1, side: 1 };
+        assert_eq!(Room::within(Some(100), 10_000, 16), least);
+    }
+
+    #[test]
+    fn a_burst_of_clients_waits_to_be_accepted() {
+        let listener = bind("127.0.0.1", 0, "server").unwrap();
+        let address = listener.local_addr().unwrap();
+        let kernel = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap();
+        let burst = kernel.trim().parse::<usize>().unwrap().min(300);
+        let connect = |_| TcpStream::connect_timeout(&address, Duration::from_secs(5));
+        let clients: Result<Vec<_>, _> = (0..burst).map(connect).collect();
+        assert_eq!(clients.unwrap().len(), burst);
     }
 }

@@ -25,6 +25,8 @@ pub(super) struct Configs {
     pub(super) api: Option<ServerConfig>,
     pub(super) health: Option<ServerConfig>,
     pub(super) metrics: Option<ServerConfig>,
+    /// What is odd, but stops nothing.
+    pub(super) notes: Vec<String>,
     watched: Vec<Watched>,
 }
 
@@ -45,8 +47,8 @@ pub(super) fn load(settings: &Settings) -> anyhow::Result<Configs> {
         if !tls.enabled {
             continue;
         }
-        let loaded = Identity::load(listener, path, or_inherited(path, tls, server));
-        let (identity, texts) = match loaded {
+        let files = or_inherited(path, tls, server, &mut configs.notes);
+        let (identity, texts) = match Identity::load(listener, path, files) {
             Ok((identity, texts)) => (Arc::new(identity), texts),
             Err(fault) => {
                 let _ = writeln!(faults, "{fault:#}");
@@ -68,13 +70,15 @@ pub(super) fn load(settings: &Settings) -> anyhow::Result<Configs> {
 }
 
 /// The files of a listener; those of the API where it has none, as in the older service.
-fn or_inherited<'a>(path: &str, tls: &'a Tls, server: &'a Tls) -> &'a Tls {
+fn or_inherited<'a>(path: &str, tls: &'a Tls, server: &'a Tls, notes: &mut Vec<String>) -> &'a Tls {
     let is_unset = |file: &Path| file.as_os_str().is_empty();
     let is_inherited = path != "server.tls" && is_unset(&tls.cert_file) && is_unset(&tls.key_file);
     if !is_inherited || is_unset(&server.cert_file) {
         return tls;
     }
-    tracing::warn!("{path} names no files: those of server.tls are used");
+    notes.push(format!(
+        "{path} names no files: those of server.tls are used"
+    ));
     server
 }
 

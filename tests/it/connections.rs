@@ -23,7 +23,7 @@ async fn used(database: &TestDatabase, store: &Store, count: usize) -> Vec<i32> 
         sessions.push(store.session().await.unwrap());
     }
     for session in &mut sessions {
-        session.db().schema_status().await.unwrap();
+        session.db().migrations().await.unwrap();
     }
     let processes = "SELECT pid FROM pg_stat_activity
          WHERE datname = current_database() AND application_name = 'hyperfleet-api' ORDER BY pid";
@@ -56,6 +56,53 @@ async fn no_more_idle_ones_are_kept_than_may_be() {
     assert_eq!(store.connections().open, 2);
 }
 
+/// The server's processes, the one that was used last first.
+async fn by_use(database: &TestDatabase) -> Vec<i32> {
+    let processes = "SELECT pid FROM pg_stat_activity WHERE datname = current_database()
+         AND application_name = 'hyperfleet-api' ORDER BY query_start DESC";
+    let mut connection = database.connect().await;
+    let processes = sqlx::query_scalar(processes).fetch_all(&mut connection);
+    processes.await.unwrap()
+}
+
+#[tokio::test]
+async fn those_used_last_are_kept() {
+    let database = TestDatabase::create().await;
+    let keep = Keep {
+        idle_max: Some(2),
+        ..Keep::default()
+    };
+    let store = store(&database, keep);
+    used(&database, &store, 5).await;
+    for count in [3, 1] {
+        used(&database, &store, count).await;
+        let before = by_use(&database).await;
+        store.trim();
+        until("the others are gone", async || {
+            by_use(&database).await == before[..2]
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn as_many_are_kept_over_all_threads_as_the_settings_say() {
+    let database = TestDatabase::create().await;
+    for (idle_max, expected) in [(8, 6), (6, 6), (5, 5), (1, 1), (0, 0)] {
+        let keep = Keep {
+            idle_max: Some(idle_max),
+            ..Keep::default()
+        };
+        let store = store(&database, keep);
+        for share in [store.share(2), store.share(2)] {
+            used(&database, &share, 3).await;
+        }
+        assert_eq!(store.connections().open, 6);
+        store.trim();
+        assert_eq!(store.connections().open, expected, "{idle_max}");
+    }
+}
+
 #[tokio::test]
 async fn what_nobody_needs_is_closed_after_its_time_and_what_is_used_is_not() {
     let database = TestDatabase::create().await;
@@ -71,7 +118,7 @@ async fn what_nobody_needs_is_closed_after_its_time_and_what_is_used_is_not() {
         store.connections().open == 1
     })
     .await;
-    session.db().schema_status().await.unwrap();
+    session.db().migrations().await.unwrap();
 }
 
 #[tokio::test]

@@ -1,14 +1,22 @@
 //! Settings as an operator gives them: the real program, its environment and its files.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-/// The program with these arguments and no variables but these.
-fn run(folder: &Path, args: &[&str], variables: &[(&str, &str)]) -> Output {
+/// The program with these arguments and no variables.
+fn program(folder: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hyperfleet-api"));
     command.args(args).current_dir(folder).env_clear();
+    command
+}
+
+/// The program with these arguments and no variables but these.
+fn run(folder: &Path, args: &[&str], variables: &[(&str, &str)]) -> Output {
+    let mut command = program(folder, args);
     command.envs(variables.iter().copied()).output().unwrap()
 }
 
@@ -222,6 +230,14 @@ fn secrets_can_be_read_from_files() {
         said.contains("are both set") && !said.contains("hush"),
         "{said}"
     );
+    // Another file than was meant: what it holds is not repeated.
+    let wrong = [("HYPERFLEET_DATABASE_PORT_FILE", secret.to_str().unwrap())];
+    let said = refused(folder.path(), &[], &wrong);
+    assert!(
+        said.contains("what it holds is not a whole number"),
+        "{said}"
+    );
+    assert!(!said.contains("pass word"), "{said}");
     let gone = [("HYPERFLEET_DATABASE_PASSWORD_FILE", "gone")];
     let said = refused(folder.path(), &[], &gone);
     assert!(
@@ -250,6 +266,171 @@ fn variables_that_look_like_a_slip_are_told_and_those_of_kubernetes_are_not() {
         "note: HYPERFLEET_SERVR_PORT is no setting; did you mean HYPERFLEET_SERVER_PORT?",
     ];
     assert_eq!(notes, expected);
+}
+
+#[test]
+fn what_kubernetes_says_of_its_services_is_no_setting() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = [
+        ("HYPERFLEET_SERVER_PORT", "tcp://10.0.0.1:8000"),
+        ("HYPERFLEET_METRICS_PORT", "tcp://10.0.0.2:9090"),
+        ("HYPERFLEET_HEALTH_PORT", "udp://10.0.0.3:8080"),
+        ("HYPERFLEET_DATABASE_PORT", "tcp://10.0.0.4:5432"),
+    ];
+    let (settings, said) = checked(folder.path(), &[], &made);
+    for (name, key, port) in [
+        (made[0].0, "server.port", "8000"),
+        (made[1].0, "metrics.port", "9090"),
+        (made[2].0, "health.port", "8080"),
+        (made[3].0, "database.port", "5432"),
+    ] {
+        assert_eq!(settings[key]["value"], port, "{key}");
+        assert_eq!(settings[key]["source"], "default", "{key}");
+        let note = format!("note: {name} does not count: Kubernetes sets it");
+        assert!(said.contains(&note), "no {note:?} in: {said}");
+    }
+    // What it never says is a slip.
+    let slip = [(
+        "HYPERFLEET_DATABASE_POOL_MAX_CONNECTIONS",
+        "tcp://10.0.0.1:1",
+    )];
+    let said = refused(folder.path(), &[], &slip);
+    assert!(said.contains("is not a whole number"), "{said}");
+}
+
+#[test]
+fn a_variable_that_is_no_text_is_not_passed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in [
+        "HYPERFLEET_SERVER_HOST",
+        "HYPERFLEET_DATABASE_PASSWORD_FILE",
+        "HYPERFLEET_LOGGING_OTEL_ENABLED",
+        "DATABASE_URL",
+    ] {
+        let mut check = program(folder.path(), &["config", "check"]);
+        let output = check.env(name, OsStr::from_bytes(b"hush\xff")).output();
+        let output = output.unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{name}: {said}");
+        let fault = format!("(from {name}): must be a text in UTF-8");
+        assert!(said.contains(&fault) && !said.contains("hush"), "{said}");
+    }
+}
+
+#[test]
+fn no_password_of_an_address_is_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let issuer = "server: {jwt: {configs: [{issuer_url: 'https://a.example', \
+                  jwk_cert_url: 'https://user:hush@a.example/k'}]}}";
+    std::fs::write(folder.path().join("issuer.yaml"), issuer).unwrap();
+    for jwt in ["true", "false"] {
+        let jwt = format!("--server-jwt-enabled={jwt}");
+        for command in [&["config", "check"][..], &["serve"], &["migrate"]] {
+            let args = [command, &["--config", "issuer.yaml", &jwt]].concat();
+            let output = run(folder.path(), &args, &[]);
+            let said = [output.stdout, output.stderr].concat();
+            let said = String::from_utf8(said).unwrap();
+            assert_eq!(output.status.code(), Some(1), "{said}");
+            let fault = "jwk_cert_url must not have a user or a password";
+            assert_eq!(said.matches(fault).count(), 1, "{said}");
+            assert!(!said.contains("hush"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn settings_of_tls_count_beside_a_url_that_says_nothing_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = |query: &str| format!("--database-url=postgres://u@h/n{query}");
+    let mode = "--db-ssl-mode=verify-full";
+    let (settings, _) = checked(folder.path(), &[&url(""), mode], &[]);
+    assert_eq!(settings["database.ssl.mode"]["value"], "verify-full");
+    let said = refused(folder.path(), &[&url("?sslmode=disable"), mode], &[]);
+    let fault = "says sslmode, and database.ssl.mode is set, too: leave one out";
+    assert!(said.contains(fault), "{said}");
+    let args = [&url(""), "--db-root-cert-file=none.pem"];
+    let said = refused(folder.path(), &args, &[]);
+    assert!(said.contains("cannot read none.pem"), "{said}");
+}
+
+#[test]
+fn faults_of_settings_and_of_what_they_name_are_told_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "
+server: {port: soon, jwt: {configs: 5}, openapi_schema_path: none.yaml}
+health: {tls: {enabled: true}, shutdown_timeout: 3m}
+database: {ssl: {root_cert_file: none.pem}}
+entities: [{kind: A, plural: as, parent_kind: Missing}]
+";
+    std::fs::write(folder.path().join("bad.yaml"), text).unwrap();
+    let said = refused(
+        folder.path(),
+        &["--config", "bad.yaml", "--metrics-port=x"],
+        &[],
+    );
+    for fault in [
+        "server.port (from bad.yaml): \"soon\" is not a whole number",
+        "server.jwt.configs (from bad.yaml): ",
+        "metrics.port (from --metrics-port): \"x\"",
+        "health.shutdown_timeout is 3m",
+        "the configured entities do not fit together",
+        "health.tls.cert_file is not set",
+        "cannot read none.pem",
+    ] {
+        assert!(said.contains(fault), "no {fault:?} in:\n{said}");
+    }
+    // Nothing is said of what only follows from another fault.
+    assert!(!said.contains("requires at least one issuer"), "{said}");
+    // Nor of a file that nobody could read.
+    let said = refused(
+        folder.path(),
+        &["--config", "none.yaml", "--metrics-port=x"],
+        &[],
+    );
+    assert!(said.contains("cannot read none.yaml"), "{said}");
+    assert!(
+        said.contains("metrics.port (from --metrics-port)"),
+        "{said}"
+    );
+    assert!(!said.contains("requires at least one issuer"), "{said}");
+}
+
+#[test]
+fn health_and_metrics_that_take_the_certificate_of_the_api_are_noted() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    std::fs::write(folder.path().join("cert.pem"), key.cert.pem()).unwrap();
+    std::fs::write(
+        folder.path().join("key.pem"),
+        key.signing_key.serialize_pem(),
+    )
+    .unwrap();
+    let args = [
+        "--server-https-cert-file=cert.pem",
+        "--server-https-key-file=key.pem",
+        "--metrics-tls-enabled",
+    ];
+    let (_, said) = checked(folder.path(), &args, &[]);
+    let note = "note: metrics.tls names no files: those of server.tls are used\n";
+    assert_eq!(said, note);
+}
+
+#[test]
+fn whoever_reads_the_output_may_have_left() {
+    let folder = tempfile::tempdir().unwrap();
+    for args in [&["version"][..], &["config", "reference"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = program(folder.path(), args);
+        let output = command.stdout(writer).stderr(Stdio::piped()).output();
+        let output = output.unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(
+            (output.status.code(), said.as_str()),
+            (Some(0), ""),
+            "{args:?}"
+        );
+    }
 }
 
 #[test]

@@ -3,14 +3,17 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::Secret;
+
 /// The database.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Database {
     /// Which sort of database: there is one.
     pub dialect: Dialect,
-    /// All of it in one URL, which then counts alone.
-    pub url: Option<String>,
+    /// All of it in one URL, which then counts alone. TLS may be said beside it, but not what it says
+    /// itself.
+    pub url: Option<Secret>,
     /// Host name, address, or folder of a Unix socket.
     pub host: String,
     /// Port.
@@ -20,7 +23,7 @@ pub struct Database {
     /// Who we are there.
     pub username: String,
     /// Our password.
-    pub password: String,
+    pub password: Secret,
     /// Whether every statement is logged, without its values.
     pub debug: bool,
     /// TLS towards the database.
@@ -39,11 +42,11 @@ pub enum Dialect {
 }
 
 /// TLS towards the database.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Ssl {
-    /// How much is verified.
-    pub mode: SslMode,
+    /// How much is verified. Unset: nothing, without TLS; with a URL what that says.
+    pub mode: Option<SslMode>,
     /// PEM file with the authorities to trust; empty for the system's.
     pub root_cert_file: PathBuf,
 }
@@ -98,19 +101,10 @@ impl Default for Database {
             port: 5432,
             name: "hyperfleet".to_owned(),
             username: "hyperfleet".to_owned(),
-            password: String::new(),
+            password: Secret::default(),
             debug: false,
             ssl: Ssl::default(),
             pool: Pool::default(),
-        }
-    }
-}
-
-impl Default for Ssl {
-    fn default() -> Self {
-        Self {
-            mode: SslMode::Disable,
-            root_cert_file: PathBuf::new(),
         }
     }
 }

@@ -14,7 +14,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 pub use metrics::Metrics;
-pub(super) use traces::Traces;
+pub(super) use traces::{FLUSH_TIME_MAX, Traces};
 
 use crate::config::Settings;
 use crate::http::{Build, Masks};

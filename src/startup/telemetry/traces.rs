@@ -23,7 +23,7 @@ use super::export::Exporter;
 use crate::config::Tracing;
 
 /// How long the last spans may take to be sent.
-const FLUSH_TIME_MAX: Duration = Duration::from_secs(5);
+pub(in crate::startup) const FLUSH_TIME_MAX: Duration = Duration::from_secs(4);
 /// What spans are said to be made by.
 const SCOPE: &str = "hyperfleet-api";
 /// Reads a variable; an empty one is unset, as the standard has it.
@@ -54,12 +54,13 @@ impl Traces {
         Some(layer.with_filter(filter))
     }
 
-    /// Sends the last spans, for five seconds at most. A second time there is nothing to send.
+    /// Sends the last spans, for four seconds at most: no longer than the listeners of health and
+    /// metrics may take meanwhile. A second time there is nothing to send.
     pub(in crate::startup) async fn end(self) {
         if let Some(provider) = self.0 {
             let end = move || provider.shutdown_with_timeout(FLUSH_TIME_MAX);
             // The collector was told of already, where it is down.
-            let _ = tokio::task::spawn_blocking(end).await;
+            let _ = tokio::time::timeout(FLUSH_TIME_MAX, tokio::task::spawn_blocking(end)).await;
         }
     }
 }

@@ -1,7 +1,5 @@
 //! What a listener proves itself with: its certificate and key, and the files they come from.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -16,6 +14,7 @@ use x509_cert::Certificate;
 use x509_cert::der::Decode as _;
 
 use crate::config::Tls;
+use crate::files;
 
 /// Most bytes of a file that are read.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -142,9 +141,5 @@ fn pair((certificates, key): &Texts) -> anyhow::Result<InUse> {
 }
 
 fn read(file: &Path) -> std::io::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    File::open(file)?
-        .take(FILE_BYTES_MAX)
-        .read_to_end(&mut text)?;
-    Ok(text)
+    files::read(file, FILE_BYTES_MAX)
 }

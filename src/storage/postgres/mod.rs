@@ -212,12 +212,7 @@ impl Store {
             pools.push(&store.pool);
             pools.extend(store.reader.as_ref().map(Reader::pool));
         }
-        let keep = &self.settings.keep;
-        // One at least: a pool that is used now and then must not connect anew each time.
-        let each = keep.idle_max.map(|most| (most / pools.len()).max(1));
-        for pool in pools {
-            pool::trim(pool, keep, each);
-        }
+        pool::trim(&pools, &self.settings.keep);
     }
 
     /// Closes the connections that idle, but not those of its shares: what was needed once need

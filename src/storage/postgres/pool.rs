@@ -11,8 +11,9 @@ use super::measure::Statement;
 /// How long the answer to a statement may take beyond the statement's own time.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
 
-/// How connections are made and how many there may be.
-#[derive(Debug, Clone)]
+/// How connections are made and how many there may be. Not to be printed: `connect` would show the
+/// password.
+#[derive(Clone)]
 pub struct Settings {
     /// Where the database is and who we are there.
     pub connect: PgConnectOptions,
@@ -29,7 +30,7 @@ pub struct Settings {
 /// For how long connections are kept. The default is for ever, all of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Keep {
-    /// Most that are kept while nobody needs them.
+    /// Most that are kept while nobody needs them, over all threads; 0 for none.
     pub idle_max: Option<usize>,
     /// How long one is kept while nobody needs it.
     pub idle_time: Option<Duration>,
@@ -62,8 +63,7 @@ pub(super) enum Health {
 pub(super) type Pool = managed::Pool<Maker>;
 pub(super) type Lease = managed::Object<Maker>;
 
-/// Makes connections for the pool.
-#[derive(Debug)]
+/// Makes connections for the pool. Not to be printed, as [`Settings`] are not.
 pub(super) struct Maker {
     options: PgConnectOptions,
     limit: Option<Duration>,
@@ -149,16 +149,30 @@ pub(super) fn pool(settings: &Settings) -> Pool {
         .unwrap_or_else(|error| unreachable!("a runtime is given: {error}"))
 }
 
-/// Closes idle connections that need not be kept, all but `idle_max` of those that may be.
-pub(super) fn trim(pool: &Pool, keep: &Keep, idle_max: Option<usize>) {
-    let mut kept = 0;
-    pool.retain(|_, metrics| {
-        let is_fresh = keep
-            .idle_time
-            .is_none_or(|time| metrics.last_used() <= time)
-            && keep.lifetime.is_none_or(|time| metrics.age() <= time)
-            && idle_max.is_none_or(|most| kept < most);
-        kept += usize::from(is_fresh);
-        is_fresh
-    });
+/// Closes idle connections of these pools that need not be kept: what is too old, or was not used
+/// for too long, and of the rest all but the `idle_max` that were used last, whichever pool they are
+/// in. A busy thread keeps what it uses, and all of them as many as the settings say.
+pub(super) fn trim(pools: &[&Pool], keep: &Keep) {
+    let used_at = |metrics: &Metrics| metrics.recycled.unwrap_or(metrics.created);
+    let mut times = Vec::new();
+    for pool in pools {
+        pool.retain(|_, metrics| {
+            let is_fresh = keep
+                .idle_time
+                .is_none_or(|time| metrics.last_used() <= time)
+                && keep.lifetime.is_none_or(|time| metrics.age() <= time);
+            if is_fresh {
+                times.push(used_at(&metrics));
+            }
+            is_fresh
+        });
+    }
+    let Some(idle_max) = keep.idle_max.filter(|most| *most < times.len()) else {
+        return;
+    };
+    times.sort_unstable_by(|one, other| other.cmp(one));
+    let last_kept = idle_max.checked_sub(1).and_then(|last| times.get(last));
+    for pool in pools {
+        pool.retain(|_, metrics| last_kept.is_some_and(|last| used_at(&metrics) >= *last));
+    }
 }

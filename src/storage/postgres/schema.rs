@@ -63,11 +63,6 @@ impl SchemaStatus {
 }
 
 impl Db<'_> {
-    /// How much of the schema is there.
-    pub async fn schema_status(&mut self) -> Result<SchemaStatus, Error> {
-        Ok(SchemaStatus::of(&self.migrations().await?))
-    }
-
     /// Every migration that the program or the database knows, in their order.
     pub async fn migrations(&mut self) -> Result<Vec<Migration>, Error> {
         let needed = MIGRATOR
@@ -153,14 +148,14 @@ impl Store {
                 }
             }
         }
-        let status = db.schema_status().await;
+        let migrations = db.migrations().await;
         db.execute(
             // A run that failed before has kept the lock of all migrations.
             "SELECT pg_advisory_unlock_all(); RESET statement_timeout; RESET lock_timeout",
             "restore the time limits",
         )
         .await?;
-        status
+        Ok(SchemaStatus::of(&migrations?))
     }
 }
 

@@ -391,12 +391,21 @@ async fn migrate_status_says_what_is_there_and_what_is_missing() {
         "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
                  VALUES (99990101000000, 'of the next version', true, '\\x00', 1)";
     sqlx::raw_sql(newer).execute(&mut connection).await.unwrap();
-    // Standard output has the answer alone; the log is elsewhere.
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_hyperfleet-api"))
-        .args(["migrate", "status", "-o", "json", "--database-url", &url])
-        .output()
-        .unwrap();
+    // Standard output has the answer alone; the log is elsewhere, wherever that of the service goes.
+    let command = || {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_hyperfleet-api"));
+        command.args(["migrate", "status", "-o", "json", "--database-url", &url]);
+        command.args(["--log-output", "stdout"]);
+        command
+    };
+    let output = command().output().unwrap();
     assert!(output.status.success(), "{output:?}");
+    assert!(!output.stderr.is_empty(), "there is no log");
+    // Whoever reads it may have left.
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let unread = command().stdout(writer).output().unwrap();
+    assert_eq!(unread.status.code(), Some(0), "{unread:?}");
     let status: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(
         (&status["applied"], &status["missing"]),

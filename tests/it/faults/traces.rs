@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use super::program::Program;
-use crate::support::{TestApi, TestDatabase};
+use crate::support::{TestApi, TestDatabase, until};
 
 /// A collector that keeps what it is sent, by HTTP or without answering.
 #[derive(Clone)]
@@ -379,16 +379,42 @@ async fn a_collector_that_never_answers_does_not_keep_the_program_from_ending() 
     let collector = Collector::silent();
     let database = TestDatabase::create().await;
     // By gRPC, unless another protocol is asked for.
-    let variables = [("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address.as_str())];
+    let variables = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address.as_str()),
+        ("HYPERFLEET_HEALTH_SHUTDOWN_DELAY", "0s"),
+    ];
     let mut program = serve(&database, &variables);
     let api = program.serving(database).await;
     api.cluster("abc").await;
+    let metrics = program.address("metrics").await;
     let since = std::time::Instant::now();
     program.signal(Signal::TERM);
+    until("metrics end", async || {
+        TcpStream::connect(&metrics).is_err()
+    })
+    .await;
+    // Beside the last spans, which are given four seconds, not after them.
+    assert!(since.elapsed().as_secs() < 3, "{:?}", since.elapsed());
     assert!(program.ended().await.success(), "{}", program.said());
     assert!(since.elapsed().as_secs() < 30, "{:?}", since.elapsed());
     let received = collector.received.lock().unwrap().concat();
     assert!(received.starts_with(b"PRI * HTTP/2.0"), "it is gRPC");
+}
+
+#[tokio::test]
+async fn a_migration_sends_its_last_spans() {
+    let database = TestDatabase::create().await;
+    let collector = Collector::http();
+    let variables = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address.as_str()),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
+    ];
+    let url = database.url();
+    let args = ["migrate", "status", "--database-url", &url];
+    let mut program = Program::start_with(&args, &variables);
+    assert!(program.ended().await.success(), "{}", program.said());
+    let names: Vec<_> = collector.spans().into_iter().map(|s| s.name).collect();
+    assert!(!names.is_empty(), "no span came: {}", program.said());
 }
 
 #[tokio::test]

@@ -93,17 +93,19 @@ impl Metrics {
         text
     }
 
-    /// Keeps what is counted in order, and the pending gauges up to date, for ever. What has not
-    /// been reconciled for longer than `threshold` counts as stuck.
+    /// Keeps what is counted in order, for ever. To run for as long as anything is counted, be it
+    /// read or not.
+    pub async fn upkeep(self) {
+        loop {
+            tokio::time::sleep(UPKEEP_PERIOD).await;
+            self.0.recorder.run_upkeep();
+        }
+    }
+
+    /// Keeps the pending gauges up to date, for ever. What has not been reconciled for longer than
+    /// `threshold` counts as stuck.
     pub async fn keep(self, service: Service, clock: Clock, threshold: Duration) {
-        let refreshing = unreconciled::refresh(&self, &service, &clock, threshold);
-        let upkeep = async {
-            loop {
-                tokio::time::sleep(UPKEEP_PERIOD).await;
-                self.0.recorder.run_upkeep();
-            }
-        };
-        tokio::join!(refreshing, upkeep);
+        unreconciled::refresh(&self, &service, &clock, threshold).await;
     }
 
     fn push_connections(&self, text: &mut String) {

@@ -42,7 +42,7 @@ fn clock() -> Clock {
 /// The API as it is served, without a database.
 fn api() -> Api {
     let database = Database {
-        url: Some("postgres://nobody@127.0.0.1:1/none".to_owned()),
+        url: Some("postgres://nobody@127.0.0.1:1/none".to_owned().into()),
         ..Database::default()
     };
     let store = database::store(&database).unwrap();

@@ -1,0 +1,231 @@
+//! Addresses, which may hold passwords. What is wrong with one is told without repeating anything
+//! that could be part of a password.
+
+use super::fault::Fault;
+use super::{Database, Jwt, Secret};
+
+/// What the URL of a database begins with. The driver takes any scheme, and connects to somewhere.
+const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
+/// What says how much of TLS is verified.
+const SSL_MODE: [&str; 2] = ["sslmode", "ssl-mode"];
+/// What names the authorities to trust.
+const SSL_ROOTS: [&str; 3] = ["sslrootcert", "ssl-root-cert", "ssl-ca"];
+/// Other parameters that the URL may have. The driver passes over what it does not know, but not
+/// without logging it and what it says, be it a password.
+const PARAMETERS: [&str; 13] = [
+    "sslcert",
+    "ssl-cert",
+    "sslkey",
+    "ssl-key",
+    "statement-cache-capacity",
+    "host",
+    "hostaddr",
+    "port",
+    "dbname",
+    "user",
+    "password",
+    "application_name",
+    "options",
+];
+
+/// What is wrong with the URL of the database.
+pub(super) fn of_database(database: &Database) -> Vec<Fault> {
+    let faults = match &database.url {
+        Some(url) => faults_of_url(url, database),
+        None => Vec::new(),
+    };
+    let faults = faults.into_iter();
+    let fault = |text| Fault::of_key("database.url", format!("the database URL {text}"));
+    faults.map(fault).collect()
+}
+
+/// Each to follow the name of the URL.
+fn faults_of_url(url: &Secret, database: &Database) -> Vec<String> {
+    let mut schemes = SCHEMES.iter();
+    let Some(rest) = schemes.find_map(|scheme| url.expose().strip_prefix(scheme)) else {
+        return vec!["is not of the form postgres://user:password@host:port/name".to_owned()];
+    };
+    let end_of_host = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (_, beyond) = rest.split_at(end_of_host);
+    // Where a password has one of these, what comes after it would count as another part, to be told.
+    if beyond.contains(['@', '#']) {
+        let text = "has an @ or # beyond its host: in the password and elsewhere, write / as %2F, \
+                    ? as %3F, # as %23 and @ as %40";
+        return vec![text.to_owned()];
+    }
+    let query = beyond.split_once('?').map_or("", |(_, query)| query);
+    let names = query.split('&').map(|pair| pair.split_once('='));
+    let names: Vec<_> = names
+        .map(|pair| pair.map_or("", |(name, _)| name))
+        .collect();
+    let mut faults = Vec::new();
+    let mut pairs = query.split('&').zip(&names);
+    let unknown = pairs.find(|(pair, name)| !pair.is_empty() && !is_parameter(name));
+    if let Some((_, name)) = unknown {
+        faults.push(if is_plain(name) {
+            format!("has a parameter that is not known: {name}")
+        } else {
+            "has a parameter that is not known; in values, write & as %26".to_owned()
+        });
+    }
+    let has_roots = !database.ssl.root_cert_file.as_os_str().is_empty();
+    for (setting, is_set, parameters) in [
+        (
+            "database.ssl.mode",
+            database.ssl.mode.is_some(),
+            &SSL_MODE[..],
+        ),
+        ("database.ssl.root_cert_file", has_roots, &SSL_ROOTS[..]),
+    ] {
+        let said = names.iter().find(|name| parameters.contains(name));
+        if let Some(said) = said.filter(|_| is_set) {
+            faults.push(format!(
+                "says {said}, and {setting} is set, too: leave one out"
+            ));
+        }
+    }
+    faults
+}
+
+fn is_parameter(name: &str) -> bool {
+    let mut known = SSL_MODE.iter().chain(&SSL_ROOTS).chain(&PARAMETERS);
+    known.any(|known| *known == name) || name.starts_with("options[")
+}
+
+/// Whether a text looks like the name of a parameter.
+fn is_plain(name: &str) -> bool {
+    let is_plain = |b: u8| b.is_ascii_lowercase() || b == b'_' || b == b'-';
+    !name.is_empty() && name.bytes().all(is_plain)
+}
+
+/// What is wrong with the addresses of issuers, which are shown: anything before an `@` may be a
+/// password, however the rest is to be read.
+pub(super) fn of_issuers(jwt: &Jwt) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for (index, issuer) in jwt.configs.iter().enumerate() {
+        let addresses = [
+            ("issuer_url", &issuer.issuer_url),
+            ("jwk_cert_url", &issuer.jwk_cert_url),
+        ];
+        for (name, address) in addresses {
+            if address.contains('@') {
+                let text = format!(
+                    "server.jwt.configs[{index}].{name} must not have a user or a password: it is \
+                     shown. Write any other @ as %40"
+                );
+                faults.push(Fault::of_key("server.jwt.configs", text));
+            }
+        }
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::IssuerConfig;
+    use crate::config::{Ssl, SslMode};
+
+    fn told(url: &str, ssl: Ssl) -> String {
+        let url = Some(url.to_owned().into());
+        let database = Database {
+            url,
+            ssl,
+            ..Database::default()
+        };
+        let faults = of_database(&database);
+        let faults = faults.iter().map(ToString::to_string);
+        faults.collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn no_part_of_a_password_is_repeated() {
+        for url in [
+            "postgres://app:s3cr?et-part@db/hyperfleet",
+            "postgres://app:s3cr?etpart=x@db/hyperfleet",
+            "postgres://u:12/s3cret@h/n",
+            "postgres://u:12#s3cret@h/n",
+            "postgres://u:12#s3cret",
+            "postgres://u@h/n?password=a&s3cret",
+            "postgres://u@h/n?password=a&etpart",
+            "postgres://u@h/n?password=a&s3=cret",
+            "mysql://u:s3cret@h/n",
+            "s3cret",
+        ] {
+            let told = told(url, Ssl::default());
+            assert!(!told.is_empty(), "{url} is taken");
+            for part in ["s3", "cret", "et-part", "etpart"] {
+                assert!(!told.contains(part), "{url}: {told}");
+            }
+        }
+        let named = told("postgres://u@h/n?connect_timeout=1", Ssl::default());
+        assert!(named.ends_with("not known: connect_timeout"), "{named}");
+        for url in [
+            "postgres://u:a%2Fb%3Fc%40d@h:5432/n",
+            "postgresql://u:p@ss@[::1]/n?sslmode=require&options[a]=b&",
+            "postgres://%2Fsocket/n",
+        ] {
+            assert_eq!(told(url, Ssl::default()), "", "{url}");
+        }
+    }
+
+    #[test]
+    fn tls_is_said_by_the_url_or_by_the_settings() {
+        let mode = Ssl {
+            mode: Some(SslMode::VerifyFull),
+            ..Ssl::default()
+        };
+        let roots = Ssl {
+            root_cert_file: "ca.pem".into(),
+            ..Ssl::default()
+        };
+        for (query, ssl, fault) in [
+            ("", &mode, ""),
+            ("?sslmode=verify-full", &roots, ""),
+            ("?sslrootcert=a.pem", &mode, ""),
+            (
+                "?sslmode=disable",
+                &mode,
+                "says sslmode, and database.ssl.mode is set",
+            ),
+            ("?a=b&ssl-mode=prefer", &mode, "says ssl-mode"),
+            (
+                "?ssl-ca=a.pem",
+                &roots,
+                "says ssl-ca, and database.ssl.root_cert_file is set",
+            ),
+        ] {
+            let told = told(&format!("postgres://u@h/n{query}"), ssl.clone());
+            assert!(told.contains(fault), "{query}: {told}");
+            assert_eq!(told.is_empty(), fault.is_empty(), "{query}: {told}");
+        }
+    }
+
+    #[test]
+    fn addresses_of_issuers_hold_no_password() {
+        let good = "https://sso.example.com/realms/x";
+        for bad in ["https://u:hush@h/k", "https:u:hush@h", "https://u:hu/sh@h"] {
+            for (issuer_url, jwk_cert_url) in [(good, bad), (bad, good)] {
+                let issuer = IssuerConfig {
+                    issuer_url: issuer_url.to_owned(),
+                    jwk_cert_url: jwk_cert_url.to_owned(),
+                    ..IssuerConfig::default()
+                };
+                let jwt = Jwt {
+                    enabled: false,
+                    configs: vec![IssuerConfig::default(), issuer],
+                };
+                let faults = of_issuers(&jwt);
+                let name = if bad == issuer_url {
+                    "issuer_url"
+                } else {
+                    "jwk_cert_url"
+                };
+                let begin = format!("server.jwt.configs[1].{name} must not have a user");
+                assert_eq!(faults.len(), 1, "{bad}: {faults:?}");
+                assert!(faults[0].to_string().starts_with(&begin), "{faults:?}");
+                assert!(!faults[0].to_string().contains("hu"), "{faults:?}");
+            }
+        }
+    }
+}
