@@ -115,6 +115,11 @@ impl Program {
         self.said.lock().unwrap().clone()
     }
 
+    /// The same as it reads without the escapes of JSON, in which errors of the start are told, too.
+    pub(super) fn said_plainly(&self) -> String {
+        self.said().replace("\\\"", "\"").replace("\\\\", "\\")
+    }
+
     /// Where it listens, by the name of the listener, as soon as it says so.
     pub(super) async fn address(&mut self, listener: &str) -> String {
         let mark = format!("\"{listener}\":\"");

@@ -118,7 +118,7 @@ async fn a_hostile_rule_is_a_fault_of_the_configuration_and_nothing_worse() {
     std::fs::write(&file, text).unwrap();
     let mut program = start(&database, file.to_str().unwrap());
     assert!(!program.ended().await.success(), "{}", program.said());
-    let said = program.said();
+    let said = program.said_plainly();
     for (kind, _) in &rules {
         let fault = format!("has the condition \"{kind}\", whose when.expression ");
         assert!(said.contains(&fault), "no {kind} in: {said}");

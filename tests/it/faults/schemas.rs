@@ -18,8 +18,9 @@ fn serve(folder: &std::path::Path, url: &str, config: &str, document: Option<&st
     args.extend([
         "--server-host",
         "127.0.0.1",
-        "--server-port",
-        "0",
+        "--server-port=0",
+        "--health-port=0",
+        "--metrics-port=0",
         "--server-jwt-enabled=false",
     ]);
     let document = document.map(|text| file("schemas.yaml", text));
@@ -109,7 +110,7 @@ async fn a_document_that_cannot_be_used_stops_the_start_and_says_why() {
     ] {
         let mut program = serve(folder.path(), url, config, Some(&document));
         assert!(!program.ended().await.success());
-        let said = program.said();
+        let said = program.said_plainly();
         for word in words {
             assert!(said.contains(word), "no {word} in: {said}");
         }

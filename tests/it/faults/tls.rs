@@ -236,7 +236,7 @@ async fn old_versions_of_tls_are_refused_and_handshakes_end_in_time() {
 async fn refusal(settings: &str) -> String {
     let database = TestDatabase::at("postgres://nobody@127.0.0.1:1/nothing".parse().unwrap());
     let mut program = Program::serve_with(&database, settings, &[]);
-    assert_eq!(program.ended().await.code(), Some(1), "{}", program.said());
+    assert_eq!(program.ended().await.code(), Some(2), "{}", program.said());
     program.said()
 }
 
