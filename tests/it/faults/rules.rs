@@ -10,7 +10,11 @@ fn start(database: &TestDatabase, file: &str) -> Program {
     let url = database.url();
     let mut args = vec!["serve", "--database-url", &url, "--config", file];
     args.extend(["--server-host", "127.0.0.1", "--server-port", "0"]);
-    args.push("--server-jwt-enabled=false");
+    args.extend([
+        "--health-port=0",
+        "--metrics-port=0",
+        "--server-jwt-enabled=false",
+    ]);
     Program::start(&args)
 }
 
