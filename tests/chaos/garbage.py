@@ -16,7 +16,7 @@ BOMBS = 200
 # What is larger may be refused before all of it is sent; the answer is then lost now and then, because the rest finds
 # a connection that is closed.
 LARGE = 64 << 10
-# What memory may have grown by a little later, in MiB (issue: "memory back within 50 MiB").
+# What memory may have grown by a little later, in MiB.
 GROWTH_MAX_MIB = 50
 # What it may have grown by in the meantime: twice what is held for clients (`server.limits.max_buffered_mib`).
 PEAK_GROWTH_MAX_MIB = 2 * 128

@@ -1,6 +1,7 @@
 """Crowds of slow clients beside normal traffic."""
 
 import asyncio
+import os
 import statistics
 
 from client import BASE, Client
@@ -17,7 +18,7 @@ CROWDS = (
 )
 # How often it is measured how long requests take beside nobody; the median counts.
 BASES = 3
-# p99 may be twice what it is beside nobody (issue). Below so many milliseconds a ratio says more about the machine
+# p99 may be twice what it is beside nobody. Below so many milliseconds a ratio says more about the machine
 # than about the service.
 RATIO_MAX, SMALL_MS = 2, 10
 # By how much memory may rise: twice what is held for clients (`server.limits.max_buffered_mib`).
@@ -28,6 +29,7 @@ async def slow(world, options, outcome):
     outcome.title = "Slow clients"
     instance = await asyncio.to_thread(world.serve)
     await fill(outcome, instance)
+    outcome.row("load average beforehand", f"{os.getloadavg()[0]:.1f}, on {os.cpu_count()} cores")
     seconds = options.seconds or 20
     await latencies(instance.address, 3)
     base = await beside_nobody(outcome, instance, seconds)
