@@ -148,9 +148,8 @@ class World:
     def issuer(self):
         return Issuer(self.postgres.folder, self.binary)
 
-    def keep_logs(self, folder):
+    def copy_logs(self, folder):
         """Copies the logs of everybody, for whoever looks for a fault."""
-        folder.mkdir(parents=True)
         for instance in self.instances:
             if instance.log.exists():
                 shutil.copyfile(instance.log, folder / f"{instance.name}.log")
