@@ -8,6 +8,15 @@ use super::{Database, Jwt, Secret};
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 /// What says how much of TLS is verified.
 const SSL_MODE: [&str; 2] = ["sslmode", "ssl-mode"];
+/// What it may say: those of PostgreSQL's own clients.
+const SSL_MODES: [&str; 6] = [
+    "disable",
+    "allow",
+    "prefer",
+    "require",
+    "verify-ca",
+    "verify-full",
+];
 /// What names the authorities to trust.
 const SSL_ROOTS: [&str; 3] = ["sslrootcert", "ssl-root-cert", "ssl-ca"];
 /// Other parameters that the URL may have. The driver passes over what it does not know, but not
@@ -54,37 +63,53 @@ fn faults_of_url(url: &Secret, database: &Database) -> Vec<String> {
         return vec![text.to_owned()];
     }
     let query = beyond.split_once('?').map_or("", |(_, query)| query);
-    let names = query.split('&').map(|pair| pair.split_once('='));
-    let names: Vec<_> = names
-        .map(|pair| pair.map_or("", |(name, _)| name))
+    let pairs = query.split('&').filter(|pair| !pair.is_empty());
+    let pairs: Vec<_> = pairs
+        .map(|pair| pair.split_once('=').unwrap_or(("", pair)))
         .collect();
+    let mut faults = faults_of_parameters(&pairs);
+    faults.extend(said_twice(&pairs, database));
+    faults
+}
+
+fn faults_of_parameters(pairs: &[(&str, &str)]) -> Vec<String> {
     let mut faults = Vec::new();
-    let mut pairs = query.split('&').zip(&names);
-    let unknown = pairs.find(|(pair, name)| !pair.is_empty() && !is_parameter(name));
-    if let Some((_, name)) = unknown {
-        faults.push(if is_plain(name) {
-            format!("has a parameter that is not known: {name}")
-        } else {
-            "has a parameter that is not known; in values, write & as %26".to_owned()
-        });
-    }
-    let has_roots = !database.ssl.root_cert_file.as_os_str().is_empty();
-    for (setting, is_set, parameters) in [
-        (
-            "database.ssl.mode",
-            database.ssl.mode.is_some(),
-            &SSL_MODE[..],
-        ),
-        ("database.ssl.root_cert_file", has_roots, &SSL_ROOTS[..]),
-    ] {
-        let said = names.iter().find(|name| parameters.contains(name));
-        if let Some(said) = said.filter(|_| is_set) {
-            faults.push(format!(
-                "says {said}, and {setting} is set, too: leave one out"
-            ));
+    let mut names = pairs.iter().map(|(name, _)| name);
+    match names.find(|name| !is_parameter(name)) {
+        None => {}
+        Some(name) if is_plain(name) => {
+            faults.push(format!("has a parameter that is not known: {name}"));
+        }
+        Some(_) => {
+            faults.push("has a parameter that is not known; in values, write & as %26".to_owned());
         }
     }
+    let is_mode = |text: &str| SSL_MODES.iter().any(|mode| mode.eq_ignore_ascii_case(text));
+    let mut pairs = pairs.iter();
+    if pairs.any(|(name, value)| SSL_MODE.contains(name) && !is_mode(value)) {
+        // Which the driver would repeat.
+        let modes = SSL_MODES.join(", ");
+        faults.push(format!("has an sslmode that is not one of: {modes}"));
+    }
     faults
+}
+
+/// What of TLS the URL and the settings both say.
+fn said_twice(pairs: &[(&str, &str)], database: &Database) -> Vec<String> {
+    let ssl = &database.ssl;
+    let has_roots = !ssl.root_cert_file.as_os_str().is_empty();
+    let settings = [
+        ("database.ssl.mode", ssl.mode.is_some(), &SSL_MODE[..]),
+        ("database.ssl.root_cert_file", has_roots, &SSL_ROOTS[..]),
+    ];
+    let set = settings.into_iter().filter(|(_, is_set, _)| *is_set);
+    let twice = set.filter_map(|(setting, _, parameters)| {
+        let (said, _) = pairs.iter().find(|(name, _)| parameters.contains(name))?;
+        Some(format!(
+            "says {said}, and {setting} is set, too: leave one out"
+        ))
+    });
+    twice.collect()
 }
 
 fn is_parameter(name: &str) -> bool {
@@ -149,6 +174,7 @@ mod tests {
             "postgres://u@h/n?password=a&s3cret",
             "postgres://u@h/n?password=a&etpart",
             "postgres://u@h/n?password=a&s3=cret",
+            "postgres://u@h/n?password=a&sslmode=s3cret",
             "mysql://u:s3cret@h/n",
             "s3cret",
         ] {
@@ -162,7 +188,7 @@ mod tests {
         assert!(named.ends_with("not known: connect_timeout"), "{named}");
         for url in [
             "postgres://u:a%2Fb%3Fc%40d@h:5432/n",
-            "postgresql://u:p@ss@[::1]/n?sslmode=require&options[a]=b&",
+            "postgresql://u:p@ss@[::1]/n?sslmode=Require&options[a]=b&",
             "postgres://%2Fsocket/n",
         ] {
             assert_eq!(told(url, Ssl::default()), "", "{url}");
