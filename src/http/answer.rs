@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use actix_web::body::{BodySize, MessageBody};
-use actix_web::http::header::ContentType;
+use actix_web::http::header::{self, ContentType};
 use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use serde::Serialize;
@@ -92,6 +92,8 @@ impl Room {
         mut answer: HttpResponseBuilder,
         body: Vec<u8>,
     ) -> Result<HttpResponse, Problem> {
+        // As the older service spells it; what else it depends on is added on its way out.
+        answer.insert_header((header::VARY, "Authorization"));
         answer.content_type(ContentType::json());
         if body.len() <= SMALL {
             return Ok(answer.body(body));

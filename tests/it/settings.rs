@@ -311,7 +311,7 @@ fn a_variable_that_is_no_text_is_not_passed_over() {
         let output = check.env(name, OsStr::from_bytes(b"hush\xff")).output();
         let output = output.unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{name}: {said}");
+        assert_eq!(output.status.code(), Some(2), "{name}: {said}");
         let fault = format!("(from {name}): must be a text in UTF-8");
         assert!(said.contains(&fault) && !said.contains("hush"), "{said}");
     }
@@ -330,7 +330,7 @@ fn no_password_of_an_address_is_shown() {
             let output = run(folder.path(), &args, &[]);
             let said = [output.stdout, output.stderr].concat();
             let said = String::from_utf8(said).unwrap();
-            assert_eq!(output.status.code(), Some(1), "{said}");
+            assert_eq!(output.status.code(), Some(2), "{said}");
             let fault = "jwk_cert_url must not have a user or a password";
             assert_eq!(said.matches(fault).count(), 1, "{said}");
             assert!(!said.contains("hush"), "{said}");
