@@ -134,8 +134,10 @@ async fn watch(connection: Weak<Connection>) {
     }
 }
 
-/// Ends a connection whose client does not take its answer.
+/// Ends a connection whose client does not take its answer. Only after a second look: this thread may
+/// have been busy, and what the client has taken meanwhile shows once the answer had its turn.
 async fn hurry(connection: Weak<Connection>) {
+    let mut was_too_slow = false;
     loop {
         actix_web::rt::time::sleep(LOOK).await;
         let Some(connection) = connection.upgrade() else {
@@ -145,10 +147,12 @@ async fn hurry(connection: Weak<Connection>) {
             connection.is_hurried.set(false);
             return;
         }
-        if connection.is_too_slow() {
+        let is_too_slow = connection.is_too_slow();
+        if is_too_slow && was_too_slow {
             connection.end();
             return;
         }
+        was_too_slow = is_too_slow;
     }
 }
 
