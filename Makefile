@@ -10,7 +10,7 @@ help: ## List the targets
 
 # ---- Use ------------------------------------------------------------------------------------
 
-.PHONY: setup run run-auth demo
+.PHONY: setup run run-auth services demo
 setup: ## Install what is missing, or say exactly what to install
 	@scripts/setup
 
@@ -24,12 +24,15 @@ run-auth: setup ## The same, for callers with a token; says how to get one (ARGS
 	@target/debug/hyperfleet-api dev-token > /dev/null
 	@exec cargo run --quiet --bin hyperfleet-api -- dev --config examples/auth.yaml $(ARGS)
 
+services: setup ## Start a throw-away PostgreSQL and etcd on free ports, and say where (Ctrl-C stops)
+	@scripts/services
+
 demo: ## Play a cluster's whole life against `make run`, checking each answer (BASE=http://host:port)
 	@examples/demo
 
 # ---- Test -----------------------------------------------------------------------------------
 
-.PHONY: test check fuzz deny sbom chaos check-long fmt lint doc sqlx sqlx-check openapi config-reference mutants fuzz-search
+.PHONY: test check fuzz deny sbom chaos check-long fmt lint doc sqlx sqlx-check openapi etcd-protoset config-reference mutants fuzz-search
 test: setup ## Build and run every test; they start their own PostgreSQL
 	cargo test
 
@@ -75,6 +78,9 @@ openapi: setup ## Renew openapi/openapi.yaml after changing what the API takes o
 	@mkdir -p .dev
 	cargo run --quiet --bin hyperfleet-api -- openapi --config /dev/null > .dev/openapi.yaml
 	mv .dev/openapi.yaml openapi/openapi.yaml
+
+etcd-protoset: ## Renew scripts/etcd.protoset after an update of etcd-client (needs protoc)
+	@scripts/etcd-protoset
 
 config-reference: setup ## Renew the tables of docs/configuration.md after changing settings
 	@cargo build --quiet --bin hyperfleet-api

@@ -33,6 +33,7 @@ mod pages;
 mod races;
 mod reconfiguration;
 mod references;
+mod registry;
 mod routes;
 mod rule_costs;
 mod search;

@@ -2,6 +2,7 @@
 
 mod api;
 mod clock;
+mod etcd;
 mod invariants;
 mod kinds;
 mod postgres;
@@ -14,6 +15,7 @@ mod tenants;
 
 pub(crate) use api::{Answer, TestApi, http_client};
 pub(crate) use clock::TestClock;
+pub(crate) use etcd::{TestEtcd, etcd_settings, fresh_prefix, shared_etcd};
 pub(crate) use invariants::assert_sound;
 pub(crate) use kinds::{child, linked, root, ruled};
 pub(crate) use postgres::{TestDatabase, store};

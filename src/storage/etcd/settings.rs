@@ -1,0 +1,220 @@
+//! How to reach etcd.
+
+use std::fmt;
+use std::time::Duration;
+
+use etcd_client::{Certificate, ConnectOptions, TlsOptions};
+
+/// How long an idle connection may be silent before it is asked whether it lives. etcd ends connections that
+/// ask more often than every five seconds (`--grpc-keepalive-min-time`).
+const SILENCE: Duration = Duration::from_secs(10);
+/// How long the answer to that may take.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
+
+/// How to reach etcd, and as whom.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// URLs of its servers, all `https` or all `http`.
+    pub endpoints: Vec<String>,
+    /// The user to log in as, where etcd asks for one.
+    pub credentials: Option<Credentials>,
+    /// Needed for `https`.
+    pub tls: Option<Tls>,
+    /// How long a call may take.
+    pub request_timeout: Duration,
+    /// How long a connection may take.
+    pub connect_timeout: Duration,
+}
+
+/// A user of etcd's.
+#[derive(Clone)]
+pub struct Credentials {
+    /// Its name.
+    pub user: String,
+    /// Its password.
+    pub password: String,
+}
+
+/// Whom to trust, and what to show. Servers are always verified.
+#[derive(Debug, Clone)]
+pub struct Tls {
+    /// Certificates of the authorities that servers' certificates come from, as PEM.
+    pub authorities_pem: Vec<u8>,
+    /// What to show to servers that ask for a certificate.
+    pub identity: Option<Identity>,
+    /// The name that servers' certificates are for, if not that of their URL.
+    pub server_name: Option<String>,
+}
+
+/// A certificate and its key.
+#[derive(Clone)]
+pub struct Identity {
+    /// The certificate, with those that lead to its authority, as PEM.
+    pub certificate_pem: Vec<u8>,
+    /// Its private key, as PEM.
+    pub key_pem: Vec<u8>,
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Credentials").field(&self.user).finish()
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Identity")
+    }
+}
+
+/// Settings that cannot be right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidSettings {
+    /// There is nowhere to connect to.
+    #[error("no etcd server is named")]
+    NoEndpoint,
+    /// A URL without `http://` or `https://`, or both kinds together: one would go unprotected unnoticed.
+    #[error("the URLs of etcd must all begin with https://, or all with http://")]
+    Schemes,
+    /// `https` without anybody to trust.
+    #[error("https to etcd needs the certificates of its authorities")]
+    NoAuthorities,
+    /// Certificates for `http`, where nothing would look at them.
+    #[error("certificates for etcd are of no use with http://")]
+    UselessTls,
+}
+
+impl Settings {
+    /// Plain and without a user, each call within five seconds.
+    #[must_use]
+    pub fn plain(endpoints: Vec<String>) -> Self {
+        Self {
+            endpoints,
+            credentials: None,
+            tls: None,
+            request_timeout: Duration::from_secs(5),
+            connect_timeout: Duration::from_secs(2),
+        }
+    }
+
+    pub(super) fn options(&self) -> Result<ConnectOptions, InvalidSettings> {
+        let mut options = ConnectOptions::new()
+            .with_timeout(self.request_timeout)
+            .with_connect_timeout(self.connect_timeout)
+            .with_keep_alive(SILENCE, SIGN_OF_LIFE)
+            // A server that has lost the others says so, rather than let a watch hang on it.
+            .with_require_leader(true)
+            // Tokens end with the server that gave them, and after five minutes.
+            .with_auto_token_refresh(true);
+        if let Some(Credentials { user, password }) = &self.credentials {
+            options = options.with_user(user, password);
+        }
+        Ok(match self.checked_tls()? {
+            Some(tls) => options.with_tls(tls.options()),
+            None => options,
+        })
+    }
+
+    /// What is to be verified and shown; none for `http`.
+    fn checked_tls(&self) -> Result<Option<&Tls>, InvalidSettings> {
+        let secure = |url: &&String| url.starts_with("https://");
+        let plain = |url: &&String| url.starts_with("http://");
+        let count = self.endpoints.len();
+        let all_secure = self.endpoints.iter().filter(secure).count() == count;
+        let all_plain = self.endpoints.iter().filter(plain).count() == count;
+        match &self.tls {
+            _ if count == 0 => Err(InvalidSettings::NoEndpoint),
+            _ if !all_secure && !all_plain => Err(InvalidSettings::Schemes),
+            None if all_secure => Err(InvalidSettings::NoAuthorities),
+            Some(tls) if all_secure && tls.authorities_pem.is_empty() => {
+                Err(InvalidSettings::NoAuthorities)
+            }
+            Some(_) if all_plain => Err(InvalidSettings::UselessTls),
+            tls => Ok(tls.as_ref()),
+        }
+    }
+}
+
+impl Tls {
+    fn options(&self) -> TlsOptions {
+        let authorities = Certificate::from_pem(&self.authorities_pem);
+        let mut options = TlsOptions::new().ca_certificate(authorities);
+        if let Some(identity) = &self.identity {
+            options = options.identity(etcd_client::Identity::from_pem(
+                &identity.certificate_pem,
+                &identity.key_pem,
+            ));
+        }
+        if let Some(name) = &self.server_name {
+            options = options.domain_name(name);
+        }
+        options
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(endpoints: &[&str], tls: Option<Tls>) -> Settings {
+        Settings {
+            tls,
+            ..Settings::plain(endpoints.iter().map(ToString::to_string).collect())
+        }
+    }
+
+    fn tls(authorities: &str) -> Tls {
+        Tls {
+            authorities_pem: authorities.into(),
+            identity: None,
+            server_name: None,
+        }
+    }
+
+    #[test]
+    fn nothing_goes_unverified_unnoticed() {
+        let invalid = |endpoints: &[&str], tls| settings(endpoints, tls).options().err();
+        assert_eq!(invalid(&["http://a:1"], None), None);
+        assert_eq!(invalid(&["https://a:1"], Some(tls("pem"))), None);
+        assert_eq!(invalid(&[], None), Some(InvalidSettings::NoEndpoint));
+        assert_eq!(invalid(&["a:1"], None), Some(InvalidSettings::Schemes));
+        let mixed = invalid(&["https://a:1", "http://b:1"], Some(tls("pem")));
+        assert_eq!(mixed, Some(InvalidSettings::Schemes));
+        assert_eq!(
+            invalid(&["https://a:1"], None),
+            Some(InvalidSettings::NoAuthorities)
+        );
+        assert_eq!(
+            invalid(&["https://a:1"], Some(tls(""))),
+            Some(InvalidSettings::NoAuthorities)
+        );
+        assert_eq!(
+            invalid(&["http://a:1"], Some(tls("pem"))),
+            Some(InvalidSettings::UselessTls)
+        );
+    }
+
+    #[test]
+    fn secrets_are_not_printed() {
+        let identity = Identity {
+            certificate_pem: b"certificate".into(),
+            key_pem: b"s3cret".into(),
+        };
+        let settings = Settings {
+            credentials: Some(Credentials {
+                user: "fleet".into(),
+                password: "s3cret".into(),
+            }),
+            tls: Some(Tls {
+                identity: Some(identity),
+                ..tls("pem")
+            }),
+            ..Settings::plain(vec!["https://a:1".into()])
+        };
+        let printed = format!("{settings:?}");
+        assert!(
+            printed.contains("fleet") && !printed.contains("s3cret"),
+            "{printed}"
+        );
+    }
+}

@@ -1,0 +1,117 @@
+//! What happens, as it happens.
+
+use super::change::Change;
+use super::key::{Family, check_part};
+use super::{Error, Registry};
+use crate::storage::keys::{self, KeyStore, KeyWatch as _, Range, Revision};
+
+/// What to watch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// All of it: for engines and caches.
+    Everything,
+    /// What one machine's agent has to do.
+    Runs {
+        /// Whose.
+        machine: String,
+    },
+    /// What all agents have to do.
+    Globals,
+}
+
+/// What a watch tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Told {
+    /// What has changed since it told before, oldest first. None: nothing has, up to that revision.
+    Changes {
+        /// Everything up to here has been told.
+        revision: Revision,
+        /// In order.
+        changes: Vec<Change>,
+    },
+    /// What is there now, because the history in between was compacted. What is not among it is gone.
+    Relisted {
+        /// When it was so.
+        revision: Revision,
+        /// By key.
+        found: Vec<Change>,
+    },
+}
+
+/// A watch of the registry.
+#[derive(Debug)]
+pub struct Watch<S: KeyStore> {
+    registry: Registry<S>,
+    range: Range,
+    keys: S::Watch,
+}
+
+impl<S: KeyStore> Registry<S> {
+    /// What is there now, within a scope, and since when.
+    ///
+    /// # Errors
+    /// [`Error::Unusable`] for a machine id that is no key.
+    pub async fn list(&self, scope: &Scope) -> Result<(Vec<Change>, Revision), Error> {
+        self.changes(self.range(scope)?).await
+    }
+
+    /// Watches what happens after a revision, such as that of a list or a snapshot.
+    ///
+    /// # Errors
+    /// [`Error::Unusable`] for a machine id that is no key.
+    pub fn watch(&self, scope: &Scope, after: Revision) -> Result<Watch<S>, Error> {
+        let range = self.range(scope)?;
+        Ok(Watch {
+            keys: self.store.watch(range.clone(), after),
+            registry: self.clone(),
+            range,
+        })
+    }
+
+    fn range(&self, scope: &Scope) -> Result<Range, Error> {
+        Ok(match scope {
+            Scope::Everything => self.prefix.everything(),
+            Scope::Globals => self.prefix.family(Family::Global),
+            Scope::Runs { machine } => {
+                check_part("machine id", machine)?;
+                self.prefix.part(Family::Run, machine)
+            }
+        })
+    }
+}
+
+impl<S: KeyStore> Watch<S> {
+    /// Waits for what happens next. May be given up half-way, nothing is lost.
+    ///
+    /// # Errors
+    /// Those of the store. The watch goes on where it was when it is asked again; how soon that is, is for the
+    /// caller to say.
+    pub async fn next(&mut self) -> Result<Told, Error> {
+        loop {
+            match self.keys.next().await {
+                Ok(batch) => {
+                    let prefix = &self.registry.prefix;
+                    let events = batch.events.iter();
+                    return Ok(Told::Changes {
+                        revision: batch.revision,
+                        changes: events
+                            .map(|event| Change::of_event(prefix, event))
+                            .collect(),
+                    });
+                }
+                Err(keys::Error::Compacted { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+            match self.registry.changes(self.range.clone()).await {
+                Ok((found, revision)) => {
+                    let range = self.range.clone();
+                    self.keys = self.registry.store.watch(range, revision);
+                    return Ok(Told::Relisted { revision, found });
+                }
+                // Compacted once more while it was read.
+                Err(Error::Compacted) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! TLS, client certificates and users, towards a real etcd.
+
+use std::fs;
+
+use etcd_client::{Client, ConnectOptions, Permission, TlsOptions};
+use hyperfleet::storage::etcd::{Credentials, EtcdKeys, Identity, Settings, Tls};
+use hyperfleet::storage::keys;
+use hyperfleet::storage::registry::{DesiredState, Error, Prefix, Registry};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+
+use super::body;
+use crate::support::{TestEtcd, etcd_settings};
+
+/// An authority of certificates.
+struct Authority {
+    pem: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    fn new() -> Self {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let pem = params.self_signed(&key).unwrap().pem();
+        Self {
+            pem,
+            issuer: Issuer::new(params, key),
+        }
+    }
+
+    /// A certificate for a name, and its key.
+    fn issue(&self, name: &str) -> Identity {
+        let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        Identity {
+            certificate_pem: certificate.pem().into(),
+            key_pem: key.serialize_pem().into(),
+        }
+    }
+}
+
+/// A server that asks its clients for certificates.
+async fn server(authority: &Authority) -> (TestEtcd, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let identity = authority.issue("127.0.0.1");
+    let file = |name: &str, content: &[u8]| {
+        let path = folder.path().join(name);
+        fs::write(&path, content).unwrap();
+        path.display().to_string()
+    };
+    let arguments = [
+        "--client-cert-auth".to_owned(),
+        format!(
+            "--trusted-ca-file={}",
+            file("ca.pem", authority.pem.as_bytes())
+        ),
+        format!(
+            "--cert-file={}",
+            file("server.pem", &identity.certificate_pem)
+        ),
+        format!("--key-file={}", file("server.key", &identity.key_pem)),
+    ];
+    (TestEtcd::start_with("https", &arguments).await, folder)
+}
+
+fn settings(server: &TestEtcd, authority: &Authority, identity: Option<Identity>) -> Settings {
+    Settings {
+        tls: Some(Tls {
+            authorities_pem: authority.pem.clone().into(),
+            identity,
+            server_name: None,
+        }),
+        request_timeout: std::time::Duration::from_secs(3),
+        ..etcd_settings(&server.url())
+    }
+}
+
+async fn reads(settings: Settings) -> Result<(), Error> {
+    let store = EtcdKeys::connect(settings).await?;
+    let registry = Registry::new(store, Prefix::default());
+    registry.snapshot().await.map(|_| ())
+}
+
+#[tokio::test]
+async fn both_sides_show_a_certificate_or_nothing_is_said() {
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    let (server, _files) = server(&authority).await;
+    let ours = || Some(authority.issue("fleet"));
+    reads(settings(&server, &authority, ours())).await.unwrap();
+    // A server whose authority is not trusted, with a client certificate and without.
+    assert!(reads(settings(&server, &stranger, ours())).await.is_err());
+    assert!(reads(settings(&server, &stranger, None)).await.is_err());
+    // A client without a certificate, and with one of another authority.
+    assert!(reads(settings(&server, &authority, None)).await.is_err());
+    let strange = Some(stranger.issue("fleet"));
+    assert!(reads(settings(&server, &authority, strange)).await.is_err());
+    // A server that is called something else.
+    let mut elsewhere = settings(&server, &authority, ours());
+    elsewhere.tls.as_mut().unwrap().server_name = Some("etcd.example".into());
+    assert!(reads(elsewhere).await.is_err());
+    // A certificate that is none.
+    let mut broken = settings(&server, &authority, ours());
+    broken.tls.as_mut().unwrap().authorities_pem = b"no certificate".into();
+    assert!(reads(broken).await.is_err());
+    // Without TLS.
+    let plain = server.url().replace("https", "http");
+    assert!(
+        reads(Settings {
+            tls: None,
+            endpoints: vec![plain],
+            ..settings(&server, &authority, None)
+        })
+        .await
+        .is_err()
+    );
+}
+
+#[tokio::test]
+async fn users_do_what_their_role_lets_them() {
+    let authority = Authority::new();
+    let (mut server, _files) = server(&authority).await;
+    // The name in a client's certificate is a user's to etcd, too: this one is none.
+    let identity = authority.issue("nobody");
+    prepare_users(&server, &authority, &identity).await;
+    let with = |password: &str| Settings {
+        credentials: Some(Credentials {
+            user: "fleet".into(),
+            password: password.into(),
+        }),
+        ..settings(&server, &authority, Some(identity.clone()))
+    };
+    let store = EtcdKeys::connect(with("right")).await.unwrap();
+    let registry = Registry::new(store.clone(), Prefix::default());
+    registry
+        .create_unit("a.service", &body("1"), DesiredState::Loaded)
+        .await
+        .unwrap();
+    // Its role ends where the prefix does.
+    let elsewhere = Registry::new(store, Prefix::new("/elsewhere").unwrap());
+    let refused = elsewhere.snapshot().await;
+    assert!(
+        matches!(refused, Err(Error::Store(keys::Error::Refused { .. }))),
+        "{refused:?}"
+    );
+    let wrong = EtcdKeys::connect(with("wrong")).await;
+    assert!(
+        matches!(wrong, Err(keys::Error::Refused { .. })),
+        "{wrong:?}"
+    );
+    let nobody = Settings {
+        credentials: None,
+        ..with("")
+    };
+    let refused = reads(nobody).await;
+    assert!(
+        matches!(refused, Err(Error::Store(keys::Error::Refused { .. }))),
+        "{refused:?}"
+    );
+    // Tokens end with the server that gave them; the next call logs in again.
+    server.kill();
+    server.resume().await;
+    crate::support::until("the registry is there again", async || {
+        registry
+            .find_unit("a.service")
+            .await
+            .is_ok_and(|unit| unit.is_some())
+    })
+    .await;
+}
+
+async fn prepare_users(server: &TestEtcd, authority: &Authority, identity: &Identity) {
+    let tls = TlsOptions::new()
+        .ca_certificate(etcd_client::Certificate::from_pem(&authority.pem))
+        .identity(etcd_client::Identity::from_pem(
+            &identity.certificate_pem,
+            &identity.key_pem,
+        ));
+    let options = ConnectOptions::new().with_tls(tls);
+    let mut client = Client::connect([server.url()], Some(options))
+        .await
+        .unwrap();
+    client.role_add("root").await.unwrap();
+    client.user_add("root", "root", None).await.unwrap();
+    client.user_grant_role("root", "root").await.unwrap();
+    client.role_add("fleet").await.unwrap();
+    let all = Permission::read_write("/fleet/v3/").with_prefix();
+    client.role_grant_permission("fleet", all).await.unwrap();
+    client.user_add("fleet", "right", None).await.unwrap();
+    client.user_grant_role("fleet", "fleet").await.unwrap();
+    client.auth_enable().await.unwrap();
+}
