@@ -2,7 +2,9 @@
 //! (`docs/fleet.md`; facts in seeds 000–003).
 
 mod glob;
+mod name;
 mod requirements;
 
 pub use glob::Glob;
+pub use name::{InvalidName, NameParts, UnitName, UnitType};
 pub use requirements::{MachineIdentity, Requirements};
