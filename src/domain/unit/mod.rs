@@ -1,10 +1,26 @@
 //! Units: what they are called, what their files say, and what they ask of machines
 //! (`docs/fleet.md`; facts in seeds 000–003).
+//!
+//! ```text
+//! file ─▶ file, lexer ─▶ [UnitOption] ─▶ Options ─▶ text, hash
+//!                             │             └─▶ validity
+//!                             └─▶ fleet_section (+ name) ─▶ Requirements
+//! ```
 
+pub mod file;
 mod glob;
+mod lexer;
 mod name;
+mod option;
+mod options;
 mod requirements;
+#[cfg(test)]
+mod tests;
+mod text;
 
 pub use glob::Glob;
 pub use name::{InvalidName, NameParts, UnitName, UnitType};
+pub use option::UnitOption;
+pub use options::{InvalidOption, InvalidOptions, Options, SECTION_BYTES_MAX};
 pub use requirements::{MachineIdentity, Requirements};
+pub use text::{UnitHash, canonical};
