@@ -8,6 +8,7 @@
 //! ```
 
 pub mod file;
+pub mod fleet_section;
 mod glob;
 mod lexer;
 mod name;
@@ -17,7 +18,9 @@ mod requirements;
 #[cfg(test)]
 mod tests;
 mod text;
+pub mod validity;
 
+pub use fleet_section::FleetSection;
 pub use glob::Glob;
 pub use name::{InvalidName, NameParts, UnitName, UnitType};
 pub use option::UnitOption;

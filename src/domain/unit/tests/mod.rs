@@ -1,9 +1,15 @@
 //! Facts about units as a whole: each part by itself is tested below its own code.
 //!
 //! ```text
+//! vectors        names and files with known results, made with the older system
 //! files          what is read of a file, and where it is wrong
 //! options        what is taken of options that are sent
+//! fleet_section  what [X-Fleet] asks of machines
+//! validity       which options may stand together
 //! ```
 
 mod files;
+mod fleet_section;
 mod options;
+mod validity;
+mod vectors;
