@@ -7,6 +7,8 @@
 //!                             └─▶ fleet_section (+ name) ─▶ Requirements
 //! ```
 
+mod definition;
+mod desired;
 pub mod file;
 pub mod fleet_section;
 mod glob;
@@ -20,6 +22,8 @@ mod tests;
 mod text;
 pub mod validity;
 
+pub use definition::{InvalidUnit, Unit};
+pub use desired::{DesiredState, InvalidState};
 pub use fleet_section::FleetSection;
 pub use glob::Glob;
 pub use name::{InvalidName, NameParts, UnitName, UnitType};
