@@ -42,3 +42,4 @@ mod smoke;
 mod spec_schemas;
 mod statements;
 mod tenancy;
+mod unit_files;

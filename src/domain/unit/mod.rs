@@ -6,12 +6,16 @@
 //!                             │             └─▶ validity
 //!                             └─▶ fleet_section (+ name) ─▶ Requirements
 //! ```
+//!
+//! `laws` says what holds of any file.
 
 mod definition;
 mod desired;
 pub mod file;
 pub mod fleet_section;
 mod glob;
+#[doc(hidden)]
+pub mod laws;
 mod lexer;
 mod name;
 mod option;

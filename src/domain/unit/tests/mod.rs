@@ -6,10 +6,12 @@
 //! options        what is taken of options that are sent
 //! fleet_section  what [X-Fleet] asks of machines
 //! validity       which options may stand together
+//! properties     laws of any bytes and any options
 //! ```
 
 mod files;
 mod fleet_section;
 mod options;
+mod properties;
 mod validity;
 mod vectors;
