@@ -47,6 +47,7 @@ impl Key {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FleetSection<'a> {
     values: Vec<(&'a str, String)>,
+    bytes: usize,
 }
 
 impl<'a> FleetSection<'a> {
@@ -54,12 +55,14 @@ impl<'a> FleetSection<'a> {
     #[must_use]
     pub fn of(options: &'a [UnitOption]) -> Self {
         let options = options.iter().filter(|option| option.section == SECTION);
+        let bytes = options.clone().map(|option| option.value.len()).sum();
         let values = options.flat_map(|option| {
             let values = unquoted(&option.value).into_iter();
             values.map(|value| (option.name.as_str(), value))
         });
         Self {
             values: values.collect(),
+            bytes,
         }
     }
 
@@ -101,11 +104,11 @@ impl<'a> FleetSection<'a> {
         values.find(|value| pair(value).is_none())
     }
 
-    /// How much it says, in bytes.
+    /// How long its values are as they are written, in bytes. Between quotes there may be many that
+    /// are empty.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let lengths = self.values.iter().map(|(_, value)| value.len());
-        lengths.sum()
+        self.bytes
     }
 
     /// The values of a key. Older spellings come first where values add up; a machine's id is the

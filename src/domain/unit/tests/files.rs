@@ -223,6 +223,7 @@ fn of_two_faults_the_first_is_told() {
     assert!(told(format!("[A\n{long}")).starts_with("unable to find"));
     assert!(told(format!("{long}\n[A] x")).starts_with("line too long"));
     assert!(told(format!("[A]\n{long}")).starts_with("line too long"));
+    assert!(told(format!("[A]\n[{long}")).starts_with("line too long"));
     assert!(told(format!("[A]\nx\n{long}")).starts_with("unexpected newline"));
 }
 

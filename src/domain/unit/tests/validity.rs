@@ -143,8 +143,12 @@ fn requirements_have_a_limit() {
         format!("Bogus={lines}{}", "b".repeat(bytes % 1024))
     };
     assert_eq!(checked(&one(REQUIREMENTS_BYTES_MAX / 2)), Ok(()));
-    assert_eq!(
-        checked(&one(2 * REQUIREMENTS_BYTES_MAX)),
-        Err("more than 8192 bytes of values in section X-Fleet".to_owned())
-    );
+    let empty_ones = format!("Replaces=\"\"{}\"\"\n", " ".repeat(2000)).repeat(5);
+    for large in [one(2 * REQUIREMENTS_BYTES_MAX), empty_ones] {
+        let refused = checked(&large).expect_err("too large");
+        assert_eq!(refused, "more than 8192 bytes of values in section X-Fleet");
+    }
+    let exactly = |bytes: usize| checked(&format!("Bogus={}\n", "b".repeat(bytes / 8)).repeat(8));
+    assert_eq!(exactly(REQUIREMENTS_BYTES_MAX), Ok(()));
+    assert!(exactly(REQUIREMENTS_BYTES_MAX + 8).is_err());
 }
