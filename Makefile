@@ -32,7 +32,7 @@ demo: ## Play a cluster's whole life against `make run`, checking each answer (B
 
 # ---- Test -----------------------------------------------------------------------------------
 
-.PHONY: test check fuzz deny sbom chaos check-long fmt lint doc sqlx sqlx-check openapi etcd-protoset config-reference mutants fuzz-search
+.PHONY: test check fuzz deny sbom chaos check-long fmt lint doc sqlx sqlx-check openapi etcd-protoset config-reference mutants fuzz-search fuzz-units
 test: setup ## Build and run every test; they start their own PostgreSQL
 	cargo test
 
@@ -98,6 +98,12 @@ fuzz-search: setup ## Look for a text that breaks a law of searches (cargo-fuzz;
 	@command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
 	@mkdir -p fuzz/found/search
 	cargo fuzz run --sanitizer none search fuzz/found/search fuzz/corpus/search -- -dict=fuzz/search.dict \
+		-max_len=4200 -max_total_time=$(if $(filter command line environment,$(origin SECONDS)),$(SECONDS),60)
+
+fuzz-units: setup ## Look for a unit file that breaks a law of unit files (cargo-fuzz; SECONDS=60)
+	@command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
+	@mkdir -p fuzz/found/unit_file
+	cargo fuzz run --sanitizer none unit_file fuzz/found/unit_file fuzz/corpus/unit_file -- -dict=fuzz/unit_file.dict \
 		-max_len=4200 -max_total_time=$(if $(filter command line environment,$(origin SECONDS)),$(SECONDS),60)
 
 # ---- Measure --------------------------------------------------------------------------------

@@ -43,4 +43,5 @@ mod smoke;
 mod spec_schemas;
 mod statements;
 mod tenancy;
+mod unit_files;
 mod upgrades;

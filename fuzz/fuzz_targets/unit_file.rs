@@ -1,0 +1,12 @@
+//! Any bytes as a unit file, and as options that are sent. What holds of all of them stands in
+//! `hyperfleet::domain::unit::laws`.
+#![no_main]
+
+use hyperfleet::domain::unit::laws;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Err(broken) = laws::hold_for_all_of(bytes) {
+        panic!("{:?}: {broken}", String::from_utf8_lossy(bytes));
+    }
+});

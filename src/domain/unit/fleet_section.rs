@@ -1,0 +1,186 @@
+//! The section `[X-Fleet]`: what a unit asks of machines, as the older fleet reads it (facts:
+//! reference fleet §2.4, §3).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::glob::Glob;
+use super::name::NameParts;
+use super::option::UnitOption;
+use super::requirements::{MachineIdentity, Requirements};
+
+/// The name of the section.
+pub const SECTION: &str = "X-Fleet";
+
+const CONFLICTS: Key = Key("Conflicts", &["X-Conflicts"]);
+const GLOBAL: Key = Key("Global", &[]);
+const MACHINE_ID: Key = Key(
+    "MachineID",
+    &["X-ConditionMachineID", "X-ConditionMachineBootID"],
+);
+const MACHINE_METADATA: Key = Key("MachineMetadata", &["X-ConditionMachineMetadata"]);
+const MACHINE_OF: Key = Key("MachineOf", &["X-ConditionMachineOf"]);
+const REPLACES: Key = Key("Replaces", &[]);
+/// Ours (decision F5).
+const SINGLETON: Key = Key("Singleton", &[]);
+
+const KEYS: [Key; 7] = [
+    CONFLICTS,
+    GLOBAL,
+    MACHINE_ID,
+    MACHINE_METADATA,
+    MACHINE_OF,
+    REPLACES,
+    SINGLETON,
+];
+
+/// The name of an option, and what it was called before 0.8, newest first.
+#[derive(Clone, Copy)]
+struct Key(&'static str, &'static [&'static str]);
+
+impl Key {
+    fn has(self, name: &str) -> bool {
+        self.0 == name || self.1.contains(&name)
+    }
+}
+
+/// What a unit says in `[X-Fleet]`, with quotes resolved and specifiers in place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FleetSection<'a> {
+    values: Vec<(&'a str, String)>,
+    bytes: usize,
+}
+
+impl<'a> FleetSection<'a> {
+    /// The section in a unit's options.
+    #[must_use]
+    pub fn of(options: &'a [UnitOption]) -> Self {
+        let options = options.iter().filter(|option| option.section == SECTION);
+        let bytes = options.clone().map(|option| option.value.len()).sum();
+        let values = options.flat_map(|option| {
+            let values = unquoted(&option.value).into_iter();
+            values.map(|value| (option.name.as_str(), value))
+        });
+        Self {
+            values: values.collect(),
+            bytes,
+        }
+    }
+
+    /// What it asks of machines. Without a name specifiers stay as they are. Metadata that is no
+    /// `key=value` asks for nothing: see [`FleetSection::malformed_metadata`].
+    #[must_use]
+    pub fn requirements(&self, name: Option<NameParts<'_>>) -> Requirements {
+        let all = |key| self.values_of(key).map(|value| replaced(value, name));
+        let globs = |values: Vec<String>| values.into_iter().map(Glob::new).collect();
+        let conflicts = all(CONFLICTS).flat_map(|value| {
+            let words = value.split_whitespace().map(str::to_owned);
+            words.collect::<Vec<_>>()
+        });
+        Requirements {
+            machine_id: all(MACHINE_ID).next().map(MachineIdentity::new),
+            machine_of: all(MACHINE_OF).collect(),
+            metadata: metadata(all(MACHINE_METADATA)),
+            conflicts: globs(conflicts.collect()),
+            replaces: globs(all(REPLACES).collect()),
+            is_global: all(GLOBAL).last().is_some_and(|value| is_true(&value)),
+            is_singleton: all(SINGLETON).last().is_some_and(|value| is_true(&value)),
+        }
+    }
+
+    /// Options that fleet does not know, each once, in their order: worth a warning, and no more.
+    #[must_use]
+    pub fn unknown(&self) -> Vec<&'a str> {
+        let mut seen = BTreeSet::new();
+        let names = self.values.iter().map(|(name, _)| *name);
+        let unknown = names.filter(|name| !KEYS.iter().any(|key| key.has(name)));
+        unknown.filter(|name| seen.insert(*name)).collect()
+    }
+
+    /// The first metadata that is no `key=value`, which a unit is refused for when it comes in: the
+    /// older fleet passed over it without a word, and ran the unit anywhere.
+    #[must_use]
+    pub fn malformed_metadata(&self) -> Option<&str> {
+        let mut values = self.values_of(MACHINE_METADATA);
+        values.find(|value| pair(value).is_none())
+    }
+
+    /// How long its values are as they are written, in bytes. Between quotes there may be many that
+    /// are empty.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The values of a key. Older spellings come first where values add up; a machine's id is the
+    /// first value of the newest spelling there is.
+    fn values_of(&self, key: Key) -> impl Iterator<Item = &str> {
+        let newest = std::iter::once(key.0).chain(key.1.iter().copied());
+        let mut spellings: Vec<_> = newest.collect();
+        if key.0 != MACHINE_ID.0 {
+            spellings.reverse();
+        }
+        spellings.into_iter().flat_map(move |spelling| {
+            let values = self
+                .values
+                .iter()
+                .filter(move |(name, _)| *name == spelling);
+            values.map(|(_, value)| value.as_str())
+        })
+    }
+}
+
+/// A value that begins and ends with a quote is several, one space between two. No quote is
+/// escaped, and one in the middle only says that the next spaces are part of the value.
+fn unquoted(value: &str) -> Vec<String> {
+    if !value.starts_with('"') || !value.ends_with('"') {
+        return vec![value.to_owned()];
+    }
+    let mut values = vec![];
+    let mut current = String::new();
+    let mut is_quoted = false;
+    for c in value.chars() {
+        match c {
+            '"' => is_quoted = !is_quoted,
+            ' ' if !is_quoted => values.push(std::mem::take(&mut current)),
+            other => current.push(other),
+        }
+    }
+    values.push(current);
+    values
+}
+
+/// With the parts of the unit's name in place of specifiers. One after the other, so that what a
+/// name brings in is looked through again; nothing is unescaped, and `%%` is no specifier.
+fn replaced(value: &str, name: Option<NameParts<'_>>) -> String {
+    let Some(name) = name else {
+        return value.to_owned();
+    };
+    value
+        .replace("%n", name.full)
+        .replace("%N", name.stem)
+        .replace("%p", name.prefix)
+        .replace("%i", name.instance)
+}
+
+fn metadata(values: impl Iterator<Item = String>) -> BTreeMap<String, BTreeSet<String>> {
+    let mut metadata: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for value in values {
+        if let Some((key, value)) = pair(&value) {
+            let accepted = metadata.entry(key.to_owned()).or_default();
+            accepted.insert(value.to_owned());
+        }
+    }
+    metadata
+}
+
+/// Exactly one `=`, and something on both sides of it.
+fn pair(value: &str) -> Option<(&str, &str)> {
+    let (key, value) = value.split_once('=')?;
+    let is_pair = !key.is_empty() && !value.is_empty() && !value.contains('=');
+    is_pair.then_some((key, value))
+}
+
+fn is_true(value: &str) -> bool {
+    const TRUE: [&str; 5] = ["true", "yes", "1", "on", "t"];
+    TRUE.contains(&value.to_lowercase().as_str())
+}

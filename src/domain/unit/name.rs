@@ -1,0 +1,327 @@
+//! Names of units and what they are made of.
+//!
+//! ```text
+//! name     := stem "." type
+//! stem     := prefix [ "@" instance ]        the first "@" of it
+//! template := prefix "@." type               a stem whose instance is empty
+//! ```
+
+use std::fmt;
+
+/// The name of a unit that may be created: 256 bytes at most, one of [`UnitType::ALL`] behind its
+/// last dot, and before it one or more of `A-Z a-z 0-9 : _ . \ @ -`, not first an `@`. Sorted by
+/// bytes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UnitName(String);
+
+/// Why a text is not the name of a unit: the first rule that it breaks. The words are those of the
+/// older server (facts: reference fleet §2.3), where it has the rule.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidName {
+    /// Nothing is there.
+    #[error("unit name cannot be empty")]
+    Empty,
+    /// It is too long.
+    #[error("unit name exceeds maximum length ({})", UnitName::BYTES_MAX)]
+    TooLong,
+    /// It has no type.
+    #[error(r#"unit name must contain ".""#)]
+    NoDot,
+    /// Its type is empty.
+    #[error(r#"unit name cannot end in ".""#)]
+    EndsInDot,
+    /// What stands behind its last dot is no type.
+    #[error("invalid unit type: {0:?}")]
+    Type(String),
+    /// It has an `@`, and units of its type are no templates.
+    #[error("invalid unit type for template: {:?}", .0.as_str())]
+    TemplateType(UnitType),
+    /// It has a character that names do not have.
+    #[error("invalid character {0:?} in unit name")]
+    Character(char),
+    /// A template without a prefix.
+    #[error(r#"unit name cannot start in "@""#)]
+    StartsInAt,
+    /// Nothing stands before its only dot. The older server let it pass against its own manual.
+    #[error("unit name must have something before its type")]
+    EmptyStem,
+}
+
+impl UnitName {
+    /// Longest name, in bytes.
+    pub const BYTES_MAX: usize = 256;
+
+    /// Checks a name.
+    ///
+    /// # Errors
+    ///
+    /// The first rule that it breaks, in the order of [`InvalidName`].
+    pub fn parse(text: impl Into<String>) -> Result<Self, InvalidName> {
+        let text = text.into();
+        if text.is_empty() {
+            return Err(InvalidName::Empty);
+        }
+        if text.len() > Self::BYTES_MAX {
+            return Err(InvalidName::TooLong);
+        }
+        let parts = NameParts::of(&text).ok_or(InvalidName::NoDot)?;
+        if parts.suffix.is_empty() {
+            return Err(InvalidName::EndsInDot);
+        }
+        let unit_type =
+            UnitType::of(parts.suffix).ok_or_else(|| InvalidName::Type(parts.suffix.to_owned()))?;
+        if parts.has_instance() && !unit_type.has_templates() {
+            return Err(InvalidName::TemplateType(unit_type));
+        }
+        if let Some(c) = parts.stem.chars().find(|&c| !is_allowed(c)) {
+            return Err(InvalidName::Character(c));
+        }
+        if parts.stem.starts_with('@') {
+            return Err(InvalidName::StartsInAt);
+        }
+        if parts.stem.is_empty() {
+            return Err(InvalidName::EmptyStem);
+        }
+        Ok(Self(text))
+    }
+
+    /// The name as it was given.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What it is made of.
+    ///
+    /// # Panics
+    ///
+    /// Never: a checked name has a dot.
+    #[must_use]
+    pub fn parts(&self) -> NameParts<'_> {
+        NameParts::of(&self.0).expect("a checked name has a dot")
+    }
+
+    /// What kind of unit it names.
+    ///
+    /// # Panics
+    ///
+    /// Never: the type was checked.
+    #[must_use]
+    pub fn unit_type(&self) -> UnitType {
+        UnitType::of(self.parts().suffix).expect("the type was checked")
+    }
+
+    /// Whether it names a template: a unit that others are made from, and that never runs itself.
+    #[must_use]
+    pub fn is_template(&self) -> bool {
+        self.parts().is_template()
+    }
+}
+
+/// A backslash is one of them: systemd escapes with it what names cannot hold.
+fn is_allowed(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, ':' | '_' | '.' | '\\' | '@' | '-')
+}
+
+impl fmt::Display for UnitName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl AsRef<str> for UnitName {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A name taken apart. Says nothing of whether a unit may be called so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NameParts<'a> {
+    /// All of it, `%n`.
+    pub full: &'a str,
+    /// What stands before the last dot, `%N`.
+    pub stem: &'a str,
+    /// What stands before the first `@` of the stem, or all of the stem; `%p`.
+    pub prefix: &'a str,
+    /// What stands behind the first `@` of the stem, or nothing; `%i`.
+    pub instance: &'a str,
+    /// What stands behind the last dot.
+    pub suffix: &'a str,
+}
+
+impl<'a> NameParts<'a> {
+    /// The parts of a text, if it has a dot.
+    #[must_use]
+    pub fn of(full: &'a str) -> Option<Self> {
+        let (stem, suffix) = full.rsplit_once('.')?;
+        let (prefix, instance) = stem.split_once('@').unwrap_or((stem, ""));
+        Some(Self {
+            full,
+            stem,
+            prefix,
+            instance,
+            suffix,
+        })
+    }
+
+    /// Whether it is a template, or made from one.
+    fn has_instance(&self) -> bool {
+        self.prefix.len() < self.stem.len()
+    }
+
+    /// Whether it names a template.
+    #[must_use]
+    pub fn is_template(&self) -> bool {
+        self.has_instance() && self.instance.is_empty()
+    }
+
+    /// The template that it is made from, or is.
+    #[must_use]
+    pub fn template(&self) -> Option<String> {
+        self.has_instance()
+            .then(|| format!("{}@.{}", self.prefix, self.suffix))
+    }
+}
+
+/// What kind of unit it is, by the end of its name.
+///
+/// The one list of types. It is the one that users were promised (seed 001) and that the older
+/// server took. That server's agents and client had a shorter one: an agent never saw a `target`,
+/// `swap` or `slice` of its own again, and the client made `foo.target` a `foo.target.service`.
+/// Here whoever asks what a type is asks this list, so that what is taken can be held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(missing_docs, reason = "they are systemd's words")]
+pub enum UnitType {
+    Automount,
+    Busname,
+    Device,
+    Mount,
+    Path,
+    Scope,
+    Service,
+    Slice,
+    Snapshot,
+    Socket,
+    Swap,
+    Target,
+    Timer,
+}
+
+impl UnitType {
+    /// Every type.
+    pub const ALL: [Self; 13] = [
+        Self::Automount,
+        Self::Busname,
+        Self::Device,
+        Self::Mount,
+        Self::Path,
+        Self::Scope,
+        Self::Service,
+        Self::Slice,
+        Self::Snapshot,
+        Self::Socket,
+        Self::Swap,
+        Self::Target,
+        Self::Timer,
+    ];
+
+    /// The type that names end in so, case-sensitively.
+    #[must_use]
+    pub fn of(suffix: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|t| t.as_str() == suffix)
+    }
+
+    /// What names of it end in, without the dot.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Automount => "automount",
+            Self::Busname => "busname",
+            Self::Device => "device",
+            Self::Mount => "mount",
+            Self::Path => "path",
+            Self::Scope => "scope",
+            Self::Service => "service",
+            Self::Slice => "slice",
+            Self::Snapshot => "snapshot",
+            Self::Socket => "socket",
+            Self::Swap => "swap",
+            Self::Target => "target",
+            Self::Timer => "timer",
+        }
+    }
+
+    /// Whether a name of it may have an `@`.
+    #[must_use]
+    pub fn has_templates(self) -> bool {
+        use UnitType::{Path, Service, Socket, Target, Timer};
+        matches!(self, Path | Service | Socket | Target | Timer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_refused_for_the_first_rule_that_they_break() {
+        let long = format!("{}.service", "a".repeat(249));
+        for (name, message) in [
+            ("", "unit name cannot be empty"),
+            (&long, "unit name exceeds maximum length (256)"),
+            ("noext", r#"unit name must contain ".""#),
+            ("foo@bar", r#"unit name must contain ".""#),
+            ("foo.", r#"unit name cannot end in ".""#),
+            (".", r#"unit name cannot end in ".""#),
+            ("foo.xyz", r#"invalid unit type: "xyz""#),
+            ("foo.Service", r#"invalid unit type: "Service""#),
+            ("foo.b@r", r#"invalid unit type: "b@r""#),
+            ("a@.mount", r#"invalid unit type for template: "mount""#),
+            ("a@b.slice", r#"invalid unit type for template: "slice""#),
+            ("%@x.mount", r#"invalid unit type for template: "mount""#),
+            ("a%b.service", "invalid character '%' in unit name"),
+            ("a b.service", "invalid character ' ' in unit name"),
+            ("a/b.service", "invalid character '/' in unit name"),
+            ("☃.service", "invalid character '☃' in unit name"),
+            ("@%.service", "invalid character '%' in unit name"),
+            ("@.service", r#"unit name cannot start in "@""#),
+            ("@x.service", r#"unit name cannot start in "@""#),
+            (".service", "unit name must have something before its type"),
+        ] {
+            let fault = UnitName::parse(name).expect_err(name);
+            assert_eq!(fault.to_string(), message, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_are_taken() {
+        let longest = format!("{}.service", "a".repeat(248));
+        for (name, is_template) in [
+            ("foo.service", false),
+            (longest.as_str(), false),
+            (r"yes@no\.service", false),
+            (r"dev-disk-by\x2dlabel.swap", false),
+            ("a:b_c.d-e.target", false),
+            ("..service", false),
+            ("foo@.timer", true),
+            ("foo@@.service", false),
+            ("foo@bar@.service", false),
+        ] {
+            let parsed = UnitName::parse(name).expect(name);
+            assert_eq!(parsed.as_str(), name);
+            assert_eq!(parsed.is_template(), is_template, "{name}");
+        }
+    }
+
+    #[test]
+    fn every_type_is_known_by_its_word_and_five_have_templates() {
+        for unit_type in UnitType::ALL {
+            let name = UnitName::parse(format!("a.{}", unit_type.as_str()));
+            assert_eq!(name.map(|n| n.unit_type()), Ok(unit_type));
+        }
+        let with = UnitType::ALL.into_iter().filter(|t| t.has_templates());
+        let with: Vec<_> = with.map(UnitType::as_str).collect();
+        assert_eq!(with, ["path", "service", "socket", "target", "timer"]);
+    }
+}
