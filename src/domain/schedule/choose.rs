@@ -49,7 +49,7 @@ impl Cluster {
         };
         if let Some(wanted) = &asked.machine_id {
             let from = (Bound::Included(wanted.as_str()), Bound::Unbounded);
-            let from = self.machines.range::<str, _>(from).map(|(id, _)| id);
+            let from = self.ids.range::<str, _>(from);
             let alike = from.take_while(|id| id.as_str().starts_with(wanted.as_str()));
             let named = alike.filter(|id| wanted.names(id.as_str()));
             return Some(named.filter_map(with_load).collect());

@@ -17,8 +17,12 @@ use crate::domain::unit::Requirements;
 /// whether or not plans were made in between.
 #[derive(Debug, Default)]
 pub struct Cluster {
-    pub(super) machines: BTreeMap<MachineId, Node>,
-    pub(super) units: BTreeMap<UnitName, Unit>,
+    pub(super) machines: HashMap<MachineId, Node>,
+    /// The same machines in order.
+    pub(super) ids: BTreeSet<MachineId>,
+    pub(super) units: HashMap<UnitName, Unit>,
+    /// The same units in order.
+    pub(super) names: BTreeSet<UnitName>,
     /// Active ordinary units by the machine that they are placed on, there or not.
     pub(super) placed: HashMap<MachineId, BTreeSet<UnitName>>,
     /// Active global units.

@@ -53,7 +53,7 @@ impl Cluster {
     /// Active units that are on no machine, by name; global ones are not among them. Takes time in
     /// proportion to all units.
     pub fn unplaced(&self) -> impl Iterator<Item = &UnitName> {
-        let units = self.units.values().map(|unit| &unit.job);
+        let units = self.names.iter().map(|name| &self.units[name].job);
         let units = units.filter(|job| job.is_placeable() && job.placed_on.is_none());
         units.map(|job| &job.name)
     }
@@ -123,8 +123,8 @@ impl Cluster {
     fn groups(&self, name: &UnitName) -> Vec<Group> {
         let unit = &self.units[name];
         let mut groups: BTreeMap<Requirement, (usize, Vec<MachineId>)> = BTreeMap::new();
-        for (id, node) in &self.machines {
-            let Err(refusal) = self.judge(unit, id, node) else {
+        for id in &self.ids {
+            let Err(refusal) = self.judge(unit, id, &self.machines[id]) else {
                 continue;
             };
             let requirement = match refusal {

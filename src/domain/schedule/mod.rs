@@ -19,6 +19,7 @@ mod choose;
 mod cluster;
 mod explain;
 mod globals;
+mod link;
 mod model;
 mod names;
 mod patterns;

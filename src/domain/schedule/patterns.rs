@@ -37,7 +37,7 @@ pub(super) struct Pattern {
 
 #[derive(Debug, Default)]
 pub(super) struct Patterns {
-    patterns: HashMap<PatternId, Pattern>,
+    by_id: HashMap<PatternId, Pattern>,
     by_glob: HashMap<Glob, PatternId>,
     /// Patterns that match one name.
     literal: HashMap<UnitName, PatternId>,
@@ -50,11 +50,11 @@ pub(super) struct Patterns {
 
 impl Patterns {
     pub(super) fn get(&self, id: PatternId) -> &Pattern {
-        &self.patterns[&id]
+        &self.by_id[&id]
     }
 
     pub(super) fn get_mut(&mut self, id: PatternId) -> &mut Pattern {
-        let pattern = self.patterns.get_mut(&id);
+        let pattern = self.by_id.get_mut(&id);
         pattern.expect("a pattern is kept while somebody declares it")
     }
 
@@ -103,7 +103,7 @@ impl Patterns {
             replacing_on: BTreeMap::new(),
             waiting: BTreeSet::new(),
         };
-        self.patterns.insert(id, pattern);
+        self.by_id.insert(id, pattern);
         (id, true)
     }
 
@@ -115,10 +115,7 @@ impl Patterns {
         if pattern.declared_by > 0 {
             return BTreeSet::new();
         }
-        let pattern = self
-            .patterns
-            .remove(&id)
-            .expect("it was there a moment ago");
+        let pattern = self.by_id.remove(&id).expect("it was there a moment ago");
         self.by_glob.remove(&pattern.glob);
         if let Some(literal) = pattern.glob.literal() {
             self.literal.remove(literal);
@@ -135,27 +132,18 @@ impl Patterns {
         pattern.names
     }
 
-    /// The units among these, in order of their names, that a pattern matches.
-    pub(super) fn matched<'a, T>(
-        &self,
-        id: PatternId,
-        units: &'a BTreeMap<UnitName, T>,
-    ) -> Vec<&'a UnitName> {
+    /// The names among these, in order, that a pattern matches.
+    pub(super) fn matched(&self, id: PatternId, names: &BTreeSet<UnitName>) -> Vec<UnitName> {
         let glob = &self.get(id).glob;
         if let Some(literal) = glob.literal() {
-            return units
-                .get_key_value(literal)
-                .map(|(name, _)| name)
-                .into_iter()
-                .collect();
+            return names.get(literal).cloned().into_iter().collect();
         }
         let prefix = glob.prefix();
         let from = (Bound::Included(prefix), Bound::Unbounded);
-        let from = units.range::<str, _>(from).map(|(name, _)| name);
-        let candidates = from.take_while(|name| name.as_str().starts_with(prefix));
-        candidates
-            .filter(|name| glob.matches(name.as_str()))
-            .collect()
+        let candidates = names.range::<str, _>(from);
+        let candidates = candidates.take_while(|name| name.as_str().starts_with(prefix));
+        let matched = candidates.filter(|name| glob.matches(name.as_str()));
+        matched.cloned().collect()
     }
 }
 

@@ -81,14 +81,14 @@ impl Cluster {
             if let Some(name) = draft.crowded.pop_first() {
                 match self.standing(&name) {
                     Standing::Crowded(machine, reason) => {
-                        self.withdraw(draft, name, machine, reason)
+                        self.withdraw(draft, name, machine, reason);
                     }
                     _ => self.suspect(&name),
                 }
             } else if let Some(name) = draft.displaced.pop_first() {
                 match self.standing(&name) {
                     Standing::Displaced(machine, reason) => {
-                        self.displace(draft, &name, machine, reason)
+                        self.displace(draft, &name, machine, reason);
                     }
                     _ => self.suspect(&name),
                 }
@@ -102,14 +102,10 @@ impl Cluster {
     fn place(&mut self, draft: &mut Draft) -> BTreeSet<UnitName> {
         let mut later = BTreeSet::new();
         while let Some(name) = draft.unplaced.pop_first() {
-            let Some(unit) = self
-                .units
-                .get(&name)
-                .filter(|unit| unit.job.placed_on.is_none())
-            else {
+            if !self.is_unplaced(&name) {
                 continue;
-            };
-            let reason = Reason::NotPlaced(unit.job.desired);
+            }
+            let reason = Reason::NotPlaced(self.units[&name].job.desired);
             if let Some(machine) = self.choose(&name, None) {
                 self.change(draft, &name, Some(machine.clone()));
                 draft.tasks.push(Task::Place {
@@ -121,13 +117,19 @@ impl Cluster {
                 self.wait(&name);
             }
             while let Some(name) = self.suspects.pop_first() {
-                match self.standing(&name) {
-                    Standing::Unplaced => _ = draft.unplaced.insert(name),
-                    _ => _ = later.insert(name),
+                if self.is_unplaced(&name) {
+                    draft.unplaced.insert(name);
+                } else {
+                    later.insert(name);
                 }
             }
         }
         later
+    }
+
+    fn is_unplaced(&self, name: &UnitName) -> bool {
+        let job = self.units.get(name).map(|unit| &unit.job);
+        job.is_some_and(|job| job.is_placeable() && job.placed_on.is_none())
     }
 
     fn withdraw(&mut self, draft: &mut Draft, unit: UnitName, machine: MachineId, reason: Reason) {
@@ -217,6 +219,10 @@ impl Cluster {
 
 /// One way for each unit: from where it was to where it ends. One that would come back stays.
 fn condensed(tasks: Vec<Task>) -> Vec<Task> {
+    let is_placement = |task: &Task| matches!(task, Task::Place { .. });
+    if tasks.iter().all(is_placement) {
+        return tasks;
+    }
     let mut ends: HashMap<UnitName, (usize, usize)> = HashMap::new();
     for (index, task) in tasks.iter().enumerate() {
         let (_, last) = ends.entry(task.unit().clone()).or_insert((index, index));

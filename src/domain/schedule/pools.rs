@@ -36,7 +36,7 @@ pub(super) struct Pool {
 
 #[derive(Debug)]
 pub(super) struct Pools {
-    pools: HashMap<PoolId, Pool>,
+    by_id: HashMap<PoolId, Pool>,
     by_demand: HashMap<Demand, PoolId>,
     /// Pools by one of the pairs that would do.
     by_pair: HashMap<Pair, BTreeSet<PoolId>>,
@@ -48,7 +48,7 @@ pub(super) struct Pools {
 impl Default for Pools {
     fn default() -> Self {
         Self {
-            pools: HashMap::from([(ALL, Pool::default())]),
+            by_id: HashMap::from([(ALL, Pool::default())]),
             by_demand: HashMap::new(),
             by_pair: HashMap::new(),
             machines: HashMap::new(),
@@ -59,11 +59,11 @@ impl Default for Pools {
 
 impl Pools {
     pub(super) fn get(&self, pool: PoolId) -> &Pool {
-        &self.pools[&pool]
+        &self.by_id[&pool]
     }
 
     pub(super) fn get_mut(&mut self, pool: PoolId) -> &mut Pool {
-        self.pools
+        self.by_id
             .get_mut(&pool)
             .expect("a pool is kept while somebody asks for it")
     }
@@ -98,7 +98,7 @@ impl Pools {
             machines: members,
             waiting: BTreeSet::new(),
         };
-        self.pools.insert(id, pool);
+        self.by_id.insert(id, pool);
         self.by_demand.insert(demand.clone(), id);
         (id, ids)
     }
@@ -113,7 +113,7 @@ impl Pools {
         if pool.asked_by > 0 {
             return Vec::new();
         }
-        let pool = self.pools.remove(&id).expect("it was there a moment ago");
+        let pool = self.by_id.remove(&id).expect("it was there a moment ago");
         self.by_demand.remove(&pool.demand);
         if let Some(key) = pool.found_by {
             for value in &pool.demand[&key] {
@@ -132,7 +132,7 @@ impl Pools {
         for (key, value) in metadata {
             let pair = (key.clone(), value.clone());
             let found = self.by_pair.get(&pair).into_iter().flatten().copied();
-            pools.extend(found.filter(|pool| suits(&self.pools[pool].demand, metadata)));
+            pools.extend(found.filter(|pool| suits(&self.by_id[pool].demand, metadata)));
             self.machines.entry(pair).or_default().insert(id.clone());
         }
         for &pool in &pools {

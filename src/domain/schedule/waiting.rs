@@ -64,8 +64,10 @@ impl Cluster {
     }
 
     pub(super) fn wake_followers(&mut self, leader: &UnitName) {
-        let waiting = self.waiting.remove(leader.as_str());
-        self.wake(waiting.unwrap_or_default());
+        if !self.waiting.is_empty() {
+            let waiting = self.waiting.remove(leader.as_str());
+            self.wake(waiting.unwrap_or_default());
+        }
     }
 
     /// They may still be listed in other places. There they are passed over, or woken for

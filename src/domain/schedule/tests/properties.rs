@@ -104,27 +104,29 @@ fn event() -> impl Strategy<Value = Event> {
 
 fn state() -> impl Strategy<Value = Plain> {
     vec(change(), 0..40).prop_map(|changes| {
-        let mut plain = Plain::default();
-        changes.into_iter().for_each(|change| plain.apply(change));
-        plain
+        let mut reference = Plain::default();
+        for change in changes {
+            reference.apply(change);
+        }
+        reference
     })
 }
 
-fn carry_out(plain: &mut Plain, cluster: &mut Cluster, plan: &Plan) {
+fn carry_out(reference: &mut Plain, cluster: &mut Cluster, plan: &Plan) {
     for change in plan.tasks.iter().map(seen) {
-        plain.apply(change.clone());
+        reference.apply(change.clone());
         cluster.apply(change);
     }
 }
 
-fn same_state(plain: &Plain, cluster: &Cluster) -> Result<(), TestCaseError> {
-    for machine in plain.machines.keys() {
+fn same_state(reference: &Plain, cluster: &Cluster) -> Result<(), TestCaseError> {
+    for machine in reference.machines.keys() {
         let globals: Vec<_> = cluster.globals_on(machine.as_str()).collect();
-        prop_assert_eq!(globals, plain.globals(machine), "{}", machine);
-        let load = u32::try_from(plain.neighbours(machine).len()).expect("few");
+        prop_assert_eq!(globals, reference.globals(machine), "{}", machine);
+        let load = u32::try_from(reference.neighbours(machine).len()).expect("few");
         prop_assert_eq!(cluster.load(machine.as_str()), Some(load), "{}", machine);
     }
-    for job in plain.jobs.values() {
+    for job in reference.jobs.values() {
         prop_assert_eq!(cluster.job(job.name.as_str()), Some(job));
     }
     Ok(())
@@ -133,26 +135,26 @@ fn same_state(plain: &Plain, cluster: &Cluster) -> Result<(), TestCaseError> {
 proptest! {
     #[test]
     fn after_any_changes_the_plan_is_that_of_the_state_alone(events in vec(event(), 0..60)) {
-        let (mut plain, mut incremental) = (Plain::default(), Cluster::new());
+        let (mut reference, mut incremental) = (Plain::default(), Cluster::new());
         for event in events {
             match event {
                 Event::Seen(change) => {
-                    plain.apply(change.clone());
+                    reference.apply(change.clone());
                     incremental.apply(change);
                 }
                 Event::CarriedOut(count) => {
                     let mut plan = incremental.plan();
-                    prop_assert_eq!(&plan, &plain.plan());
+                    prop_assert_eq!(&plan, &reference.plan());
                     plan.tasks.truncate(count.unwrap_or(usize::MAX));
-                    carry_out(&mut plain, &mut incremental, &plan);
+                    carry_out(&mut reference, &mut incremental, &plan);
                 }
             }
-            same_state(&plain, &incremental)?;
+            same_state(&reference, &incremental)?;
         }
         let plan = incremental.plan();
-        prop_assert_eq!(&plan, &plain.plan());
+        prop_assert_eq!(&plan, &reference.plan());
         prop_assert_eq!(&plan, &incremental.plan());
-        prop_assert_eq!(&plan, &cluster(plain.changes()).plan());
+        prop_assert_eq!(&plan, &cluster(reference.changes()).plan());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What no vector says.
 
-use super::given::{cluster, launched, machine, placed, shown, wanted};
-use crate::domain::schedule::{Change, Desired};
+use super::given::{cluster, launched, machine, placed, seen, shown, unit, wanted};
+use crate::domain::schedule::{Change, Cluster, Desired, UnitName};
 
 #[test]
 fn a_leader_and_its_followers_are_placed_in_one_plan_whatever_they_are_called() {
@@ -53,7 +53,7 @@ fn three_that_replace_each_other_in_turn_come_to_rest() {
         let plan = cluster.plan();
         plan.tasks
             .iter()
-            .map(super::given::seen)
+            .map(seen)
             .for_each(|change| cluster.apply(change));
     }
     assert_eq!(shown(&cluster.plan()), [""; 0]);
@@ -85,7 +85,7 @@ fn a_placement_may_be_seen_before_its_unit() {
     ]);
     cluster.apply(launched("a", &[]));
     assert_eq!(shown(&cluster.plan()), [""; 0]);
-    cluster.apply(Change::UnitGone(super::given::unit("a")));
+    cluster.apply(Change::UnitGone(unit("a")));
     cluster.apply(launched("a", &[]));
     assert_eq!(shown(&cluster.plan()), ["+a@alder"]);
 }
@@ -101,9 +101,9 @@ fn why_a_unit_has_no_machine_is_told() {
         launched("pinned", &["MachineID=far"]),
         wanted("lead", &[], Desired::Inactive),
     ]);
-    let why = |cluster: &crate::domain::schedule::Cluster, unit| {
+    let why = |cluster: &Cluster, name| {
         cluster
-            .explain(unit)
+            .explain(name)
             .map(|why| why.to_string())
             .unwrap_or_default()
     };
@@ -134,6 +134,6 @@ fn why_a_unit_has_no_machine_is_told() {
     );
     assert_eq!(why(&cluster, "lead"), "");
     assert_eq!(why(&cluster, "no such unit"), "");
-    let unplaced: Vec<_> = cluster.unplaced().map(|unit| unit.as_str()).collect();
+    let unplaced: Vec<_> = cluster.unplaced().map(UnitName::as_str).collect();
     assert_eq!(unplaced, ["nowhere", "p", "pinned", "q", "tail"]);
 }

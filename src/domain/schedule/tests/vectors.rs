@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::given::{cluster, id, placed, requirements, shown, unit};
 use super::plain::Plain;
-use crate::domain::schedule::{Change, Cluster, Desired, Machine, Task};
+use crate::domain::schedule::{Change, Cluster, Desired, Machine, MachineId, Task};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -186,12 +186,12 @@ fn machines_are_able_to_run_what_they_were_in_the_older_fleet() {
     let situations = situations();
     assert_eq!(situations.len(), 120);
     for situation in situations {
-        let mut plain = Plain::default();
+        let mut reference = Plain::default();
         let changes = changes(&situation.machines, &situation.units);
         changes
             .iter()
             .cloned()
-            .for_each(|change| plain.apply(change));
+            .for_each(|change| reference.apply(change));
         let as_given = cluster(changes);
         for (name, expected) in &situation.expect {
             for (machine, able) in &expected.able {
@@ -199,13 +199,15 @@ fn machines_are_able_to_run_what_they_were_in_the_older_fleet() {
                 let what = format!("{} {name} {machine}", situation.name);
                 // The older fleet answers for inactive units as if they were not.
                 let is_able = is_able.unwrap_or_else(|| {
-                    let job = &plain.jobs[name.as_str()];
-                    plain.check(job, &plain.machines[machine.as_str()]).is_ok()
+                    let job = &reference.jobs[name.as_str()];
+                    reference
+                        .check(job, &reference.machines[machine.as_str()])
+                        .is_ok()
                 });
                 assert_eq!(is_able, *able != Able::Unschedule, "{what}");
                 if is_able {
-                    let job = &plain.jobs[name.as_str()];
-                    let meets = plain.neighbours(&id(machine)).into_iter().any(|other| {
+                    let job = &reference.jobs[name.as_str()];
+                    let meets = reference.neighbours(&id(machine)).into_iter().any(|other| {
                         let (his, its) = (&other.requirements, &job.requirements);
                         his.replaces(name) != its.replaces(other.name.as_str())
                     });
@@ -232,7 +234,7 @@ fn a_unit_alone_goes_where_it_went_in_the_older_fleet() {
             }
             let cluster: Cluster = cluster(changes(&situation.machines, &situation.units));
             let machine = cluster.choose(&unit(name), None);
-            let machine = machine.as_ref().map(|machine| machine.as_str());
+            let machine = machine.as_ref().map(MachineId::as_str);
             assert_eq!(
                 machine,
                 expected.decision.as_deref(),
