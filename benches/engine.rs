@@ -25,21 +25,26 @@ const ZONES: usize = 10;
 /// The quickest of so many turns counts, others met noise.
 const TURNS: usize = 5;
 
-/// Milliseconds for everything to be placed, by size, and for a pass without anything to do.
+/// Milliseconds of processor time for everything to be placed, by size, and for a pass without
+/// anything to do.
 const PLACE_ALL_MAX: [f64; 3] = [f64::INFINITY, 100.0, 3_000.0];
 const IDLE_MAX: f64 = 1.0;
+/// Of the time for everything to be placed: N log N from 10,000 units to 100,000 is 1.10, the rest
+/// is memory that is further away.
+const EXPONENT_MAX: f64 = 1.3;
 
 /// What is measured, in milliseconds.
-const STEPS: [&str; 6] = [
+const STEPS: [&str; 7] = [
     "take in",
     "place all",
+    "of the processor",
     "see it placed",
     "idle",
     "one machine lost",
     "one unit added",
 ];
-const PLACE_ALL: usize = 1;
-const IDLE: usize = 3;
+const PLACE_ALL: usize = 2;
+const IDLE: usize = 4;
 
 fn machine(index: usize) -> Change {
     let metadata = [
@@ -90,6 +95,14 @@ fn milliseconds<T>(work: impl FnOnce() -> T) -> (f64, T) {
     (start.elapsed().as_secs_f64() * 1000.0, result)
 }
 
+/// How many milliseconds of a processor this thread has had, to a few of them, where the system
+/// says so.
+fn processor() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let nanoseconds: f64 = text.split_whitespace().next()?.parse().ok()?;
+    Some(nanoseconds / 1e6)
+}
+
 fn carry_out(cluster: &mut Cluster, plan: &Plan) {
     let changes = plan.tasks.iter().map(seen);
     changes.for_each(|change| cluster.apply(change));
@@ -104,7 +117,9 @@ fn turn(shape: &str, machines: usize, units: usize) -> [f64; STEPS.len()] {
     let mut cluster = Cluster::new();
     let (take_in, ()) =
         milliseconds(|| changes.into_iter().for_each(|change| cluster.apply(change)));
+    let before = processor();
     let (place_all, plan) = milliseconds(|| cluster.plan());
+    let of_processor = processor().map_or(place_all, |after| after - before.unwrap_or(after));
     assert_eq!(plan.tasks.len(), units, "everything finds a machine");
     let (see, ()) = milliseconds(|| {
         carry_out(&mut cluster, &plan);
@@ -127,7 +142,7 @@ fn turn(shape: &str, machines: usize, units: usize) -> [f64; STEPS.len()] {
         cluster.plan()
     });
     assert_eq!(plan.tasks.len(), 1, "only the new one is placed");
-    [take_in, place_all, see, idle, lost, added]
+    [take_in, place_all, of_processor, see, idle, lost, added]
 }
 
 /// The best of all turns, and the most memory that they took, in MB.
@@ -176,35 +191,39 @@ fn main() -> ExitCode {
     }
     println!("| shape | machines × units | {} | MB |", STEPS.join(" | "));
     println!("| --- | --- |{}", " ---: |".repeat(STEPS.len() + 1));
+    let missed: Vec<_> = SHAPES.into_iter().flat_map(row_group).collect();
+    if missed.is_empty() {
+        println!("\nmilliseconds; every aim is met");
+        return ExitCode::SUCCESS;
+    }
+    println!("\nmilliseconds; missed: {}", missed.join(", "));
+    ExitCode::FAILURE
+}
+
+/// Prints the rows of a shape. Gives the aims that it misses.
+fn row_group(shape: &str) -> Vec<String> {
+    let rows = SIZES.map(|(machines, units)| {
+        let row = measured(shape, machines, units);
+        let texts: Vec<_> = row.iter().map(|number| format!("{number:.3}")).collect();
+        println!("| {shape} | {machines} × {units} | {} |", texts.join(" | "));
+        row
+    });
+    let exponents: [f64; STEPS.len()] = std::array::from_fn(|step| {
+        let units = SIZES[2].1 as f64 / SIZES[1].1 as f64;
+        (rows[2][step] / rows[1][step]).ln() / units.ln()
+    });
+    let texts = exponents.map(|exponent| format!("{exponent:.2}"));
+    println!("| {shape} | exponent | {} | |", texts.join(" | "));
     let mut missed = Vec::new();
-    for shape in SHAPES {
-        let rows = SIZES.map(|(machines, units)| {
-            let row = measured(shape, machines, units);
-            let texts: Vec<_> = row.iter().map(|number| format!("{number:.3}")).collect();
-            println!("| {shape} | {machines} × {units} | {} |", texts.join(" | "));
-            row
-        });
-        let growth = |step: usize| {
-            let units = SIZES[2].1 as f64 / SIZES[0].1 as f64;
-            (rows[2][step] / rows[0][step]).ln() / units.ln()
-        };
-        let exponents: Vec<_> = (0..STEPS.len())
-            .map(|step| format!("{:.2}", growth(step)))
-            .collect();
-        println!("| {shape} | exponent | {} | |", exponents.join(" | "));
-        for (row, place_all_max) in rows.iter().zip(PLACE_ALL_MAX) {
-            if row[PLACE_ALL] > place_all_max || row[IDLE] > IDLE_MAX {
-                missed.push(format!(
-                    "{shape}: {:.3} ms, idle {:.3} ms",
-                    row[PLACE_ALL], row[IDLE]
-                ));
-            }
+    for (row, (place_all_max, (machines, _))) in
+        rows.iter().zip(PLACE_ALL_MAX.into_iter().zip(SIZES))
+    {
+        if row[PLACE_ALL] > place_all_max || row[IDLE] > IDLE_MAX {
+            missed.push(format!("{shape} with {machines} machines"));
         }
     }
-    println!("\nmilliseconds; missed: {missed:?}");
-    if missed.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
+    if exponents[PLACE_ALL] > EXPONENT_MAX {
+        missed.push(format!("growth of {shape}"));
     }
+    missed
 }
