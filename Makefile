@@ -108,7 +108,7 @@ fuzz-units: setup ## Look for a unit file that breaks a law of unit files (cargo
 
 # ---- Measure --------------------------------------------------------------------------------
 
-.PHONY: setup-bench bench bench-search
+.PHONY: setup-bench bench bench-search bench-engine
 setup-bench: setup ## Install the load generator
 	@bench/setup
 
@@ -118,5 +118,8 @@ bench: setup-bench ## Measure a release build beside its database's ceiling, and
 
 bench-search: setup ## Measure that reading a search takes time in proportion to its length
 	cargo bench --quiet --bench search
+
+bench-engine: setup ## Measure what the engine's decisions cost, up to 10,000 machines and 100,000 units
+	cargo bench --quiet --bench engine
 
 FORCE:

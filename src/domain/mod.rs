@@ -19,6 +19,7 @@ pub mod reference;
 pub mod report;
 mod requested;
 mod resource;
+pub mod schedule;
 pub mod schema;
 pub mod tenancy;
 #[cfg(test)]

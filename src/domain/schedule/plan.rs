@@ -1,0 +1,249 @@
+//! What to do about the state, decided step by step:
+//!
+//! 1. As long as a unit is where it must not be: the first such, by name, is withdrawn. Units that
+//!    are only in each other's way come last of them, so that nobody leaves for one that has to
+//!    leave anyway.
+//! 2. As long as a unit has to leave for another and has a machine to go to: the first such, by
+//!    name, moves; then again from 1.
+//! 3. As long as a unit is on no machine and finds one: the first such, by name, is placed. A
+//!    follower finds one only after its leaders, so these come first.
+//!
+//! Every step sees what the steps before it have changed. Afterwards the state is set back: what
+//! is carried out will be seen and applied like everything else.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::cluster::Cluster;
+use super::model::{Plan, Task};
+use super::names::{MachineId, UnitName};
+use super::reason::Reason;
+use super::rules::Refusal;
+
+/// How a unit stands.
+enum Standing {
+    /// Nothing is to be done about it.
+    Right,
+    /// It is to be on a machine and is on none.
+    Unplaced,
+    /// It must leave where it is.
+    Wrong(MachineId, Reason),
+    /// It must leave where it is, or another must.
+    Crowded(MachineId, Reason),
+    /// It leaves where it is if it has somewhere to go.
+    Displaced(MachineId, Reason),
+}
+
+/// A plan on its way.
+#[derive(Default)]
+struct Draft {
+    tasks: Vec<Task>,
+    /// Where units were before each step.
+    before: Vec<(UnitName, Option<MachineId>)>,
+    crowded: BTreeSet<UnitName>,
+    displaced: BTreeSet<UnitName>,
+    unplaced: BTreeSet<UnitName>,
+}
+
+impl Cluster {
+    /// What to do, and why. The state stays as it is; asked again, it gives the same.
+    ///
+    /// It costs what has changed since the last plan and what there is to do. Once a plan is empty
+    /// the next ones cost nothing until something changes.
+    ///
+    /// # Guarantees
+    /// Carried out, it breaks no requirement, and leaves nothing to plan but what `Replaces` asks
+    /// of units that it has brought together. A unit that may stay where it is, stays.
+    pub fn plan(&mut self) -> Plan {
+        let mut draft = Draft::default();
+        self.settle(&mut draft);
+        let later = self.place(&mut draft);
+        for (unit, machine) in draft.before.into_iter().rev() {
+            self.set_placement(&unit, machine);
+        }
+        self.suspects.extend(later);
+        Plan {
+            tasks: condensed(draft.tasks),
+        }
+    }
+
+    /// Steps 1 and 2. What is unplaced is gathered on the way.
+    fn settle(&mut self, draft: &mut Draft) {
+        loop {
+            while let Some(name) = self.suspects.pop_first() {
+                match self.standing(&name) {
+                    Standing::Right => {}
+                    Standing::Unplaced => _ = draft.unplaced.insert(name),
+                    Standing::Wrong(machine, reason) => self.withdraw(draft, name, machine, reason),
+                    Standing::Crowded(..) => _ = draft.crowded.insert(name),
+                    Standing::Displaced(..) => _ = draft.displaced.insert(name),
+                }
+            }
+            if let Some(name) = draft.crowded.pop_first() {
+                match self.standing(&name) {
+                    Standing::Crowded(machine, reason) => {
+                        self.withdraw(draft, name, machine, reason);
+                    }
+                    _ => self.suspect(&name),
+                }
+            } else if let Some(name) = draft.displaced.pop_first() {
+                match self.standing(&name) {
+                    Standing::Displaced(machine, reason) => {
+                        self.displace(draft, &name, machine, reason);
+                    }
+                    _ => self.suspect(&name),
+                }
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Step 3. Gives the units that have to be looked at next time.
+    fn place(&mut self, draft: &mut Draft) -> BTreeSet<UnitName> {
+        let mut later = BTreeSet::new();
+        while let Some(name) = draft.unplaced.pop_first() {
+            if !self.is_unplaced(&name) {
+                continue;
+            }
+            let reason = Reason::NotPlaced(self.units[&name].job.desired);
+            if let Some(machine) = self.choose(&name, None) {
+                self.change(draft, &name, Some(machine.clone()));
+                draft.tasks.push(Task::Place {
+                    unit: name,
+                    machine,
+                    reason,
+                });
+            } else {
+                self.wait(&name);
+            }
+            while let Some(name) = self.suspects.pop_first() {
+                if self.is_unplaced(&name) {
+                    draft.unplaced.insert(name);
+                } else {
+                    later.insert(name);
+                }
+            }
+        }
+        later
+    }
+
+    fn is_unplaced(&self, name: &UnitName) -> bool {
+        let job = self.units.get(name).map(|unit| &unit.job);
+        job.is_some_and(|job| job.is_placeable() && job.placed_on.is_none())
+    }
+
+    fn withdraw(&mut self, draft: &mut Draft, unit: UnitName, machine: MachineId, reason: Reason) {
+        self.change(draft, &unit, None);
+        draft.tasks.push(Task::Withdraw {
+            unit,
+            machine,
+            reason,
+        });
+    }
+
+    fn displace(&mut self, draft: &mut Draft, unit: &UnitName, machine: MachineId, reason: Reason) {
+        let Some(to) = self.choose(unit, Some(&machine)) else {
+            self.wait(unit);
+            return;
+        };
+        self.withdraw(draft, unit.clone(), machine, reason.clone());
+        self.change(draft, unit, Some(to.clone()));
+        draft.tasks.push(Task::Place {
+            unit: unit.clone(),
+            machine: to,
+            reason,
+        });
+    }
+
+    fn change(&mut self, draft: &mut Draft, unit: &UnitName, to: Option<MachineId>) {
+        let before = self.set_placement(unit, to);
+        draft.before.push((unit.clone(), before));
+    }
+
+    fn standing(&self, name: &UnitName) -> Standing {
+        let Some(unit) = self
+            .units
+            .get(name)
+            .filter(|unit| !unit.job.requirements.is_global)
+        else {
+            return Standing::Right;
+        };
+        let is_active = unit.job.desired.is_active();
+        let Some(machine) = unit.job.placed_on.clone() else {
+            return if is_active {
+                Standing::Unplaced
+            } else {
+                Standing::Right
+            };
+        };
+        if !is_active {
+            return Standing::Wrong(machine, Reason::Inactive);
+        }
+        let Some(node) = self.machines.get(&machine) else {
+            return Standing::Wrong(machine.clone(), Reason::MachineGone(machine));
+        };
+        match self.judge(unit, &machine, node) {
+            Ok(()) => self.meeting(name, machine),
+            Err(refusal) => self.refused(name, machine, refusal),
+        }
+    }
+
+    fn meeting(&self, name: &UnitName, machine: MachineId) -> Standing {
+        match self.replacer(name, &machine).cloned() {
+            Some(by) => Standing::Displaced(machine.clone(), Reason::Replaced { machine, by }),
+            None => Standing::Right,
+        }
+    }
+
+    fn refused(&self, name: &UnitName, machine: MachineId, refusal: Refusal<'_>) -> Standing {
+        let on = machine.clone();
+        let reason = match refusal {
+            Refusal::MachineId(wanted) => Reason::OtherMachine {
+                machine,
+                wanted: wanted.to_owned(),
+            },
+            Refusal::Metadata(_) => Reason::Metadata(machine),
+            Refusal::MachineOf(peer) => Reason::NoPeer {
+                machine,
+                peer: peer.to_owned(),
+            },
+            Refusal::Conflict => {
+                let first = self.rivals(name, &machine).min();
+                let with = first.unwrap_or(name).clone();
+                return Standing::Crowded(on, Reason::Conflict { machine, with });
+            }
+        };
+        Standing::Wrong(on, reason)
+    }
+}
+
+/// One way for each unit: from where it was to where it ends. One that would come back stays.
+fn condensed(tasks: Vec<Task>) -> Vec<Task> {
+    let is_placement = |task: &Task| matches!(task, Task::Place { .. });
+    if tasks.iter().all(is_placement) {
+        return tasks;
+    }
+    let mut ends: HashMap<UnitName, (usize, usize)> = HashMap::new();
+    for (index, task) in tasks.iter().enumerate() {
+        let (_, last) = ends.entry(task.unit().clone()).or_insert((index, index));
+        *last = index;
+    }
+    let is_kept = |index: usize, task: &Task| {
+        let (first, last) = ends[task.unit()];
+        let ends_placed = matches!(tasks[last], Task::Place { .. });
+        let comes_back =
+            first != last && ends_placed && tasks[first].machine() == tasks[last].machine();
+        match task {
+            Task::Withdraw { .. } => index == first && !comes_back,
+            Task::Place { .. } => index == last && !comes_back,
+        }
+    };
+    let kept: Vec<_> = (tasks.iter().enumerate())
+        .map(|(index, task)| is_kept(index, task))
+        .collect();
+    tasks
+        .into_iter()
+        .zip(kept)
+        .filter_map(|(task, kept)| kept.then_some(task))
+        .collect()
+}

@@ -1,0 +1,224 @@
+//! Machines by what units ask of metadata, each pool in the order in which machines are chosen.
+//!
+//! A pool belongs to what is asked, not to what machines are: metadata that is different on every
+//! machine, such as its host name, would make as many classes as there are machines, while units
+//! ask for few different things. A machine is in the pools that it suits; whoever asks for nothing
+//! has the pool of all.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::names::{MachineId, UnitName};
+
+/// What a unit asks of metadata: for every key one of these values.
+pub(super) type Demand = BTreeMap<String, BTreeSet<String>>;
+type Metadata = BTreeMap<String, String>;
+type Pair = (String, String);
+
+/// A pool, as long as somebody asks for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct PoolId(u32);
+
+/// The pool of all machines.
+pub(super) const ALL: PoolId = PoolId(0);
+
+#[derive(Debug, Default)]
+pub(super) struct Pool {
+    demand: Demand,
+    /// How many active units ask for it.
+    asked_by: usize,
+    /// The key under whose pairs it is found, if it asks for anything.
+    found_by: Option<String>,
+    /// Its machines by load, then id.
+    pub(super) machines: BTreeSet<(u32, MachineId)>,
+    /// Units that wait for one more machine here.
+    pub(super) waiting: BTreeSet<UnitName>,
+}
+
+#[derive(Debug)]
+pub(super) struct Pools {
+    by_id: HashMap<PoolId, Pool>,
+    by_demand: HashMap<Demand, PoolId>,
+    /// Pools by one of the pairs that would do.
+    by_pair: HashMap<Pair, BTreeSet<PoolId>>,
+    /// Machines by what their metadata says.
+    machines: HashMap<Pair, BTreeSet<MachineId>>,
+    next: u32,
+}
+
+impl Default for Pools {
+    fn default() -> Self {
+        Self {
+            by_id: HashMap::from([(ALL, Pool::default())]),
+            by_demand: HashMap::new(),
+            by_pair: HashMap::new(),
+            machines: HashMap::new(),
+            next: 1,
+        }
+    }
+}
+
+impl Pools {
+    pub(super) fn get(&self, pool: PoolId) -> &Pool {
+        &self.by_id[&pool]
+    }
+
+    pub(super) fn get_mut(&mut self, pool: PoolId) -> &mut Pool {
+        self.by_id
+            .get_mut(&pool)
+            .expect("a pool is kept while somebody asks for it")
+    }
+
+    /// The pool of a demand and, if it is new, the machines that it took in: they are to
+    /// remember it.
+    pub(super) fn ask<'a>(
+        &mut self,
+        demand: &Demand,
+        machines: &impl Fn(&MachineId) -> Option<(u32, &'a Metadata)>,
+    ) -> (PoolId, Vec<MachineId>) {
+        if demand.is_empty() {
+            return (ALL, Vec::new());
+        }
+        if let Some(&id) = self.by_demand.get(demand) {
+            self.get_mut(id).asked_by += 1;
+            return (id, Vec::new());
+        }
+        let id = PoolId(self.next);
+        self.next += 1;
+        let members = self.suiting(demand, machines);
+        let found_by = self.key_with_fewest_pools(demand);
+        for value in &demand[&found_by] {
+            let pair = (found_by.clone(), value.clone());
+            self.by_pair.entry(pair).or_default().insert(id);
+        }
+        let ids = members.iter().map(|(_, id)| id.clone()).collect();
+        let pool = Pool {
+            demand: demand.clone(),
+            asked_by: 1,
+            found_by: Some(found_by),
+            machines: members,
+            waiting: BTreeSet::new(),
+        };
+        self.by_id.insert(id, pool);
+        self.by_demand.insert(demand.clone(), id);
+        (id, ids)
+    }
+
+    /// One less asks for it. Gives the machines that are to forget it, if nobody does any more.
+    pub(super) fn unask(&mut self, id: PoolId) -> Vec<MachineId> {
+        if id == ALL {
+            return Vec::new();
+        }
+        let pool = self.get_mut(id);
+        pool.asked_by -= 1;
+        if pool.asked_by > 0 {
+            return Vec::new();
+        }
+        let pool = self.by_id.remove(&id).expect("it was there a moment ago");
+        self.by_demand.remove(&pool.demand);
+        if let Some(key) = pool.found_by {
+            for value in &pool.demand[&key] {
+                forget(&mut self.by_pair, &(key.clone(), value.clone()), &id);
+            }
+        }
+        pool.machines
+            .into_iter()
+            .map(|(_, machine)| machine)
+            .collect()
+    }
+
+    /// Takes a machine in. Gives its pools.
+    pub(super) fn enter(&mut self, id: &MachineId, load: u32, metadata: &Metadata) -> Vec<PoolId> {
+        let mut pools = vec![ALL];
+        for (key, value) in metadata {
+            let pair = (key.clone(), value.clone());
+            let found = self.by_pair.get(&pair).into_iter().flatten().copied();
+            pools.extend(found.filter(|pool| suits(&self.by_id[pool].demand, metadata)));
+            self.machines.entry(pair).or_default().insert(id.clone());
+        }
+        for &pool in &pools {
+            self.get_mut(pool).machines.insert((load, id.clone()));
+        }
+        pools
+    }
+
+    /// Lets a machine go that is in these pools.
+    pub(super) fn exit(
+        &mut self,
+        id: &MachineId,
+        load: u32,
+        metadata: &Metadata,
+        pools: &[PoolId],
+    ) {
+        for &pool in pools {
+            self.get_mut(pool).machines.remove(&(load, id.clone()));
+        }
+        for (key, value) in metadata {
+            forget(&mut self.machines, &(key.clone(), value.clone()), id);
+        }
+    }
+
+    /// Moves a machine within its pools.
+    pub(super) fn reload(&mut self, id: &MachineId, from: u32, to: u32, pools: &[PoolId]) {
+        for &pool in pools {
+            let machines = &mut self.get_mut(pool).machines;
+            let mut key = (from, id.clone());
+            machines.remove(&key);
+            key.0 = to;
+            machines.insert(key);
+        }
+    }
+
+    /// Looks through the machines of the key that fewest have.
+    fn suiting<'a>(
+        &self,
+        demand: &Demand,
+        machines: &impl Fn(&MachineId) -> Option<(u32, &'a Metadata)>,
+    ) -> BTreeSet<(u32, MachineId)> {
+        let with = |key: &String, values: &BTreeSet<String>| {
+            let sets = values
+                .iter()
+                .filter_map(|v| self.machines.get(&(key.clone(), v.clone())));
+            sets.collect::<Vec<_>>()
+        };
+        let candidates = demand.iter().map(|(key, values)| with(key, values));
+        let fewest = candidates.min_by_key(|sets| sets.iter().map(|s| s.len()).sum::<usize>());
+        let candidates = fewest.into_iter().flatten().flatten();
+        let suiting = candidates.filter_map(|id| {
+            let (load, metadata) = machines(id)?;
+            suits(demand, metadata).then(|| (load, id.clone()))
+        });
+        suiting.collect()
+    }
+
+    /// So that a machine is asked about as few pools as can be.
+    fn key_with_fewest_pools(&self, demand: &Demand) -> String {
+        let pools = |(key, values): &(&String, &BTreeSet<String>)| -> usize {
+            let pairs = values.iter().map(|v| ((*key).clone(), v.clone()));
+            pairs
+                .filter_map(|pair| self.by_pair.get(&pair))
+                .map(BTreeSet::len)
+                .sum()
+        };
+        let fewest = demand.iter().min_by_key(pools);
+        let (key, _) = fewest.expect("whoever asks for nothing has the pool of all");
+        key.clone()
+    }
+}
+
+fn suits(demand: &Demand, metadata: &Metadata) -> bool {
+    let mut wanted = demand.iter();
+    wanted.all(|(key, values)| {
+        metadata
+            .get(key)
+            .is_some_and(|value| values.contains(value))
+    })
+}
+
+fn forget<V: Ord>(sets: &mut HashMap<Pair, BTreeSet<V>>, pair: &Pair, value: &V) {
+    if let Some(set) = sets.get_mut(pair) {
+        set.remove(value);
+        if set.is_empty() {
+            sets.remove(pair);
+        }
+    }
+}
