@@ -43,7 +43,7 @@ impl Key {
     }
 }
 
-/// What a unit says in `[X-Fleet]`, with quotes resolved and specifiers in place.
+/// What a unit says in `[X-Fleet]`: quotes are resolved, specifiers are as they were written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FleetSection<'a> {
     values: Vec<(&'a str, String)>,
