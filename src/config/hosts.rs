@@ -22,6 +22,12 @@ pub(super) fn faults(settings: &Settings) -> Vec<String> {
         let is_folder = key == "database.host" && host.starts_with('/');
         if host.trim().is_empty() {
             faults.push(format!("{key} is empty: say where"));
+        } else if host.contains(['@', '/']) && !is_folder {
+            // It may be a URL with a password, which is not repeated.
+            faults.push(format!(
+                "{key} is no host, it looks like a URL: give the name of a host, or an address without a port; \
+                 a URL of the database belongs into database.url"
+            ));
         } else if !is_folder && !is_host(host) {
             faults.push(format!(
                 "{key} is {host:?}: give the name of a host, or an address without a port"
@@ -142,6 +148,18 @@ mod tests {
         }
         let many = vec!["abcdefgh"; 29].join(".");
         assert!(!is_host(&many), "{} letters", many.len());
+    }
+
+    #[test]
+    fn what_may_be_a_url_with_a_password_is_not_repeated() {
+        for text in ["postgres://u:hush@h/n", "u:hush@h", "http://u:hush@h"] {
+            let mut settings = Settings::default();
+            settings.server.host = text.to_owned();
+            settings.database.host = text.to_owned();
+            let said = faults(&settings).join("\n");
+            assert_eq!(said.matches("it looks like a URL").count(), 2, "{said}");
+            assert!(!said.contains("hush"), "{said}");
+        }
     }
 
     #[test]

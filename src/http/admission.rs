@@ -153,6 +153,14 @@ pub(super) fn hold(memory: &Memory, bytes: usize) -> Result<Share, Problem> {
     share.ok_or_else(|| refusal(MEMORY, Problem::full()))
 }
 
+/// So much memory for a client that has some, if it is there.
+pub(super) fn resize(share: &mut Share, bytes: usize) -> Result<(), Problem> {
+    let is_made = share.resize(bytes);
+    is_made
+        .then_some(())
+        .ok_or_else(|| refusal(MEMORY, Problem::full()))
+}
+
 /// Counts a request that is refused for what others do, too.
 fn refusal(reason: &'static str, problem: Problem) -> Problem {
     metrics::counter!(REFUSED, "reason" => reason).increment(1);

@@ -10,10 +10,10 @@ use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use serde::Serialize;
 
-use super::admission::hold;
-use super::memory::{Memory, SMALL, Share};
+use super::admission::{hold, resize};
+use super::memory::{Memory, SMALL, Share, Sort};
 use super::problem::Problem;
-use crate::domain::page::Listing;
+use super::telemetry::RoutePath;
 
 /// Large answers are handed on in pieces of this size, the next when one is taken: that is how one
 /// sees whether a client goes on reading.
@@ -23,6 +23,8 @@ pub(super) const PIECE: usize = 64 * 1024;
 pub(super) struct Room {
     memory: Data<Memory>,
     share: Option<Share>,
+    /// What it is room for a page of, and for how many items.
+    page: Option<(Sort, u32)>,
     /// Whether the request has changed nothing, so that it may be asked again.
     is_safe: bool,
 }
@@ -48,6 +50,7 @@ impl Room {
         Ok(Self {
             memory: memory.ok_or_else(|| Problem::internal("routes without memory"))?,
             share: None,
+            page: None,
             is_safe: request.method().is_safe(),
         })
     }
@@ -60,21 +63,23 @@ impl Room {
     /// 503: others hold it.
     pub(super) fn of_page(request: &HttpRequest, items_max: u32) -> Result<Self, Problem> {
         let mut room = Self::of(request)?;
-        let bytes = room.memory.of_page(items_max);
+        let route = request.app_data::<RoutePath>();
+        let sort = Sort::of(route.map_or("", RoutePath::label));
+        let bytes = room.memory.of_page(sort, items_max);
         if bytes > SMALL {
-            room.share = Some(hold(&room.memory, bytes)?);
+            let share = hold(&room.memory, bytes);
+            room.share = Some(share.inspect_err(|_| room.memory.doubt(sort))?);
         }
+        room.page = Some((sort, items_max));
         Ok(room)
     }
 
-    /// The answer with a page of that list.
-    pub(super) fn page<T>(
-        self,
-        listing: &Listing<T>,
-        page: &impl Serialize,
-    ) -> Result<HttpResponse, Problem> {
+    /// The answer with the page.
+    pub(super) fn page(self, page: &impl Serialize) -> Result<HttpResponse, Problem> {
         let body = encoded(page)?;
-        self.memory.learn(body.len(), listing.items.len());
+        if let Some((sort, items_max)) = self.page {
+            self.memory.learn(sort, body.len(), items_max);
+        }
         self.written(HttpResponse::Ok(), body)
     }
 
@@ -98,14 +103,15 @@ impl Room {
         if body.len() <= SMALL {
             return Ok(answer.body(body));
         }
-        let mut share = match self.share.take() {
-            Some(share) => share,
-            None if self.is_safe => hold(&self.memory, body.len())?,
+        let share = self.share.take();
+        let mut share = share.unwrap_or_else(|| self.memory.hold_nothing());
+        if self.is_safe {
+            // It may be larger than was thought, and was made in vain then; the next is known.
+            resize(&mut share, body.len())?;
+        } else {
             // It is done, so it must be told.
-            None => self.memory.hold_nothing(),
-        };
-        // A page may be larger than was thought: room for it was given, and it is made.
-        share.resize(body.len());
+            share.insist(body.len());
+        }
         Ok(answer.body(Pieces {
             rest: body.into(),
             _share: Some(share),

@@ -19,5 +19,5 @@ pub(super) async fn list(
     let (filter, page) = (params.audit_filter()?, params.page()?);
     let room = Room::of_page(&request, page.size)?;
     let listing = service.audit(caller.view(), &filter, page).await?;
-    room.page(&listing, &Views::audit(&listing))
+    room.page(&Views::audit(&listing))
 }

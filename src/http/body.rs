@@ -17,7 +17,7 @@ use actix_web::{Error, HttpMessage as _, HttpRequest};
 use futures_util::StreamExt as _;
 use tokio::time::{Instant, timeout_at};
 
-use super::admission::hold;
+use super::admission::resize;
 use super::connection::{BYTES_PER_SECOND_MIN, UnderWay};
 use super::encoding::Packing;
 use super::memory::{Memory, SMALL, Share};
@@ -68,9 +68,8 @@ pub(super) async fn read(
     } else {
         usize::MAX
     };
-    let room = announced.unwrap_or(BODY_BYTES_MAX);
     let mut payload = request.take_payload();
-    let collected = collect(&mut payload, end, time, || hold(memory, room)).await;
+    let collected = collect(&mut payload, end, time, memory).await;
     if is_endless || collected.is_err() {
         leave(request.request(), payload);
     }
@@ -78,10 +77,9 @@ pub(super) async fn read(
     let body = packing.unpacked(body)?;
     // actix would unpack it once more.
     request.headers_mut().remove(CONTENT_ENCODING);
-    match &mut share {
-        Some(share) => share.resize(body.len()),
-        None if body.len() > SMALL => share = Some(hold(memory, body.len())?),
-        None => {}
+    if body.len() > SMALL {
+        let share = share.get_or_insert_with(|| memory.hold_nothing());
+        resize(share, body.len())?;
     }
     request.set_payload(Payload::from(body));
     if let Some(share) = share {
@@ -167,16 +165,16 @@ fn is_endless(request: &ServiceRequest) -> bool {
 }
 
 /// The next `end` bytes, or as many as come before the end of the payload. What is large holds
-/// memory for all of it at once: it is refused before most of it has come, or not at all.
+/// memory for what has come of it.
 async fn collect(
     payload: &mut Payload,
     end: usize,
     time: Duration,
-    hold: impl Fn() -> Result<Share, Problem>,
+    memory: &Memory,
 ) -> Result<(Bytes, Option<Share>), Problem> {
     let start = Instant::now();
     let mut body = BytesMut::new();
-    let mut share = None;
+    let mut share: Option<Share> = None;
     while body.len() < end {
         let earned = u32::try_from(body.len()).unwrap_or(u32::MAX);
         let earned = Duration::from_secs(1) * earned / BYTES_PER_SECOND_MIN;
@@ -190,8 +188,9 @@ async fn collect(
             return Err(Problem::too_large());
         }
         body.extend_from_slice(&chunk);
-        if share.is_none() && body.len() > SMALL {
-            share = Some(hold()?);
+        if body.len() > SMALL {
+            let share = share.get_or_insert_with(|| memory.hold_nothing());
+            resize(share, body.capacity())?;
         }
     }
     Ok((body.freeze(), share))

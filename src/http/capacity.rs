@@ -57,15 +57,31 @@ impl Slot {
         self.amount
     }
 
-    /// Makes it so much, whether there is room for it or not.
-    pub(super) fn resize(&mut self, amount: usize) {
-        let taken = &self.of.taken;
-        if amount > self.amount {
-            taken.fetch_add(amount - self.amount, Ordering::Relaxed);
-        } else {
-            taken.fetch_sub(self.amount - amount, Ordering::Relaxed);
+    /// Makes it so much, if there is room for it; it stays as it is otherwise. What is alone may
+    /// become more than there is.
+    pub(super) fn resize(&mut self, amount: usize) -> bool {
+        let fits = |taken: usize| {
+            let others = taken - self.amount;
+            let sum = others.saturating_add(amount);
+            (others == 0 || sum <= self.of.max || amount <= self.amount).then_some(sum)
+        };
+        let order = Ordering::Relaxed;
+        let is_made = self.of.taken.fetch_update(order, order, fits).is_ok();
+        if is_made {
+            self.amount = amount;
         }
-        self.amount = amount;
+        is_made
+    }
+
+    /// Makes it so much, whether there is room for it or not. Gives whether there was.
+    pub(super) fn insist(&mut self, amount: usize) -> bool {
+        let is_made = self.resize(amount);
+        if !is_made {
+            let more = amount - self.amount;
+            self.of.taken.fetch_add(more, Ordering::Relaxed);
+            self.amount = amount;
+        }
+        is_made
     }
 }
 
@@ -113,12 +129,16 @@ mod tests {
     fn a_part_may_become_more_than_there_is_and_less_again() {
         let capacity = Capacity::new(8);
         let mut part = capacity.nothing();
-        part.resize(4);
-        part.resize(20);
+        assert!(part.resize(4) && part.resize(20), "it is alone");
         assert_eq!((taken(&capacity), part.amount()), (20, 20));
         assert!(capacity.take(1).is_none());
-        part.resize(7);
-        assert!(capacity.take(1).is_some());
+        assert!(part.resize(7));
+        let other = capacity.take(1).unwrap();
+        assert!(!part.resize(8) && part.resize(6) && part.resize(7));
+        assert_eq!((taken(&capacity), part.amount()), (8, 7));
+        assert!(!part.insist(9) && taken(&capacity) == 10);
+        assert!(part.resize(8), "less is always had");
+        drop(other);
         drop(part);
         assert_eq!(taken(&capacity), 0);
     }

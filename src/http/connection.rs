@@ -21,6 +21,8 @@ pub struct Connection {
     taking: Cell<usize>,
     /// When what was last handed on of an answer is through at the latest.
     free_at: Cell<Instant>,
+    /// Requests that have come over it.
+    count: Cell<u32>,
     /// How long it may lie idle.
     idle_time: Duration,
     /// Whether it is looked after that its client takes an answer.
@@ -44,6 +46,9 @@ pub(super) struct UnderWay {
 
 /// As slow as the line of a client may be, in bytes a second (128 kbit/s).
 pub(super) const BYTES_PER_SECOND_MIN: u32 = 16 * 1024;
+/// Requests of one connection. Answers without a body wait in memory when a client sends requests and
+/// reads none of them, which actix does not limit.
+const REQUESTS_MAX: u32 = 1000;
 /// How often one looks whether large answers are taken.
 const LOOK: Duration = Duration::from_secs(1);
 /// How long a client is waited for while memory is short, once it has had the time for a piece.
@@ -67,6 +72,7 @@ impl Connection {
             working: Cell::new(0),
             taking: Cell::new(0),
             free_at: Cell::new(Instant::now()),
+            count: Cell::new(0),
             idle_time,
             is_hurried: Cell::new(false),
             memory: memory.cloned(),
@@ -159,13 +165,19 @@ async fn hurry(connection: Weak<Connection>) {
 impl UnderWay {
     /// A request of this connection begins.
     pub(super) fn begin(connection: &Rc<Connection>) -> Self {
-        let working = &connection.working;
+        let Connection { working, count, .. } = &**connection;
         working.set(working.get() + 1);
+        count.set(count.get().saturating_add(1));
         Self {
             connection: connection.clone(),
             is_answered: Cell::new(false),
             is_begun: Cell::new(false),
         }
+    }
+
+    /// Whether it is the last one of its connection.
+    pub(super) fn is_last(&self) -> bool {
+        self.connection.count.get() >= REQUESTS_MAX
     }
 
     /// There is an answer: from now on it is the client that is waited for.

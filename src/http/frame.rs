@@ -57,18 +57,14 @@ pub(super) async fn frame(
         response.headers_mut().insert(X_REQUEST_ID, id);
     }
     admission::tell(&mut response);
-    speak_http(&mut response);
-    Ok(body::attended(response, under_way))
-}
-
-/// Who wants to speak something else is answered as anybody (RFC 9110 §7.8), and told to come over
-/// another connection next time: actix would say `connection: upgrade` as the request does, and
-/// close it.
-fn speak_http<B>(response: &mut ServiceResponse<B>) {
-    if response.request().head().upgrade() {
+    let is_last = under_way.as_ref().is_some_and(UnderWay::is_last);
+    if is_last || response.request().head().upgrade() {
         let head = response.response_mut().head_mut();
+        // Who wants to speak something else is answered as anybody (RFC 9110 §7.8); actix would say
+        // `connection: upgrade` as the request does, and close it.
         head.set_connection_type(ConnectionType::Close);
     }
+    Ok(body::attended(response, under_way))
 }
 
 /// Writes the body of an error anew, with the place where it happened.

@@ -12,6 +12,8 @@ use super::capacity::{Capacity, Slot};
 pub(super) const SMALL: usize = 64 * 1024;
 /// What an item of a page is taken for, in bytes, until pages have been made.
 const ITEM_BYTES_FIRST: usize = 2 * 1024;
+/// Lists whose items are told apart by size.
+const LISTS: usize = 64;
 /// How long it counts as short when somebody was refused.
 const SHORT_TIME: Duration = Duration::from_secs(10);
 const BUFFERED: &str = "hyperfleet_api_buffered_bytes";
@@ -23,22 +25,39 @@ pub struct Memory(Arc<Parts>);
 #[derive(Debug)]
 struct Parts {
     bytes: Arc<Capacity>,
-    /// How large an item of a page is of late, in bytes.
-    item_bytes: AtomicUsize,
+    /// How large an item of a page is of late, in bytes; of lists that differ apart.
+    item_bytes: [AtomicUsize; LISTS],
     /// When somebody was last refused.
     refused_at: Mutex<Option<Instant>>,
 }
 
 /// A part of it, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Share(Slot);
+pub(super) struct Share {
+    slot: Slot,
+    memory: Memory,
+}
+
+/// The lists whose items are taken for equally large: those of one route. Few routes share one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sort(usize);
+
+impl Sort {
+    /// Of a route.
+    pub(super) fn of(route: &str) -> Self {
+        let hash = route.bytes().fold(0_usize, |hash, byte| {
+            hash.wrapping_mul(31).wrapping_add(byte.into())
+        });
+        Self(hash % LISTS)
+    }
+}
 
 impl Memory {
     /// So many bytes of it.
     pub(super) fn new(bytes: usize) -> Self {
         Self(Arc::new(Parts {
             bytes: Capacity::new(bytes),
-            item_bytes: AtomicUsize::new(ITEM_BYTES_FIRST),
+            item_bytes: std::array::from_fn(|_| AtomicUsize::new(ITEM_BYTES_FIRST)),
             refused_at: Mutex::new(None),
         }))
     }
@@ -52,11 +71,18 @@ impl Memory {
     /// So many bytes of it, if they are there.
     pub(super) fn hold(&self, bytes: usize) -> Option<Share> {
         let Some(slot) = self.0.bytes.take(bytes) else {
-            *self.refused_at() = Some(Instant::now());
+            self.note_refusal();
             return None;
         };
         metrics::gauge!(BUFFERED).increment(as_float(bytes));
-        Some(Share(slot))
+        Some(Share {
+            slot,
+            memory: self.clone(),
+        })
+    }
+
+    fn note_refusal(&self) {
+        *self.refused_at() = Some(Instant::now());
     }
 
     fn refused_at(&self) -> MutexGuard<'_, Option<Instant>> {
@@ -66,38 +92,65 @@ impl Memory {
 
     /// Nothing of it, to become more.
     pub(super) fn hold_nothing(&self) -> Share {
-        Share(self.0.bytes.nothing())
+        Share {
+            slot: self.0.bytes.nothing(),
+            memory: self.clone(),
+        }
     }
 
     /// How many bytes a page of so many items takes, as large as items are of late.
-    pub(super) fn of_page(&self, items: u32) -> usize {
+    pub(super) fn of_page(&self, sort: Sort, items: u32) -> usize {
         let items = usize::try_from(items).unwrap_or(usize::MAX);
-        let each = self.0.item_bytes.load(Ordering::Relaxed);
+        let each = self.0.item_bytes[sort.0].load(Ordering::Relaxed);
         each.saturating_mul(items)
     }
 
-    /// Remembers how large the items of a page were. Who loses a race here loses one page of many.
-    pub(super) fn learn(&self, bytes: usize, items: usize) {
-        if let Some(each) = bytes.checked_div(items) {
-            let item_bytes = &self.0.item_bytes;
-            let before = item_bytes.load(Ordering::Relaxed);
-            let now = before - before / 8 + each / 8;
-            item_bytes.store(now, Ordering::Relaxed);
-        }
+    /// Remembers how large a page was for which there was room for so many items. Who loses a race
+    /// here loses one page of many.
+    pub(super) fn learn(&self, sort: Sort, bytes: usize, items_max: u32) {
+        let each = bytes / usize::try_from(items_max.max(1)).unwrap_or(usize::MAX);
+        let item_bytes = &self.0.item_bytes[sort.0];
+        let before = item_bytes.load(Ordering::Relaxed);
+        item_bytes.store(before - before / 8 + each / 8, Ordering::Relaxed);
+    }
+
+    /// A page was refused for what it was taken for: the next one is taken for less, so that one is
+    /// made in the end, and shows how large they are.
+    pub(super) fn doubt(&self, sort: Sort) {
+        let item_bytes = &self.0.item_bytes[sort.0];
+        let before = item_bytes.load(Ordering::Relaxed);
+        item_bytes.store(before - before / 64, Ordering::Relaxed);
     }
 }
 
 impl Share {
+    /// Makes it so much, if there is room for it; it stays as it is otherwise.
+    pub(super) fn resize(&mut self, bytes: usize) -> bool {
+        let before = self.slot.amount();
+        let is_made = self.slot.resize(bytes);
+        self.tell(before, is_made);
+        is_made
+    }
+
     /// Makes it so much, whether there is room for it or not.
-    pub(super) fn resize(&mut self, bytes: usize) {
-        metrics::gauge!(BUFFERED).increment(as_float(bytes) - as_float(self.0.amount()));
-        self.0.resize(bytes);
+    pub(super) fn insist(&mut self, bytes: usize) {
+        let before = self.slot.amount();
+        let is_made = self.slot.insist(bytes);
+        self.tell(before, is_made);
+    }
+
+    fn tell(&self, before: usize, is_made: bool) {
+        let change = as_float(self.slot.amount()) - as_float(before);
+        metrics::gauge!(BUFFERED).increment(change);
+        if !is_made {
+            self.memory.note_refusal();
+        }
     }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
-        metrics::gauge!(BUFFERED).decrement(as_float(self.0.amount()));
+        metrics::gauge!(BUFFERED).decrement(as_float(self.slot.amount()));
     }
 }
 
@@ -124,18 +177,20 @@ mod tests {
     #[test]
     fn pages_are_taken_for_as_large_as_they_were_of_late() {
         let memory = Memory::new(1);
-        assert_eq!(memory.of_page(100), 100 * ITEM_BYTES_FIRST);
+        let (sort, other) = (Sort::of("/clusters"), Sort::of("/audit"));
+        assert_eq!(memory.of_page(sort, 100), 100 * ITEM_BYTES_FIRST);
         for _ in 0..100 {
-            memory.learn(2_000_000, 100);
+            memory.learn(sort, 2_000_000, 100);
         }
-        let about = memory.of_page(100);
+        let about = memory.of_page(sort, 100);
         assert!((1_990_000..=2_000_000).contains(&about), "{about}");
-        memory.learn(2_000_000, 0);
-        assert_eq!(memory.of_page(100), about, "an empty page says nothing");
+        assert_eq!(memory.of_page(other, 100), 100 * ITEM_BYTES_FIRST);
+        memory.doubt(sort);
+        assert!(memory.of_page(sort, 100) < about);
         for _ in 0..200 {
-            memory.learn(0, 1);
+            memory.learn(sort, 0, 1);
         }
-        assert!(memory.of_page(1) < 8);
-        assert_eq!(memory.of_page(0), 0);
+        assert!(memory.of_page(sort, 1) < 8);
+        assert_eq!(memory.of_page(sort, 0), 0);
     }
 }

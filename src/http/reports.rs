@@ -23,7 +23,7 @@ pub(super) async fn list(
     let (page, _) = params.page_with_reference()?;
     let room = Room::of_page(&request, page.size)?;
     let listing = service.reports(address, page).await?;
-    room.page(&listing, &Views::reports(&listing))
+    room.page(&Views::reports(&listing))
 }
 
 /// `PUT` of a report: 201 when it is accepted, 204 when it is discarded.

@@ -37,10 +37,10 @@ pub(super) async fn list(
     let kind = collection.entity().map(|entity| entity.kind.as_str());
     let views = Views(service.registry());
     match fields {
-        None => room.page(&listing, &views.resources(kind, &listing, &key)),
+        None => room.page(&views.resources(kind, &listing, &key)),
         Some(fields) => {
             let sparse = views.sparse_resources(kind, &listing, &key, &fields);
-            room.page(&listing, &sparse)
+            room.page(&sparse)
         }
     }
 }

@@ -164,10 +164,13 @@ fn large_cluster(name: &str) -> String {
 
 #[tokio::test]
 async fn bodies_that_are_half_there_keep_out_large_ones_and_no_small_ones() {
-    let api = spawn(MIB / 2).await;
+    let api = spawn(300_000).await;
     let mut begun = Vec::new();
     for number in 0..2 {
-        let body = large_cluster(&format!("slow-{number}"));
+        let text = "x".repeat(120_000);
+        let body =
+            json!({"kind": "Cluster", "name": format!("slow-{number}"), "spec": {"text": text}});
+        let body = body.to_string();
         let length = body.len();
         let head = format!(
             "POST /api/hyperfleet/v1/clusters HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n"
@@ -205,4 +208,26 @@ async fn bodies_that_are_half_there_keep_out_large_ones_and_no_small_ones() {
         api.post("/clusters", large.unwrap()).await.status == 201
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_connection_has_so_many_requests_and_the_last_answer_says_so() {
+    let api = spawn(MIB).await;
+    let request = "GET /api/hyperfleet HTTP/1.1\r\nHost: x\r\n\r\n";
+    let answers = TcpStream::connect(api.address()).await.unwrap();
+    let (mut reader, mut writer) = answers.into_split();
+    let all = request.repeat(1001);
+    let write = tokio::spawn(async move {
+        // It may be closed before the last one is sent.
+        let _ = writer.write_all(all.as_bytes()).await;
+        writer
+    });
+    let mut bytes = Vec::new();
+    let read = timeout(PATIENCE, reader.read_to_end(&mut bytes)).await;
+    // A connection that is reset keeps what came before.
+    let _ = read.expect("the connection is closed");
+    drop(write.await);
+    let said = String::from_utf8_lossy(&bytes);
+    assert_eq!(said.matches("HTTP/1.1 200 OK").count(), 1000);
+    assert_eq!(said.matches("connection: close").count(), 1);
 }

@@ -46,7 +46,7 @@ Control plane for fleets of clusters. Clients declare resources; adapters report
 the service aggregates the reports into conditions and runs the delete lifecycle.
 
 One trailing slash of a path is ignored. `HEAD` works wherever `GET` does. Bodies have 1 MiB at most, \
-unpacked, and nest 64 levels at most. Unknown query parameters are ignored; blank ones count as absent. \
+unpacked, nest 64 levels at most, and have 20,000 arrays and objects at most. Unknown query parameters are ignored; blank ones count as absent. \
 Answers are for their caller and may not be stored (`Cache-Control: no-store`), but for this document \
 and what else needs no token.";
 
