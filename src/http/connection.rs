@@ -46,9 +46,11 @@ pub(super) struct UnderWay {
 
 /// As slow as the line of a client may be, in bytes a second (128 kbit/s).
 pub(super) const BYTES_PER_SECOND_MIN: u32 = 16 * 1024;
-/// Requests of one connection. Answers without a body wait in memory when a client sends requests and
-/// reads none of them, which actix does not limit.
+/// Requests of one connection, before its client is told to use another. Answers without a body wait
+/// in memory when a client sends requests and reads none of them, which actix does not limit.
 const REQUESTS_MAX: u32 = 1000;
+/// Who does not mind and sends more than this is cut off: actix goes on as long as there are any.
+const REQUESTS_END: u32 = 2 * REQUESTS_MAX;
 /// How often one looks whether large answers are taken.
 const LOOK: Duration = Duration::from_secs(1);
 /// How long a client is waited for while memory is short, once it has had the time for a piece.
@@ -168,6 +170,9 @@ impl UnderWay {
         let Connection { working, count, .. } = &**connection;
         working.set(working.get() + 1);
         count.set(count.get().saturating_add(1));
+        if count.get() > REQUESTS_END {
+            connection.end();
+        }
         Self {
             connection: connection.clone(),
             is_answered: Cell::new(false),
@@ -175,7 +180,7 @@ impl UnderWay {
         }
     }
 
-    /// Whether it is the last one of its connection.
+    /// Whether it should be the last one of its connection.
     pub(super) fn is_last(&self) -> bool {
         self.connection.count.get() >= REQUESTS_MAX
     }

@@ -67,15 +67,18 @@ async fn reader(api: &TestApi, headers: &str) -> TcpStream {
 async fn until_full(api: &TestApi, headers: &str) -> Vec<TcpStream> {
     let mut readers = Vec::new();
     for _ in 0..10 {
-        readers.push(reader(api, headers).await);
-        let began = Instant::now();
-        while began.elapsed() < Duration::from_secs(3) {
-            let answer = api.get("/clusters?size=60").await;
-            if answer.status != 200 {
-                assert_eq!((answer.status, answer.code()), (503, "SVC-001"));
-                assert_eq!(answer.header("retry-after"), Some("1"));
-                return readers;
-            }
+        let mut reader = reader(api, headers).await;
+        let mut head = [0; 12];
+        reader.read_exact(&mut head).await.unwrap();
+        // Another one may have been refused in favour of somebody who has left by now.
+        if head == *b"HTTP/1.1 200" {
+            readers.push(reader);
+        }
+        let answer = api.get("/clusters?size=60").await;
+        if answer.status != 200 {
+            assert_eq!((answer.status, answer.code()), (503, "SVC-001"));
+            assert_eq!(answer.header("retry-after"), Some("1"));
+            return readers;
         }
     }
     panic!("ten readers of 12 MB were let in where 16 MiB are held at most");
@@ -111,6 +114,7 @@ async fn clients_that_leave_large_answers_untaken_are_cut_off_when_memory_is_sho
     let api = spawn_with_a_large_list().await;
     for headers in ["", "Accept-Encoding: gzip\r\n"] {
         let mut readers = until_full(&api, headers).await;
+        assert!(!readers.is_empty());
         let began = Instant::now();
         until("there is room again", async || {
             api.get("/clusters?size=60").await.status == 200
@@ -211,12 +215,12 @@ async fn bodies_that_are_half_there_keep_out_large_ones_and_no_small_ones() {
 }
 
 #[tokio::test]
-async fn a_connection_has_so_many_requests_and_the_last_answer_says_so() {
+async fn who_goes_on_sending_over_a_connection_that_is_to_end_is_cut_off() {
     let api = spawn(MIB).await;
     let request = "GET /api/hyperfleet HTTP/1.1\r\nHost: x\r\n\r\n";
     let answers = TcpStream::connect(api.address()).await.unwrap();
     let (mut reader, mut writer) = answers.into_split();
-    let all = request.repeat(1001);
+    let all = request.repeat(3000);
     let write = tokio::spawn(async move {
         // It may be closed before the last one is sent.
         let _ = writer.write_all(all.as_bytes()).await;
@@ -228,6 +232,7 @@ async fn a_connection_has_so_many_requests_and_the_last_answer_says_so() {
     let _ = read.expect("the connection is closed");
     drop(write.await);
     let said = String::from_utf8_lossy(&bytes);
-    assert_eq!(said.matches("HTTP/1.1 200 OK").count(), 1000);
-    assert_eq!(said.matches("connection: close").count(), 1);
+    let count = said.matches("HTTP/1.1 200 OK").count();
+    assert!(said.matches("connection: close").count() > 0);
+    assert!(count <= 2000, "{count}");
 }
