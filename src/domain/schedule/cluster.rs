@@ -190,7 +190,7 @@ impl Cluster {
             })
     }
 
-    /// Units placed on a machine or running there everywhere that exclude a unit and are excluded
+    /// Units placed on a machine or running there everywhere that exclude a unit or are excluded
     /// by it, by name.
     pub(super) fn rivals<'a>(
         &'a self,

@@ -12,7 +12,7 @@ use crate::domain::unit::Glob;
 
 /// A pattern, as long as somebody declares it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct PatternId(u32);
+pub(super) struct PatternId(u64);
 
 /// Machines that have at least one.
 type Counts = BTreeMap<MachineId, u32>;
@@ -45,7 +45,7 @@ pub(super) struct Patterns {
     by_prefix: HashMap<String, BTreeSet<PatternId>>,
     /// How many of these beginnings have this length in bytes.
     lengths: BTreeMap<usize, usize>,
-    next: u32,
+    next: u64,
 }
 
 impl Patterns {

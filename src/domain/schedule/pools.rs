@@ -16,7 +16,7 @@ type Pair = (String, String);
 
 /// A pool, as long as somebody asks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct PoolId(u32);
+pub(super) struct PoolId(u64);
 
 /// The pool of all machines.
 pub(super) const ALL: PoolId = PoolId(0);
@@ -42,7 +42,7 @@ pub(super) struct Pools {
     by_pair: HashMap<Pair, BTreeSet<PoolId>>,
     /// Machines by what their metadata says.
     machines: HashMap<Pair, BTreeSet<MachineId>>,
-    next: u32,
+    next: u64,
 }
 
 impl Default for Pools {
