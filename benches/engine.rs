@@ -11,10 +11,8 @@ use std::hint::black_box;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-use hyperfleet::domain::schedule::{
-    Change, Cluster, Desired, Machine, MachineId, Plan, Task, UnitName,
-};
-use hyperfleet::domain::unit::{Glob, Requirements};
+use hyperfleet::domain::schedule::{Change, Cluster, Machine, MachineId, Plan, Task, UnitName};
+use hyperfleet::domain::unit::{DesiredState, Glob, Requirements};
 
 /// Machines and units.
 const SIZES: [(usize, usize); 3] = [(100, 1_000), (1_000, 10_000), (10_000, 100_000)];
@@ -77,7 +75,7 @@ fn unit(shape: &str, index: usize) -> Change {
     Change::Unit {
         unit: UnitName::new(format!("web{group}@{}.service", index % GROUP)),
         requirements,
-        desired: Desired::Launched,
+        desired: DesiredState::Launched,
     }
 }
 

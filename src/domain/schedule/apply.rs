@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::cluster::{Cluster, Node, Unit};
-use super::model::{Change, Desired, Job, Machine};
+use super::model::{Change, Job, Machine};
 use super::names::{MachineId, UnitName};
-use crate::domain::unit::Requirements;
+use crate::domain::unit::{DesiredState, Requirements};
 
 impl Cluster {
     /// Takes over a change that was seen.
@@ -21,7 +21,7 @@ impl Cluster {
                 requirements,
                 desired,
             } => self.put_unit(unit, requirements, desired),
-            Change::Desired { unit, desired } => self.set_desired(&unit, desired),
+            Change::DesiredState { unit, desired } => self.set_desired(&unit, desired),
             Change::UnitGone(unit) => self.remove_unit(&unit),
             Change::Placed { unit, machine } => {
                 let machine = machine.filter(|id| !id.as_str().is_empty());
@@ -87,7 +87,7 @@ impl Cluster {
         self.suspects.extend(units);
     }
 
-    fn put_unit(&mut self, name: UnitName, requirements: Requirements, desired: Desired) {
+    fn put_unit(&mut self, name: UnitName, requirements: Requirements, desired: DesiredState) {
         if let Some(Unit { job, .. }) = self.units.get(&name)
             && (&job.requirements, job.desired) == (&requirements, desired)
         {
@@ -104,7 +104,7 @@ impl Cluster {
         });
     }
 
-    fn set_desired(&mut self, name: &UnitName, desired: Desired) {
+    fn set_desired(&mut self, name: &UnitName, desired: DesiredState) {
         let Some(unit) = self.units.get_mut(name) else {
             return;
         };

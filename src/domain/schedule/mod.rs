@@ -35,7 +35,7 @@ mod waiting;
 
 pub use cluster::Cluster;
 pub use explain::{EXAMPLES_MAX, Explanation, Group, Requirement};
-pub use model::{Change, Desired, Job, Machine, Plan, Task};
+pub use model::{Change, Job, Machine, Plan, Task};
 pub use names::{MachineId, UnitName};
 pub use reason::Reason;
 pub use rules::{Beside, Neighbours, Refusal, can_run, globals_on};

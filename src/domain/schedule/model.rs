@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::names::{MachineId, UnitName};
 use super::reason::Reason;
-use crate::domain::unit::Requirements;
+use crate::domain::unit::{DesiredState, Requirements};
 
 /// A machine that is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,35 +15,6 @@ pub struct Machine {
     pub metadata: BTreeMap<String, String>,
 }
 
-/// What a user wants of a unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Desired {
-    /// Known, and nothing else: it takes part in no decision.
-    Inactive,
-    /// On a machine, not started.
-    Loaded,
-    /// On a machine and started.
-    Launched,
-}
-
-impl Desired {
-    /// As users write it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Inactive => "inactive",
-            Self::Loaded => "loaded",
-            Self::Launched => "launched",
-        }
-    }
-
-    /// Whether it is to be on a machine.
-    #[must_use]
-    pub fn is_active(self) -> bool {
-        self != Self::Inactive
-    }
-}
-
 /// A unit, as far as decisions go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
@@ -52,7 +23,7 @@ pub struct Job {
     /// What it asks of machines.
     pub requirements: Requirements,
     /// What is wanted of it.
-    pub desired: Desired,
+    pub desired: DesiredState,
     /// The machine that it is placed on, there or not. Means nothing for a global unit.
     pub placed_on: Option<MachineId>,
 }
@@ -84,14 +55,14 @@ pub enum Change {
         /// What it asks for now.
         requirements: Requirements,
         /// What is wanted of it now.
-        desired: Desired,
+        desired: DesiredState,
     },
     /// Something else is wanted of a unit. Of one that is not known, this says nothing.
-    Desired {
+    DesiredState {
         /// Its name.
         unit: UnitName,
         /// What is wanted of it now.
-        desired: Desired,
+        desired: DesiredState,
     },
     /// A unit is no longer there, and neither is its placement.
     UnitGone(UnitName),

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::model::Desired;
 use super::names::{MachineId, UnitName};
+use crate::domain::unit::DesiredState;
 
 /// Why a task is in a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub enum Reason {
     /// The machine is not there any more.
     MachineGone(MachineId),
     /// It is to be on a machine and is on none.
-    NotPlaced(Desired),
+    NotPlaced(DesiredState),
     /// It asks for another machine than this one.
     OtherMachine {
         /// The machine it is on.

@@ -33,8 +33,8 @@ pub use key::{Key, PART_BYTES_MAX, Prefix};
 pub use lists::{LISTED_MAX, Page, ReportedState, StateFilter};
 pub use machines::{KnownMachine, LABELS_MAX, Registered, Registration};
 pub use record::{
-    Body, DesiredState, EngineVersion, Global, GlobalRule, Label, Leader, Machine, Place, Refusal,
-    Run, Seen, Stored, UnitOption, UnitState, Want, Why,
+    Body, EngineVersion, Global, GlobalRule, Label, Leader, Machine, Place, Refusal, Run, Seen,
+    Stored, UnitState, Want, Why,
 };
 pub use reports::Reports;
 pub use snapshot::Snapshot;

@@ -6,33 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::domain::unit::{DesiredState, UnitOption};
 use crate::storage::keys::{Entry, Revision};
 
 /// The version of every value that is written.
 const VERSION: u64 = 1;
-
-/// One line of a unit file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UnitOption {
-    /// Its section, without brackets.
-    pub section: String,
-    /// What stands before the equals sign.
-    pub name: String,
-    /// What stands behind it.
-    pub value: String,
-}
-
-/// What is wanted of a unit, from less to more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum DesiredState {
-    /// It is known, no more.
-    Inactive,
-    /// It is on a machine, not started.
-    Loaded,
-    /// It is started.
-    Launched,
-}
 
 /// What a unit is: its file, and whether it is for one machine or for all.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,8 +1,9 @@
 //! What users write: units, and what they want of them.
 
 use super::key::{Key, check_part};
-use super::record::{self, Body, DesiredState, Global, Place, Run, Stored, Want};
+use super::record::{self, Body, Global, Place, Run, Stored, Want};
 use super::{Error, Registry};
+use crate::domain::unit::DesiredState;
 use crate::storage::keys::{Guard, KeyStore, Operation, Outcome, Revision};
 
 /// Largest unit, as it is stored, in bytes. etcd takes 1.5 MiB in a request; what is read at a time is many of them.

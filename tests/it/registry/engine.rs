@@ -1,9 +1,8 @@
 //! What engines write, and who may.
 
+use hyperfleet::domain::unit::DesiredState;
 use hyperfleet::storage::keys::KeyStore;
-use hyperfleet::storage::registry::{
-    Acquired, Carried, DesiredState, Error, Gate, Refusal, Step, Why,
-};
+use hyperfleet::storage::registry::{Acquired, Carried, Error, Gate, Refusal, Step, Why};
 
 use super::{World, in_every_store, leader, place, run, withdraw};
 use crate::support::until;

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
+use hyperfleet::domain::unit::DesiredState;
 use hyperfleet::storage::etcd::{EtcdKeys, Settings};
 use hyperfleet::storage::keys;
-use hyperfleet::storage::registry::{
-    Created, DesiredState, Error, Prefix, Registry, Reports, Scope, Told,
-};
+use hyperfleet::storage::registry::{Created, Error, Prefix, Registry, Reports, Scope, Told};
 
 use rustix::process::Signal;
 

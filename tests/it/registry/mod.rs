@@ -13,12 +13,13 @@ mod watch;
 use std::collections::BTreeMap;
 
 use etcd_client::Client;
+use hyperfleet::domain::unit::{DesiredState, UnitOption};
 use hyperfleet::storage::etcd::EtcdKeys;
 use hyperfleet::storage::keys::{KeyStore, Operation, Revision, Transaction};
 use hyperfleet::storage::memory::MemoryKeys;
 use hyperfleet::storage::registry::{
-    Body, Created, DesiredState, Error, Leader, Leading, Machine, Prefix, Registered, Registration,
-    Registry, Run, Step, Unit, UnitOption, UnitState, Written,
+    Body, Created, Error, Leader, Leading, Machine, Prefix, Registered, Registration, Registry,
+    Run, Step, Unit, UnitState, Written,
 };
 
 use crate::support::{TestEtcd, etcd_settings, fresh_prefix, shared_etcd};

@@ -3,9 +3,10 @@
 use std::fs;
 
 use etcd_client::{Client, ConnectOptions, Permission, TlsOptions};
+use hyperfleet::domain::unit::DesiredState;
 use hyperfleet::storage::etcd::{Credentials, EtcdKeys, Identity, Settings, Tls};
 use hyperfleet::storage::keys;
-use hyperfleet::storage::registry::{DesiredState, Error, Prefix, Registry};
+use hyperfleet::storage::registry::{Error, Prefix, Registry};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
 use super::body;

@@ -1,9 +1,9 @@
 //! What users write.
 
+use hyperfleet::domain::unit::DesiredState;
 use hyperfleet::storage::keys::KeyStore;
 use hyperfleet::storage::registry::{
-    BODY_BYTES_MAX, Body, Created, DesiredState, Error, GlobalRule, PART_BYTES_MAX, Snapshot,
-    Written,
+    BODY_BYTES_MAX, Body, Created, Error, GlobalRule, PART_BYTES_MAX, Snapshot, Written,
 };
 
 use super::{World, body, in_every_store};

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
+use hyperfleet::domain::unit::DesiredState;
 use hyperfleet::storage::keys::{KeyStore, Revision};
-use hyperfleet::storage::registry::{
-    Change, DesiredState, Reports, Scope, Seen, Snapshot, Told, Watch,
-};
+use hyperfleet::storage::registry::{Change, Reports, Scope, Seen, Snapshot, Told, Watch};
 
 use super::{World, in_every_store, place, state, withdraw};
 use crate::support::PATIENCE;

@@ -45,7 +45,7 @@ impl Plain {
                 };
                 self.jobs.insert(unit, job);
             }
-            Change::Desired { unit, desired } => {
+            Change::DesiredState { unit, desired } => {
                 if let Some(job) = self.jobs.get_mut(&unit) {
                     job.desired = desired;
                 }

@@ -9,8 +9,8 @@ use proptest::sample::select;
 
 use super::given::{cluster, id, seen, shown, unit};
 use super::plain::{Against, Plain};
-use crate::domain::schedule::{Change, Cluster, Desired, Machine, MachineId, Plan, Task, UnitName};
-use crate::domain::unit::{Glob, MachineIdentity, Requirements};
+use crate::domain::schedule::{Change, Cluster, Machine, MachineId, Plan, Task, UnitName};
+use crate::domain::unit::{DesiredState, Glob, MachineIdentity, Requirements};
 
 const MACHINES: [&str; 5] = ["aaaaaaaa-1", "aaaaaaaa-2", "b", "c", "d"];
 const UNITS: [&str; 9] = [
@@ -71,8 +71,8 @@ fn requirements() -> impl Strategy<Value = Requirements> {
         )
 }
 
-fn desired() -> impl Strategy<Value = Desired> {
-    prop_oneof![1 => Just(Desired::Inactive), 1 => Just(Desired::Loaded), 4 => Just(Desired::Launched)]
+fn desired() -> impl Strategy<Value = DesiredState> {
+    prop_oneof![1 => Just(DesiredState::Inactive), 1 => Just(DesiredState::Loaded), 4 => Just(DesiredState::Launched)]
 }
 
 fn a_unit() -> impl Strategy<Value = UnitName> {
@@ -89,7 +89,7 @@ fn change() -> impl Strategy<Value = Change> {
         1 => a_machine().prop_map(Change::MachineGone),
         6 => (a_unit(), requirements(), desired())
             .prop_map(|(unit, requirements, desired)| Change::Unit { unit, requirements, desired }),
-        2 => (a_unit(), desired()).prop_map(|(unit, desired)| Change::Desired { unit, desired }),
+        2 => (a_unit(), desired()).prop_map(|(unit, desired)| Change::DesiredState { unit, desired }),
         1 => a_unit().prop_map(Change::UnitGone),
         3 => (a_unit(), option::of(a_machine())).prop_map(|(unit, machine)| Change::Placed { unit, machine }),
     ]

@@ -1,7 +1,8 @@
 //! What no vector says.
 
 use super::given::{cluster, launched, machine, placed, seen, shown, unit, wanted};
-use crate::domain::schedule::{Change, Cluster, Desired, UnitName};
+use crate::domain::schedule::{Change, Cluster, UnitName};
+use crate::domain::unit::DesiredState;
 
 #[test]
 fn a_leader_and_its_followers_are_placed_in_one_plan_whatever_they_are_called() {
@@ -19,8 +20,12 @@ fn a_leader_and_its_followers_are_placed_in_one_plan_whatever_they_are_called() 
 fn an_inactive_unit_is_in_nobodys_way() {
     let plan = cluster([
         machine("alder", ""),
-        wanted("all", &["Global=true", "Conflicts=*"], Desired::Inactive),
-        wanted("off", &["Conflicts=*"], Desired::Inactive),
+        wanted(
+            "all",
+            &["Global=true", "Conflicts=*"],
+            DesiredState::Inactive,
+        ),
+        wanted("off", &["Conflicts=*"], DesiredState::Inactive),
         launched("a", &[]),
     ])
     .plan();
@@ -99,7 +104,7 @@ fn why_a_unit_has_no_machine_is_told() {
         launched("p", &["MachineOf=q"]),
         launched("q", &["MachineOf=p"]),
         launched("pinned", &["MachineID=far"]),
-        wanted("lead", &[], Desired::Inactive),
+        wanted("lead", &[], DesiredState::Inactive),
     ]);
     let why = |cluster: &Cluster, name| {
         cluster
@@ -125,7 +130,7 @@ fn why_a_unit_has_no_machine_is_told() {
         "waits for lead, which is on no machine"
     );
     assert_eq!(why(&cluster, "p"), "follows itself: p → q → p");
-    cluster.apply(wanted("lead", &["Conflicts=tail"], Desired::Launched));
+    cluster.apply(wanted("lead", &["Conflicts=tail"], DesiredState::Launched));
     cluster.apply(placed("lead", "m3"));
     assert_eq!(
         why(&cluster, "tail"),

@@ -7,7 +7,8 @@ use serde::Deserialize;
 
 use super::given::{cluster, id, placed, requirements, shown, unit};
 use super::plain::Plain;
-use crate::domain::schedule::{Change, Cluster, Desired, Machine, MachineId, Task};
+use crate::domain::schedule::{Change, Cluster, Machine, MachineId, Task};
+use crate::domain::unit::DesiredState;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -46,7 +47,11 @@ struct Given {
 
 impl Given {
     fn changes(&self) -> Vec<Change> {
-        let desired = [Desired::Inactive, Desired::Loaded, Desired::Launched];
+        let desired = [
+            DesiredState::Inactive,
+            DesiredState::Loaded,
+            DesiredState::Launched,
+        ];
         let desired = desired.into_iter().find(|d| d.as_str() == self.desired);
         let section = self.file.split("[X-Fleet]\n").skip(1).flat_map(str::lines);
         let lines: Vec<_> = self
