@@ -5,32 +5,22 @@ use std::time::Duration;
 
 use hyperfleet::http::{Admission, Gate, Limits};
 use serde_json::json;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
-use tokio::time::timeout;
 
 use crate::faults::hold_row;
-use crate::support::{Answer, PATIENCE, Problem as _, RawAnswer, TestApi, Walls, tenancy, until};
+use crate::support::{
+    Answer, PATIENCE, Problem as _, RawAnswer, TestApi, Walls, rest, tenancy, until,
+};
 
 async fn spawn(limits: &Limits) -> Arc<TestApi> {
     let admission = Admission::new(Gate::serving(), limits);
     Arc::new(TestApi::spawn_admitted(&admission).await)
 }
 
-/// A connection on which the beginning of a request was sent.
-async fn begun(api: &TestApi, bytes: &str) -> TcpStream {
-    let mut stream = TcpStream::connect(api.address()).await.unwrap();
-    stream.write_all(bytes.as_bytes()).await.unwrap();
-    stream
-}
-
-/// What comes until the server closes the connection.
-async fn rest(mut stream: TcpStream) -> RawAnswer {
-    let mut bytes = Vec::new();
-    let read = timeout(PATIENCE, stream.read_to_end(&mut bytes)).await;
-    // A connection that is reset keeps what came before.
-    let _ = read.expect("the connection is closed");
-    RawAnswer::parse(&bytes).expect("an answer")
+/// The answer that comes until the server closes the connection.
+async fn answer(mut stream: TcpStream) -> RawAnswer {
+    RawAnswer::parse(&rest(&mut stream).await).expect("an answer")
 }
 
 /// Waits until so many requests wait for a row. Asked over a connection of its own: what a holder
@@ -63,7 +53,7 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
         ("Transfer-Encoding: chunked", "5\r\n{\"kin\r\n"),
     ] {
         let request = format!("{}{body}", post(headers));
-        let answer = rest(begun(&api, &request).await).await;
+        let answer = answer(api.begin(&request).await).await;
         assert_eq!((answer.status, answer.code()), (408, "LMT-003"));
         assert_eq!(answer.body["title"], "Request Timeout");
         assert_eq!(answer.header("connection"), Some("close"), "{headers}");
@@ -85,7 +75,7 @@ async fn a_body_that_nobody_reads_does_not_keep_its_connection() {
         let request = format!(
             "{method} /api/hyperfleet/v1{path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n"
         );
-        let answer = rest(begun(&api, &request).await).await;
+        let answer = answer(api.begin(&request).await).await;
         assert_eq!(answer.status, status, "{method} {path}");
         assert_eq!(
             answer.header("connection"),
@@ -108,12 +98,12 @@ async fn a_body_that_comes_on_may_take_longer() {
         "Content-Length: {}\r\nConnection: close",
         body.len()
     ));
-    let mut stream = begun(&api, &head).await;
+    let mut stream = api.begin(&head).await;
     for chunk in body.as_bytes().chunks(64 * 1024) {
         stream.write_all(chunk).await.unwrap();
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    assert_eq!(rest(stream).await.status, 201);
+    assert_eq!(answer(stream).await.status, 201);
 }
 
 #[tokio::test]
@@ -163,7 +153,7 @@ async fn clients_that_leave_while_they_wait_give_their_places_back() {
     let cluster = api.cluster("held").await;
     let mut holder = hold_row(&api.database, &cluster).await;
     let request = format!("DELETE /api/hyperfleet/v1{cluster} HTTP/1.1\r\nHost: x\r\n\r\n");
-    let stream = begun(&api, &request).await;
+    let stream = api.begin(&request).await;
     until_waiting(&api, 1).await;
     assert_eq!(api.get("/clusters").await.status, 503);
     drop(stream);
@@ -192,14 +182,14 @@ async fn a_slow_body_takes_no_place() {
     ));
     let mut slow = Vec::new();
     for _ in 0..5 {
-        slow.push(begun(&api, &format!("{head}{}", &body[..10])).await);
+        slow.push(api.begin(&format!("{head}{}", &body[..10])).await);
     }
     for _ in 0..5 {
         assert_eq!(api.get("/clusters").await.status, 200);
     }
     let mut last = slow.pop().unwrap();
     last.write_all(&body.as_bytes()[10..]).await.unwrap();
-    assert_eq!(rest(last).await.status, 201);
+    assert_eq!(answer(last).await.status, 201);
 }
 
 fn number(answer: &Answer, header: &str) -> u64 {

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::program::Program;
 use super::until;
-use crate::support::{PATIENCE, RawAnswer, TestApi, TestDatabase};
+use crate::support::{PATIENCE, RawAnswer, TestApi, TestDatabase, rest};
 
 const GET: &str = "GET /api/hyperfleet HTTP/1.1\r\nHost: x\r\n\r\n";
 
@@ -22,20 +22,6 @@ async fn serve(server: &str) -> (Program, TestApi) {
     let mut program = Program::serve_with(&database, &settings, &[]);
     let api = program.serving(database).await;
     (program, api)
-}
-
-async fn sent(api: &TestApi, bytes: &str) -> TcpStream {
-    let mut stream = TcpStream::connect(api.address()).await.unwrap();
-    stream.write_all(bytes.as_bytes()).await.unwrap();
-    stream
-}
-
-/// What comes until the connection is closed.
-async fn rest(stream: &mut TcpStream) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let read = timeout(PATIENCE, stream.read_to_end(&mut bytes)).await;
-    let _ = read.expect("the connection is closed");
-    bytes
 }
 
 /// Waits for the first bytes of an answer.
@@ -51,7 +37,7 @@ async fn heads_that_do_not_come_are_not_waited_for_while_others_are_served() {
     let mut slow = Vec::new();
     for number in 0..100 {
         let part = number % GET.len();
-        slow.push(sent(&api, &GET[..part]).await);
+        slow.push(api.begin(&GET[..part]).await);
     }
     assert_eq!(api.get("/clusters").await.status, 200);
     for stream in &mut slow {
@@ -66,12 +52,9 @@ async fn heads_that_do_not_come_are_not_waited_for_while_others_are_served() {
 async fn later_heads_and_bodies_that_nobody_reads_are_not_waited_for_either() {
     let (_program, api) = serve("{timeouts: {read: 1s, idle: 1s}}").await;
     let mut streams = vec![
-        sent(&api, GET).await,
-        sent(
-            &api,
-            &GET.replace("\r\n\r\n", "\r\nTransfer-Encoding: chunked\r\n\r\n"),
-        )
-        .await,
+        api.begin(GET).await,
+        api.begin(&GET.replace("\r\n\r\n", "\r\nTransfer-Encoding: chunked\r\n\r\n"))
+            .await,
     ];
     assert!(answered(&mut streams[0]).await);
     // A byte now and then, for as long as anybody takes it.
@@ -95,7 +78,7 @@ async fn later_heads_and_bodies_that_nobody_reads_are_not_waited_for_either() {
 #[tokio::test]
 async fn connections_that_idle_are_closed_in_time() {
     let (_program, api) = serve("{timeouts: {idle: 1s}}").await;
-    let mut kept = sent(&api, GET).await;
+    let mut kept = api.begin(GET).await;
     assert!(answered(&mut kept).await);
     rest(&mut kept).await;
 }
@@ -106,11 +89,11 @@ async fn beyond_the_limit_connections_wait_until_one_is_closed() {
     let (_program, api) = serve("{limits: {max_connections: 8}, timeouts: {idle: 10m}}").await;
     let mut kept = Vec::new();
     for _ in 0..MAX {
-        let mut stream = sent(&api, GET).await;
+        let mut stream = api.begin(GET).await;
         assert!(answered(&mut stream).await);
         kept.push(stream);
     }
-    let mut waiting = sent(&api, GET).await;
+    let mut waiting = api.begin(GET).await;
     let moment = timeout(Duration::from_millis(500), answered(&mut waiting)).await;
     assert!(moment.is_err(), "it is let in");
     drop(kept);
@@ -135,7 +118,7 @@ async fn a_client_that_stops_reading_its_answer_loses_its_connection() {
         assert_eq!(api.post("/clusters", body).await.status, 201);
     }
     let request = "GET /api/hyperfleet/v1/clusters HTTP/1.1\r\nHost: x\r\n\r\n";
-    let mut stalled = sent(&api, request).await;
+    let mut stalled = api.begin(request).await;
     assert!(answered(&mut stalled).await);
     let port = |address: std::net::SocketAddr| address.port();
     let ends = (

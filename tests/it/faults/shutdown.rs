@@ -4,13 +4,12 @@ use rustix::process::Signal;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
 
 use super::hold_row;
 use super::program::Program;
 use super::traces::Collector;
 use super::until;
-use crate::support::{PATIENCE, Problem as _, RawAnswer, TestApi, TestDatabase, http_client, sum};
+use crate::support::{Problem as _, RawAnswer, TestApi, TestDatabase, http_client, rest, sum};
 
 /// A program that is told to end without a pause, with these times for heads and bodies.
 async fn serve(read: &str, drain: &str) -> (Program, TestApi) {
@@ -22,22 +21,6 @@ async fn serve(read: &str, drain: &str) -> (Program, TestApi) {
     let mut program = Program::serve_with(&database, &settings, &[]);
     let api = program.serving(database).await;
     (program, api)
-}
-
-/// A connection on which this was sent.
-async fn begun(api: &TestApi, bytes: &str) -> TcpStream {
-    let mut stream = TcpStream::connect(api.address()).await.unwrap();
-    stream.write_all(bytes.as_bytes()).await.unwrap();
-    stream
-}
-
-/// Everything that comes until the connection is closed.
-async fn rest(stream: &mut TcpStream) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let read = timeout(PATIENCE, stream.read_to_end(&mut bytes)).await;
-    // A connection that is reset keeps what came before.
-    let _ = read.expect("the connection is closed");
-    bytes
 }
 
 /// Waits until so many requests are under way.
@@ -76,9 +59,10 @@ async fn a_request_whose_head_is_there_may_send_its_body_to_the_end() {
     let in_chunks = head("Transfer-Encoding: chunked\r\n");
     let expecting = format!("Expect: 100-continue\r\nContent-Length: {}\r\n", late.len());
     let mut streams = [
-        begun(&api, &format!("{with_length}{}", &long[..10])).await,
-        begun(&api, &format!("{in_chunks}a\r\n{}\r\n", &chunked[..10])).await,
-        begun(&api, &head(&expecting)).await,
+        api.begin(&format!("{with_length}{}", &long[..10])).await,
+        api.begin(&format!("{in_chunks}a\r\n{}\r\n", &chunked[..10]))
+            .await,
+        api.begin(&head(&expecting)).await,
     ];
     until_under_way(&mut program, 3.0).await;
     told_to_end(&program, &api).await;
@@ -107,7 +91,7 @@ async fn a_request_whose_head_is_there_may_send_its_body_to_the_end() {
 #[tokio::test]
 async fn a_body_that_does_not_come_keeps_nobody_from_ending() {
     let (mut program, api) = serve("2s", "2m").await;
-    let mut stream = begun(&api, &head("Content-Length: 100\r\n")).await;
+    let mut stream = api.begin(&head("Content-Length: 100\r\n")).await;
     until_under_way(&mut program, 1.0).await;
     told_to_end(&program, &api).await;
     let answer = RawAnswer::parse(&rest(&mut stream).await).expect("an answer");
@@ -119,8 +103,10 @@ async fn a_body_that_does_not_come_keeps_nobody_from_ending() {
 async fn half_a_head_is_cut_without_an_answer_and_nothing_is_done_for_it() {
     let (mut program, api) = serve("10m", "2m").await;
     let half = head(&format!("Content-Length: {}", body("half").len()));
-    let mut new = begun(&api, half.trim_end()).await;
-    let mut kept = begun(&api, "GET /api/hyperfleet HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    let mut new = api.begin(half.trim_end()).await;
+    let mut kept = api
+        .begin("GET /api/hyperfleet HTTP/1.1\r\nHost: x\r\n\r\n")
+        .await;
     let mut start = [0; 12];
     kept.read_exact(&mut start).await.unwrap();
     assert_eq!(&start, b"HTTP/1.1 200");
@@ -141,7 +127,9 @@ async fn a_request_behind_one_that_is_under_way_is_not_begun() {
     let first = format!("DELETE /api/hyperfleet/v1{cluster} HTTP/1.1\r\nHost: x\r\n\r\n");
     let second = body("behind");
     let headers = format!("Content-Length: {}\r\n", second.len());
-    let mut stream = begun(&api, &format!("{first}{}{second}", head(&headers))).await;
+    let mut stream = api
+        .begin(&format!("{first}{}{second}", head(&headers)))
+        .await;
     until_under_way(&mut program, 1.0).await;
     told_to_end(&program, &api).await;
     let release = sqlx::raw_sql("COMMIT").execute(&mut holder).await;

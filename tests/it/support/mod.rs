@@ -22,7 +22,7 @@ pub(crate) use postgres::{TestDatabase, store};
 pub(crate) use problem::Problem;
 pub(crate) use proxy::{Cut, Proxy, Sent};
 pub(crate) use random::Random;
-pub(crate) use raw::{PATIENCE, RawAnswer, Then};
+pub(crate) use raw::{PATIENCE, RawAnswer, Then, rest};
 pub(crate) use series::{Series, sum};
 pub(crate) use tenants::{ACME, ACME_WEB, BETA, SYSTEM, Walls, tenancy};
 

@@ -36,6 +36,13 @@ impl TestApi {
         rest.split_once('/').unwrap().0
     }
 
+    /// A connection on which this was sent.
+    pub(crate) async fn begin(&self, bytes: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(self.address()).await.unwrap();
+        stream.write_all(bytes.as_bytes()).await.unwrap();
+        stream
+    }
+
     /// Sends exactly these bytes and gives what comes back until the server closes the
     /// connection; `None` if nothing that looks like an answer does.
     pub(crate) async fn send_raw(&self, bytes: &[u8], then: Then) -> Option<RawAnswer> {
@@ -71,6 +78,15 @@ impl TestApi {
         let bytes = [head.as_bytes(), body].concat();
         self.send_raw(&bytes, Then::Wait).await
     }
+}
+
+/// Everything that comes until the server closes the connection.
+pub(crate) async fn rest(stream: &mut TcpStream) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let read = timeout(PATIENCE, stream.read_to_end(&mut bytes)).await;
+    // A connection that is reset keeps what came before.
+    let _ = read.expect("the connection is closed");
+    bytes
 }
 
 impl RawAnswer {
