@@ -1,0 +1,6 @@
+//! Fleet: what its users ask and say, and the loops beside them.
+
+mod follow;
+mod mirror;
+mod mirrored;
+mod units;
