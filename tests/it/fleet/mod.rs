@@ -1,0 +1,3 @@
+//! Units on machines.
+
+mod engine;
