@@ -12,6 +12,7 @@
 //! Whatever is changed, and a single unit or state that is asked for, goes to the registry: that is the newest there
 //! is. Lists come from the mirror.
 
+pub mod engine;
 mod error;
 mod explain;
 mod follow;
@@ -51,6 +52,9 @@ pub struct Fleet<S: KeyStore> {
 
 /// Fleet on etcd.
 pub type EtcdFleet = Fleet<EtcdKeys>;
+
+/// A follower of it.
+pub type EtcdFollow<T> = Follow<EtcdKeys, T>;
 
 impl<S: KeyStore> Fleet<S> {
     /// What is in a registry, in pages of that many ([`LISTED_MAX`] at most).
