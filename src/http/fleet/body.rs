@@ -27,17 +27,6 @@ pub(super) fn check_media_type(headers: &HeaderMap) -> Result<(), Fault> {
     }
 }
 
-/// The name in a path, decoded.
-///
-/// # Errors
-/// 404 if what is decoded is two segments.
-pub(super) fn unit_name(name: &web::Path<String>) -> Result<&str, Fault> {
-    if name.contains('/') {
-        return Err(Fault::unknown_path());
-    }
-    Ok(name)
-}
-
 /// The value of a header that is there once; none otherwise, or if it is no text.
 pub(super) fn only_header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     let mut values = headers.get_all(name);

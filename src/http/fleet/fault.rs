@@ -212,8 +212,9 @@ mod tests {
         let fault = Fault::from(Problem::too_many(7));
         let answer = fault.error_response();
         assert_eq!(answer.status(), 429);
-        assert_eq!(answer.headers()["retry-after"], "7");
-        assert_eq!(answer.headers()["content-type"], "application/json");
+        assert_eq!(answer.headers().get("retry-after").unwrap(), "7");
+        let kind = answer.headers().get("content-type").unwrap();
+        assert_eq!(kind, "application/json");
         assert!(fault.0.turns_away && !fault.0.message.is_empty());
     }
 }

@@ -166,7 +166,10 @@ impl<T: Shown> Stream<T> {
         let told = match told {
             Ok(told) => told,
             Err(error) => {
-                tracing::info!(error = chain(&error), "somebody who watches has to begin anew");
+                tracing::info!(
+                    error = chain(&error),
+                    "somebody who watches has to begin anew"
+                );
                 return None;
             }
         };

@@ -28,17 +28,17 @@ use actix_web::{App, Error, web};
 use tracing_actix_web::TracingLogger;
 
 use super::caching::CallerHeaders;
-use super::{Admission, Build, Masks, Scrape, frame, probes, routes as common, telemetry};
+use super::{Admission, Build, Masks, Scrape, frame, probes, telemetry};
 use crate::auth::Authentication;
 use crate::clock::Clock;
 use crate::domain::tenancy;
 use crate::fleet::EtcdFleet;
 use crate::wire::BODY_BYTES_MAX;
 
-pub use openapi::openapi;
 pub(super) use fault::Fault;
-pub(super) use surface::{is_fleets, tell};
+pub use openapi::openapi;
 use surface::Surface;
+pub(super) use surface::{is_fleets, tell};
 
 /// Where the API is found: both are the same.
 pub(super) const PREFIXES: [&str; 2] = ["/fleet/v1", "/v1-alpha"];
@@ -114,22 +114,14 @@ pub fn fleet_app(
 }
 
 /// Mounts fleet's API beside another one, which has all other paths.
-pub(super) fn beside(
-    config: &mut ServiceConfig,
-    fleet: EtcdFleet,
-    build: Build,
-) {
+pub(super) fn beside(config: &mut ServiceConfig, fleet: EtcdFleet, build: Build) {
     let surface = Surface::prefixes(fleet.clone(), build.version);
     share(config, fleet, surface);
     PREFIXES.iter().for_each(|prefix| mount(config, prefix));
 }
 
 /// What every route of it works with.
-fn share(
-    config: &mut ServiceConfig,
-    fleet: EtcdFleet,
-    surface: Surface,
-) {
+fn share(config: &mut ServiceConfig, fleet: EtcdFleet, surface: Surface) {
     config.app_data(Data::new(fleet));
     config.app_data(Data::new(surface));
 }

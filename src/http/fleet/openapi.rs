@@ -14,8 +14,8 @@ use utoipa::openapi::{
     Ref, RefOr, Required, Response, ResponseBuilder, Server,
 };
 
-use super::routes::{ENDPOINTS, Operation};
 use super::PREFIXES;
+use super::routes::{ENDPOINTS, Operation};
 use crate::http::openapi::convert;
 use crate::wire::fleet::{EVENT_STREAM, schemas};
 
@@ -213,7 +213,11 @@ fn parameters(operation: Operation) -> Vec<Parameter> {
         O::States => {
             let filters = [
                 query("unitName", "Only those of this unit.", Type::String),
-                query("machineID", "Only those of this machine, by its whole id.", Type::String),
+                query(
+                    "machineID",
+                    "Only those of this machine, by its whole id.",
+                    Type::String,
+                ),
                 page(),
             ];
             filters.into_iter().chain(watch()).collect()
@@ -348,7 +352,11 @@ mod tests {
             for operation in endpoint.operations {
                 let method = operation.method().to_lowercase();
                 let said = &document["paths"][endpoint.path][&method];
-                assert!(said["operationId"].is_string(), "{method} {}", endpoint.path);
+                assert!(
+                    said["operationId"].is_string(),
+                    "{method} {}",
+                    endpoint.path
+                );
                 let is_open = operation.wish().is_none();
                 assert_eq!(said["security"] == json!([]), is_open, "{}", endpoint.path);
             }

@@ -4,7 +4,7 @@ use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 
 use super::Fault;
-use super::body::{query, unit_name};
+use super::body::query;
 use super::follow;
 use crate::fleet::{EtcdFleet, StateFilter, StateView};
 use crate::http::Admission;
@@ -43,7 +43,7 @@ pub(super) async fn get(
     fleet: Data<EtcdFleet>,
     name: Path<String>,
 ) -> Result<HttpResponse, Fault> {
-    let state = fleet.find_state(unit_name(&name)?).await?;
+    let state = fleet.find_state(&name).await?;
     Ok(Room::of(&request)?.item(HttpResponse::Ok(), &view(state))?)
 }
 

@@ -5,7 +5,7 @@ use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::{HeaderValue, SERVER};
 use actix_web::middleware::Next;
 use actix_web::web::Data;
-use actix_web::{Error, HttpMessage as _};
+use actix_web::{Error, HttpMessage as _, HttpResponse};
 
 use super::{Fault, PREFIXES, path};
 use crate::fleet::EtcdFleet;
@@ -15,7 +15,7 @@ use crate::http::body;
 pub(super) struct Surface {
     fleet: EtcdFleet,
     /// As answers name it.
-    server: String,
+    server: HeaderValue,
     /// Whether all paths are fleet's.
     is_everything: bool,
 }
@@ -26,9 +26,10 @@ struct Routed(HeaderValue);
 impl Surface {
     /// All paths are fleet's.
     pub(super) fn everything(fleet: EtcdFleet, version: &str) -> Self {
+        let server = HeaderValue::try_from(format!("fleetd/{version}"));
         Self {
             fleet,
-            server: format!("fleetd/{version}"),
+            server: server.unwrap_or_else(|_| HeaderValue::from_static("fleetd")),
             is_everything: true,
         }
     }
@@ -60,27 +61,32 @@ pub(super) async fn guard(
     mut request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<EitherBody<impl MessageBody>>, Error> {
-    let surface = request.app_data::<Data<Surface>>().cloned();
-    let Some(surface) = surface else {
+    match answer_before_routes(&request) {
+        None => Ok(next.call(request).await?.map_into_left_body()),
+        Some(answer) => {
+            let payload = request.take_payload();
+            body::leave(request.request(), payload);
+            Ok(request.into_response(answer).map_into_right_body())
+        }
+    }
+}
+
+fn answer_before_routes(request: &ServiceRequest) -> Option<HttpResponse> {
+    let Some(surface) = request.app_data::<Data<Surface>>() else {
         let fault = Fault::internal("routes without a surface");
-        return Ok(request.error_response(fault).map_into_right_body());
+        return Some(HttpResponse::from_error(fault));
     };
     if !surface.fleet.is_connected() {
-        let payload = request.take_payload();
-        body::leave(request.request(), payload);
-        let fault = Fault::unconnected();
-        return Ok(request.error_response(fault).map_into_right_body());
+        return Some(HttpResponse::from_error(Fault::unconnected()));
     }
-    if let Ok(server) = HeaderValue::from_str(&surface.server) {
-        request.extensions_mut().insert(Routed(server));
+    let server = surface.server.clone();
+    request.extensions_mut().insert(Routed(server));
+    let path = request.match_info().as_str();
+    if let Some(clean) = path::cleaned(path) {
+        return Some(path::redirect(request.request(), &clean));
     }
-    if let Some(clean) = path::cleaned(request.match_info().as_str()) {
-        let payload = request.take_payload();
-        body::leave(request.request(), payload);
-        let answer = path::redirect(request.request(), &clean);
-        return Ok(request.into_response(answer).map_into_right_body());
-    }
-    Ok(next.call(request).await?.map_into_left_body())
+    let fault = path::has_hidden_slash(path).then(Fault::unknown_path)?;
+    Some(HttpResponse::from_error(fault))
 }
 
 /// What every answer of a route of fleet's says: which program it is of.

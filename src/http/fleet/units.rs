@@ -4,7 +4,7 @@ use actix_web::web::{Bytes, Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 
 use super::Fault;
-use super::body::{check_media_type, query, unit_name};
+use super::body::{check_media_type, query};
 use super::follow;
 use crate::domain::unit::UnitOption;
 use crate::fleet::{EtcdFleet, Explained, Set, SetUnit, UnitView};
@@ -40,7 +40,7 @@ pub(super) async fn get(
     fleet: Data<EtcdFleet>,
     name: Path<String>,
 ) -> Result<HttpResponse, Fault> {
-    let unit = fleet.find_unit(unit_name(&name)?).await?;
+    let unit = fleet.find_unit(&name).await?;
     Ok(Room::of(&request)?.item(HttpResponse::Ok(), &view(unit))?)
 }
 
@@ -51,7 +51,6 @@ pub(super) async fn set(
     name: Path<String>,
     body: Bytes,
 ) -> Result<HttpResponse, Fault> {
-    let name = unit_name(&name)?;
     check_media_type(request.headers())?;
     let wire::SetUnit {
         name: repeated,
@@ -63,7 +62,7 @@ pub(super) async fn set(
         options,
         desired,
     };
-    Ok(match fleet.set_unit(name, wanted).await? {
+    Ok(match fleet.set_unit(&name, wanted).await? {
         Set::Created | Set::Replaced => HttpResponse::Created().finish(),
         Set::Updated => HttpResponse::NoContent().finish(),
     })
@@ -74,7 +73,7 @@ pub(super) async fn destroy(
     fleet: Data<EtcdFleet>,
     name: Path<String>,
 ) -> Result<HttpResponse, Fault> {
-    fleet.destroy_unit(unit_name(&name)?).await?;
+    fleet.destroy_unit(&name).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 
@@ -88,7 +87,7 @@ pub(super) async fn explain(
         unit,
         reason,
         refusals,
-    } = fleet.explain(unit_name(&name)?).await?;
+    } = fleet.explain(&name).await?;
     let refusals = refusals.into_iter().map(|refusal| wire::RefusalView {
         count: refusal.count.try_into().unwrap_or(u64::MAX),
         machines: refusal.machines,

@@ -57,12 +57,6 @@ pub fn listed(revision: i64) -> String {
     format!("event: listed\ndata: {{\"revision\":{revision}}}\nid: {revision}\n\n")
 }
 
-/// Nothing else has happened up to a revision. No event: it is what a client comes back with.
-#[must_use]
-pub fn up_to(revision: i64) -> String {
-    format!("id: {revision}\n\n")
-}
-
 fn event(name: &str, item: &impl Serialize, id: Option<i64>) -> serde_json::Result<String> {
     // JSON has no newlines outside its texts, and escapes those within.
     let data = serde_json::to_string(item)?;

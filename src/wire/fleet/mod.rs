@@ -8,11 +8,12 @@ pub mod discovery;
 mod event;
 mod metadata;
 mod query;
+pub mod schemas;
 mod unit;
 mod views;
 
 pub use decode::Undecodable;
-pub use event::{EVENT_STREAM, beginning, delete, heartbeat, listed, put, up_to};
+pub use event::{EVENT_STREAM, beginning, delete, heartbeat, listed, put};
 pub use metadata::{CHANGES_MAX, InvalidChange, MetadataChange, metadata_changes};
 pub use query::{InvalidParameter, Query};
 pub use unit::{SetUnit, set_unit};
