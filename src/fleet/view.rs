@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::domain::unit::{DesiredState, UnitOption};
 use crate::storage::registry::{
-    self, Body, GlobalRule, KnownMachine, ReportedState, Stored, Unit, UnitState,
+    self, Body, GlobalRule, KnownMachine, ListedUnit, ReportedState, Stored, Unit, UnitState,
 };
 
 /// A unit.
@@ -74,7 +74,7 @@ pub struct StateKey {
 }
 
 impl UnitView {
-    /// A unit, with what the machine that it is placed on reports of it.
+    /// A unit, with what the machine that it is placed on reports of it; nothing, if it is on none.
     pub(super) fn new(unit: Unit, state: Option<&Stored<UnitState>>) -> Self {
         let Body {
             options,
@@ -82,8 +82,7 @@ impl UnitView {
             global,
         } = unit.body.value;
         let machine = unit.place.map(|place| place.value.machine);
-        let is_there = machine.is_some();
-        let current = current(state.map(|s| &s.value).filter(|_| is_there));
+        let current = current(state.map(|state| &state.value));
         let is_global = global.is_some();
         Self {
             name: unit.name,
@@ -108,8 +107,8 @@ pub(super) fn current(state: Option<&UnitState>) -> DesiredState {
     }
 }
 
-impl From<(Unit, Option<Stored<UnitState>>)> for UnitView {
-    fn from((unit, state): (Unit, Option<Stored<UnitState>>)) -> Self {
+impl From<ListedUnit> for UnitView {
+    fn from((unit, state): ListedUnit) -> Self {
         Self::new(unit, state.as_ref())
     }
 }
