@@ -6,6 +6,7 @@ use hyperfleet::auth::Authentication;
 use hyperfleet::domain::EntityRegistry;
 use hyperfleet::domain::entity_config::{self, EntityConfig};
 use hyperfleet::domain::tenancy::Rules;
+use hyperfleet::fleet::EtcdFleet;
 use hyperfleet::http::{Admission, Api, Build, Gate, Limits, Masks};
 use hyperfleet::startup::{Options, Server};
 use hyperfleet::storage::postgres::Store;
@@ -102,6 +103,21 @@ impl TestApi {
         })
     }
 
+    /// The built-in kinds with fleet beside them, and something else than usual.
+    pub(crate) async fn spawn_beside(
+        fleet: &EtcdFleet,
+        clock: TestClock,
+        adjust: impl FnOnce(&mut Api),
+    ) -> Self {
+        let registry = entity_config::registry(&entity_config::built_in()).unwrap();
+        let database = TestDatabase::create().await;
+        let service = Service::new(database.store(), Arc::new(registry), false);
+        Self::spawn_service(service, database, clock, |api| {
+            api.fleet = Some(fleet.clone());
+            adjust(api);
+        })
+    }
+
     fn spawn_service(
         service: Service,
         database: TestDatabase,
@@ -122,6 +138,7 @@ impl TestApi {
             admission: Admission::new(Gate::serving(), &Limits::default()),
             masks: Masks::default(),
             tenancy: Rules::default(),
+            fleet: None,
         };
         adjust(&mut api);
         let server = Server::bind(listener, &api, &Options::default()).unwrap();
