@@ -8,6 +8,8 @@ mod database;
 mod dev;
 mod ending;
 mod environment;
+mod etcd;
+pub mod fleetd;
 mod migrate;
 mod plan;
 mod process;

@@ -1,0 +1,5 @@
+//! The daemon of fleet.
+
+mod activation;
+mod listen;
+mod socket;
