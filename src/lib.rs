@@ -2,8 +2,8 @@
 //! they achieved, and the reports are aggregated into the conditions that everybody waits for.
 //!
 //! ```text
-//! bin ─▶ startup ─▶ http ─▶ app ─▶ storage ─▶ domain
-//!           │         ├───▶ wire ───────────────▲
+//! bin ─▶ startup ─▶ http ─▶ app, fleet ─▶ storage ─▶ domain
+//!           │         ├───▶ wire ──────────────────────▲
 //!           │         └───▶ auth (who is calling)
 //!           └─▶ config, dev (a private PostgreSQL, tokens for trying)
 //! ```
@@ -19,6 +19,7 @@ pub mod crypto;
 pub mod dev;
 pub mod domain;
 mod files;
+pub mod fleet;
 pub mod http;
 mod lasting;
 pub mod startup;

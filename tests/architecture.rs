@@ -22,11 +22,12 @@ const LAYERS: &[Layer] = &[
     Layer { name: "storage", may: &["domain"],                     never: &["actix", "utoipa", "Utc::now"] },
     Layer { name: "wire",    may: &["domain"],                     never: &["async ", "tokio", "sqlx", "actix", "Utc::now"] },
     Layer { name: "app",     may: &["domain", "storage"],          never: &["sqlx", "actix", "utoipa", "deadpool", "Utc::now"] },
+    Layer { name: "fleet",   may: &["causes", "domain", "lasting", "storage"], never: &["sqlx", "actix", "utoipa", "deadpool", "etcd_client", "Utc::now"] },
     Layer { name: "auth",    may: &["causes", "clock", "crypto", "lasting"], never: &["sqlx", "deadpool", "actix", "utoipa", "anyhow", "Utc::now"] },
-    Layer { name: "http",    may: &["app", "auth", "causes", "clock", "crypto", "domain", "wire"], never: &["sqlx", "deadpool", "Utc::now"] },
+    Layer { name: "http",    may: &["app", "auth", "causes", "clock", "crypto", "domain", "fleet", "wire"], never: &["sqlx", "deadpool", "Utc::now"] },
     Layer { name: "config",  may: &["auth", "domain", "files"],    never: SERVER },
     Layer { name: "dev",     may: &[],                             never: SERVER },
-    Layer { name: "startup", may: &["app", "auth", "causes", "clock", "config", "crypto", "dev", "domain", "files", "http", "lasting", "storage"], never: &["Utc::now"] },
+    Layer { name: "startup", may: &["app", "auth", "causes", "clock", "config", "crypto", "dev", "domain", "files", "fleet", "http", "lasting", "storage"], never: &["Utc::now"] },
 ];
 
 #[test]

@@ -59,10 +59,20 @@ impl Unit {
     ///
     /// It is a template, and the state is more than inactive.
     pub fn with_desired(self, desired: DesiredState) -> Result<Self, InvalidUnit> {
-        if desired.is_active() && self.name.is_template() {
-            return Err(InvalidUnit::Template(self.name));
-        }
+        Self::check_desired(&self.name, desired)?;
         Ok(Self { desired, ..self })
+    }
+
+    /// Whether a unit of that name may be brought so far, whatever its file says.
+    ///
+    /// # Errors
+    ///
+    /// It is a template, and the state is more than inactive.
+    pub fn check_desired(name: &UnitName, desired: DesiredState) -> Result<(), InvalidUnit> {
+        if desired.is_active() && name.is_template() {
+            return Err(InvalidUnit::Template(name.clone()));
+        }
+        Ok(())
     }
 
     /// What it is called.

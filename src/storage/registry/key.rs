@@ -51,6 +51,18 @@ pub enum Key {
     EngineVersion,
 }
 
+impl Key {
+    /// A unit and a machine as they stand in the key of a state.
+    pub(super) fn joined(unit: &str, machine: &str) -> String {
+        format!("{unit}{BEFORE_MACHINE}{machine}")
+    }
+
+    /// What [`joined`](Self::joined) has put together.
+    pub(super) fn split(joined: &str) -> Option<(&str, &str)> {
+        joined.split_once(BEFORE_MACHINE)
+    }
+}
+
 /// The family of keys that a name belongs to, for ranges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Family {
@@ -137,7 +149,7 @@ impl Prefix {
             Key::Machine(id) => format!("{prefix}machine/{id}"),
             Key::Label { machine, key } => format!("{prefix}label/{machine}/{key}"),
             Key::State { unit, machine } => {
-                format!("{prefix}state/{unit}{BEFORE_MACHINE}{machine}")
+                format!("{prefix}state/{}", Key::joined(unit, machine))
             }
             Key::Why(name) => format!("{prefix}why/{name}"),
             Key::Leader => format!("{prefix}engine/leader"),

@@ -255,6 +255,23 @@ impl<S: KeyStore> Registry<S> {
         Ok(page(machines, &listing, next))
     }
 
+    /// What a machine reports of a unit.
+    ///
+    /// # Errors
+    /// [`Error::Foreign`] if that is not ours to read.
+    pub async fn find_state(
+        &self,
+        unit: &str,
+        machine: &str,
+    ) -> Result<Option<Stored<UnitState>>, Error> {
+        check_part("unit name", unit)?;
+        check_part("machine id", machine)?;
+        let (unit, machine) = (unit.to_owned(), machine.to_owned());
+        let key = Key::State { unit, machine };
+        let found = self.get(std::slice::from_ref(&key)).await?;
+        self.ours(&found, key)
+    }
+
     /// Why a unit is not placed, as the engine last found.
     ///
     /// # Errors

@@ -129,14 +129,11 @@ impl<S: KeyStore> Registry<S> {
         }
     }
 
-    /// Sets metadata of a machine: values, or none for what is to be hidden. All of it, or nothing. The machine
-    /// need not be there, and what is set outlives it.
+    /// Whether metadata could be set so.
     ///
     /// # Errors
-    /// [`Error::Unusable`] for names that are no keys, values that are too long, or too many of them;
-    /// [`Error::Foreign`] where something stands that is not ours to overwrite.
-    pub async fn set_labels(
-        &self,
+    /// [`Error::Unusable`] for names that are no keys, values that are too long, or too many of them.
+    pub fn check_labels(
         machine: &str,
         labels: &BTreeMap<String, Option<String>>,
     ) -> Result<(), Error> {
@@ -146,7 +143,6 @@ impl<S: KeyStore> Registry<S> {
                 what: "metadata: too much at once",
             });
         }
-        let mut keys = Vec::new();
         for (key, value) in labels {
             check_part("metadata key", key)?;
             if value.as_ref().is_some_and(|v| v.len() > LABEL_BYTES_MAX) {
@@ -154,10 +150,32 @@ impl<S: KeyStore> Registry<S> {
                     what: "metadata value",
                 });
             }
-            let (machine, key) = (machine.to_owned(), key.clone());
-            keys.push(Key::Label { machine, key });
         }
-        while !keys.is_empty() {
+        Ok(())
+    }
+
+    /// Sets metadata of a machine: values, or none for what is to be hidden. All of it, or nothing. The machine
+    /// need not be there, and what is set outlives it. Gives the revision since when it is so; none if there is
+    /// nothing to set.
+    ///
+    /// # Errors
+    /// [`Error::Unusable`] as of [`check_labels`](Self::check_labels);
+    /// [`Error::Foreign`] where something stands that is not ours to overwrite.
+    pub async fn set_labels(
+        &self,
+        machine: &str,
+        labels: &BTreeMap<String, Option<String>>,
+    ) -> Result<Option<Revision>, Error> {
+        Self::check_labels(machine, labels)?;
+        if labels.is_empty() {
+            return Ok(None);
+        }
+        let key = |key: &String| Key::Label {
+            machine: machine.to_owned(),
+            key: key.clone(),
+        };
+        let keys: Vec<_> = labels.keys().map(key).collect();
+        loop {
             let found = self.get(&keys).await?;
             let (mut guards, mut then) = (Vec::new(), Vec::new());
             for (key, value) in keys.iter().zip(labels.values()) {
@@ -166,12 +184,12 @@ impl<S: KeyStore> Registry<S> {
                 let value = value.clone();
                 then.push(self.put(key, &Label { value }));
             }
-            if self.commit(guards, then).await?.succeeded {
-                break;
+            let outcome = self.commit(guards, then).await?;
+            if outcome.succeeded {
+                return Ok(Some(outcome.revision));
             }
             // Somebody else has set one of them; the last to do so is right.
         }
-        Ok(())
     }
 
     /// The machine of that id.

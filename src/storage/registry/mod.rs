@@ -18,6 +18,7 @@ mod error;
 mod key;
 mod lists;
 mod machines;
+mod pages;
 mod record;
 mod reports;
 mod snapshot;
@@ -82,6 +83,28 @@ impl<S: KeyStore> Registry<S> {
         let (entries, revision) = self.read_all(range, None).await?;
         let change = |entry| Change::of_entry(&self.prefix, entry);
         Ok((entries.iter().map(change).collect(), revision))
+    }
+
+    /// The newest revision: whatever was written before this was asked is not later.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn newest(&self) -> Result<Revision, Error> {
+        Ok(self.get(&[Key::Leader]).await?.revision)
+    }
+
+    /// Whether what happened after a revision can still be told.
+    ///
+    /// # Errors
+    /// [`Error::Compacted`] if not, [`Error::Token`] if it has not come yet, or never will.
+    pub async fn check_history(&self, after: Revision) -> Result<(), Error> {
+        // For etcd, 0 is no revision but the newest.
+        if after < 1 {
+            return Err(Error::Token);
+        }
+        let everything = self.prefix.everything();
+        self.store.list(everything, 1, Some(after)).await?;
+        Ok(())
     }
 
     async fn read_all(

@@ -31,6 +31,12 @@ impl PageToken {
         }
     }
 
+    /// As of which revision the list goes on.
+    #[must_use]
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
     /// The text that clients are given.
     #[must_use]
     pub fn text(&self) -> String {

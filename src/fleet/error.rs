@@ -1,0 +1,58 @@
+use crate::storage::{keys, registry};
+
+/// Why a use case was refused or failed, by what its caller can do. Knows nothing of HTTP. Where a client may be told,
+/// the text is for it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// What was sent cannot be meant.
+    #[error("{0}")]
+    Invalid(String),
+    /// What is there does not allow it, or does not suffice for it.
+    #[error("{0}")]
+    Conflict(String),
+    /// There is no such unit.
+    #[error("unit does not exist")]
+    NoUnit,
+    /// No machine reports the unit.
+    #[error("unit state does not exist")]
+    NoState,
+    /// The token, or the revision to go on from, is none that a list or a watch of this fleet gave.
+    #[error("invalid value of nextPageToken query parameter")]
+    Token,
+    /// What was to be gone on with is older than the history that is kept: begin again.
+    #[error("the history was compacted meanwhile: start over without a token or revision")]
+    Stale,
+    /// It was written by a newer version of fleet, and is left alone.
+    #[error("{0} was written by a newer version of fleet and is left alone")]
+    Foreign(String),
+    /// Others were faster too often. The same may succeed later.
+    #[error("too many changes at the same time: try again")]
+    Busy,
+    /// etcd cannot be reached or cannot serve, or nobody has listed it yet. The same may succeed later.
+    #[error("fleet server unable to communicate with etcd")]
+    Unavailable(#[source] Option<registry::Error>),
+    /// Anything else; nothing for clients.
+    #[error("the registry failed")]
+    Failed(#[source] registry::Error),
+}
+
+impl From<registry::Error> for Error {
+    fn from(error: registry::Error) -> Self {
+        use registry::Error as Source;
+        match error {
+            Source::Compacted => Self::Stale,
+            Source::Token => Self::Token,
+            Source::Foreign { key, .. } => Self::Foreign(format!("{key:?}")),
+            Source::Unusable { .. } => Self::Invalid(error.to_string()),
+            Source::Store(keys::Error::Unavailable { .. }) => Self::Unavailable(Some(error)),
+            Source::Deposed | Source::Unregistered | Source::Store(_) => Self::Failed(error),
+        }
+    }
+}
+
+impl Error {
+    /// Whether a name was asked for that nothing can be called by: there is no such thing, then.
+    pub(super) fn is_unusable_name(error: &registry::Error) -> bool {
+        matches!(error, registry::Error::Unusable { .. })
+    }
+}

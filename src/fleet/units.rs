@@ -1,0 +1,68 @@
+//! Units, but for setting them.
+
+use super::view::{Page, UnitView};
+use super::{ATTEMPTS_MAX, Error, Fleet, parse_token};
+use crate::storage::keys::KeyStore;
+use crate::storage::registry::{Stored, Unit, UnitState, Written};
+
+impl<S: KeyStore> Fleet<S> {
+    /// Removes a unit, wherever it is.
+    ///
+    /// # Errors
+    /// [`Error::NoUnit`]; [`Error::Busy`] if others changed it all the time.
+    pub async fn destroy_unit(&self, name: &str) -> Result<(), Error> {
+        for _ in 0..ATTEMPTS_MAX {
+            let unit = self.stored_unit(name).await?;
+            match self.registry.destroy_unit(&unit).await? {
+                Written::At(revision) => {
+                    self.mirror.wrote(revision);
+                    return Ok(());
+                }
+                Written::Stale => {}
+            }
+        }
+        Err(Error::Busy)
+    }
+
+    /// The unit of that name, as it is now.
+    ///
+    /// # Errors
+    /// [`Error::NoUnit`].
+    pub async fn find_unit(&self, name: &str) -> Result<UnitView, Error> {
+        let unit = self.stored_unit(name).await?;
+        let state = self.state_of(&unit).await?;
+        Ok(UnitView::new(unit, state.as_ref()))
+    }
+
+    /// What the machine that a unit is placed on reports of it by now.
+    pub(super) async fn state_of(&self, unit: &Unit) -> Result<Option<Stored<UnitState>>, Error> {
+        let Some(place) = &unit.place else {
+            return Ok(None);
+        };
+        let machine = &place.value.machine;
+        Ok(self.registry.find_state(&unit.name, machine).await?)
+    }
+
+    pub(super) async fn stored_unit(&self, name: &str) -> Result<Unit, Error> {
+        match self.registry.find_unit(name).await {
+            Ok(unit) => unit.ok_or(Error::NoUnit),
+            Err(error) if Error::is_unusable_name(&error) => Err(Error::NoUnit),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Units by name; those of which something is not ours to read are left out. All pages of a list are of one
+    /// moment.
+    ///
+    /// # Errors
+    /// [`Error::Token`]; [`Error::Stale`] if the moment is too long ago.
+    pub async fn list_units(&self, token: Option<&str>) -> Result<Page<UnitView>, Error> {
+        let after = parse_token(token)?;
+        let (after, limit) = (after.as_ref(), self.page_size);
+        let list = self.from_mirror(after, |picture| picture.known.list_units(after, limit));
+        if let Some(page) = list.await? {
+            return Ok(Page::of(page));
+        }
+        Ok(Page::of(self.registry.list_units(after, limit).await?))
+    }
+}
