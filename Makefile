@@ -82,11 +82,12 @@ openapi: setup ## Renew openapi/openapi.yaml after changing what the API takes o
 etcd-protoset: ## Renew scripts/etcd.protoset after an update of etcd-client (needs protoc)
 	@scripts/etcd-protoset
 
-config-reference: setup ## Renew the tables of docs/configuration.md after changing settings
-	@cargo build --quiet --bin hyperfleet-api
-	@{ sed '/^<!-- settings -->$$/q' docs/configuration.md; target/debug/hyperfleet-api config reference; \
-	   sed -n '/^<!-- \/settings -->$$/,$$p' docs/configuration.md; } > .dev/configuration.md
-	mv .dev/configuration.md docs/configuration.md
+config-reference: setup ## Renew the tables of settings in docs/ after changing settings
+	@cargo build --quiet --bin hyperfleet-api --bin fleetd
+	@for pair in hyperfleet-api:configuration fleetd:fleet-running; do \
+		doc=docs/$${pair#*:}.md; \
+		{ sed '/^<!-- settings -->$$/q' $$doc; target/debug/$${pair%:*} config reference; \
+		  sed -n '/^<!-- \/settings -->$$/,$$p' $$doc; } > .dev/reference.md && mv .dev/reference.md $$doc || exit 1; done
 
 mutants: ## Change the domain in every small way and see that a test fails (cargo-mutants)
 	@command -v cargo-mutants >/dev/null || cargo install --locked cargo-mutants

@@ -10,14 +10,13 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use rustls::ServerConfig;
-use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use super::commands::BUILD;
 use super::plan::Plan;
-use super::server::{Connections, Options, Server};
+use super::server::{Options, Server, Serving};
 use super::side::{self, Side};
 use super::signals::Signals;
 use super::sockets::{Addresses, Room, Sockets};
@@ -57,13 +56,6 @@ pub(super) struct Process {
 pub(super) struct Sides {
     health: Side,
     metrics: Side,
-}
-
-/// The API while it answers.
-pub(super) struct Serving {
-    pub(super) handle: actix_web::dev::ServerHandle,
-    pub(super) connections: Connections,
-    task: JoinHandle<std::io::Result<()>>,
 }
 
 impl Process {
@@ -176,6 +168,7 @@ impl Process {
                 Duration::ZERO
             },
             drain: settings.health.shutdown_timeout,
+            drain_setting: "health.shutdown_timeout",
         };
         if let Err(error) = &failed {
             tracing::error!("stopping: {error:#}");
@@ -229,11 +222,7 @@ impl Process {
         };
         let listener = self.listener.take().context("the API has its listener")?;
         let server = Server::bind(listener, &api, &options)?;
-        Ok(Serving {
-            handle: server.handle(),
-            connections: server.connections(),
-            task: tokio::spawn(server.run()),
-        })
+        Ok(server.start())
     }
 }
 
@@ -248,10 +237,7 @@ impl Sides {
 /// Waits until a listener ends by itself, which none should.
 async fn failure(serving: &mut Serving, sides: &mut Sides) -> anyhow::Error {
     tokio::select! {
-        ended = &mut serving.task => match ended {
-            Ok(Err(error)) => anyhow!("the API's listener failed: {error}"),
-            Ok(Ok(())) | Err(_) => anyhow!("the API's listener ended"),
-        },
+        error = serving.failed() => error,
         error = sides.health.failed() => error,
         error = sides.metrics.failed() => error,
     }

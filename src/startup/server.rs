@@ -13,8 +13,10 @@ use actix_tls::accept::rustls_0_23::TlsStream;
 use actix_web::HttpServer;
 use actix_web::dev::ServerHandle;
 use actix_web::rt::net::{TcpStream, UnixStream};
+use anyhow::anyhow;
 use rustix::net::sockopt;
 use rustls::ServerConfig;
+use tokio::task::JoinHandle;
 
 use crate::http::{self, Api, Document};
 
@@ -26,7 +28,7 @@ pub(super) const DRAIN_SECONDS_MAX: u64 = 24 * 3600;
 /// sockets inherit it; Linux doubles it for its own needs). Left alone, it grows to megabytes that
 /// nobody counts, and hides for long whether a client goes on reading. Enough for 5 MB/s at a
 /// distance of 100 ms.
-const SEND_BYTES: usize = 256 * 1024;
+pub(super) const SEND_BYTES: usize = 256 * 1024;
 
 /// A socket that clients connect to.
 #[derive(Debug)]
@@ -103,7 +105,7 @@ pub(super) use serve_on;
 pub struct Connections(Arc<AtomicUsize>);
 
 /// One of them, until it is dropped.
-struct Joined(Connections);
+pub(super) struct Joined(Connections);
 
 impl Connections {
     /// How many there are.
@@ -112,7 +114,8 @@ impl Connections {
         self.0.load(Ordering::Relaxed)
     }
 
-    fn join(&self) -> Joined {
+    /// One more, until what this gives is dropped.
+    pub(super) fn join(&self) -> Joined {
         self.0.fetch_add(1, Ordering::Relaxed);
         Joined(self.clone())
     }
@@ -134,6 +137,32 @@ pub(super) fn socket(io: &dyn Any) -> Option<OwnedFd> {
     let below_tls = below_tls.map(|stream| stream.get_ref().0);
     let socket = below_tls.or_else(|| io.downcast_ref::<TcpStream>())?;
     socket.as_fd().try_clone_to_owned().ok()
+}
+
+/// A server while it answers.
+pub(super) struct Serving {
+    pub(super) handle: ServerHandle,
+    pub(super) connections: Connections,
+    task: JoinHandle<io::Result<()>>,
+}
+
+impl Serving {
+    /// Answers from now on.
+    pub(super) fn start(running: actix_web::dev::Server, connections: Connections) -> Self {
+        Self {
+            handle: running.handle(),
+            connections,
+            task: tokio::spawn(running),
+        }
+    }
+
+    /// Waits until it ends by itself, which it should not.
+    pub(super) async fn failed(&mut self) -> anyhow::Error {
+        match (&mut self.task).await {
+            Ok(Err(error)) => anyhow!("the API's listener failed: {error}"),
+            Ok(Ok(())) | Err(_) => anyhow!("the API's listener ended"),
+        }
+    }
 }
 
 /// A server that listens but does not yet answer.
@@ -188,6 +217,11 @@ impl Server {
     #[must_use]
     pub fn connections(&self) -> Connections {
         self.connections.clone()
+    }
+
+    /// Answers from now on.
+    pub(super) fn start(self) -> Serving {
+        Serving::start(self.running, self.connections)
     }
 
     /// Answers until stopped.

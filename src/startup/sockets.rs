@@ -123,6 +123,25 @@ impl Room {
         room
     }
 
+    /// As many connections as `key` asks for, for a program that has one listener and no database, if the machine
+    /// allows so many open files.
+    pub(super) fn of_one(wanted: usize, key: &str) -> usize {
+        let limit = raised_limit();
+        let room = limit.map_or(wanted, |limit| {
+            let pairs = limit.saturating_sub(DESCRIPTORS_SPARE) / DESCRIPTORS_EACH;
+            wanted.min(usize::try_from(pairs).unwrap_or(usize::MAX).max(1))
+        });
+        if let Some(limit) = limit
+            && room < wanted
+        {
+            tracing::info!(
+                "{key} is {wanted}, but with {limit} open files there is room for {room}: \
+                 raise the limit (ulimit -Hn, LimitNOFILE=)"
+            );
+        }
+        room
+    }
+
     /// The room that so many open files leave beside those connections to the database. Health and
     /// metrics have a quarter of it at most, and each listener one connection at least.
     fn within(limit: Option<u64>, wanted: usize, database: usize) -> Self {

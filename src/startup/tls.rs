@@ -19,7 +19,7 @@ use rustls::version::{TLS12, TLS13};
 
 use crate::config::{Settings, Tls};
 use identity::Identity;
-use watch::Watched;
+pub(super) use watch::Watched;
 
 pub(super) use clients::authorities;
 pub(super) use identity::{Files, check_pair};

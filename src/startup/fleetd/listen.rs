@@ -91,7 +91,7 @@ pub(super) fn reachable(handed_over: &[Listener], listen: &Listen) -> Option<Str
 }
 
 /// Whether a host is this machine whatever a resolver says.
-fn is_of_this_machine(host: &str) -> bool {
+pub(super) fn is_of_this_machine(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(is_loopback)
 }
 
