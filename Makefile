@@ -74,10 +74,12 @@ sqlx: .dev/sqlx ## Renew .sqlx after editing SQL or a migration
 sqlx-check: .dev/sqlx ## Check that .sqlx fits the code and the migrations
 	diff -r .dev/sqlx .sqlx
 
-openapi: setup ## Renew openapi/openapi.yaml after changing what the API takes or answers
+openapi: setup ## Renew openapi/*.yaml after changing what the APIs take or answer
 	@mkdir -p .dev
 	cargo run --quiet --bin hyperfleet-api -- openapi --config /dev/null > .dev/openapi.yaml
 	mv .dev/openapi.yaml openapi/openapi.yaml
+	cargo run --quiet --bin hyperfleet-api -- openapi --fleet > .dev/fleet.yaml
+	mv .dev/fleet.yaml openapi/fleet.yaml
 
 etcd-protoset: ## Renew scripts/etcd.protoset after an update of etcd-client (needs protoc)
 	@scripts/etcd-protoset

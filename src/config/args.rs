@@ -163,6 +163,9 @@ pub struct OpenapiArgs {
     /// How it is written
     #[arg(long, value_name = "FORMAT", default_value = "yaml")]
     pub format: OpenapiFormat,
+    /// Print the document of fleet's API instead, which has no kinds
+    #[arg(long)]
+    pub fleet: bool,
     /// The settings, of which the kinds count alone.
     #[command(flatten)]
     pub settings: SettingsArgs,

@@ -31,6 +31,11 @@ pub enum Denied {
     /// A system identity wants to change what is wanted.
     #[error("system identities may only write status and conditions")]
     OnlyReports,
+    /// A tenant wants something of what belongs to none: units run on machines that all share.
+    #[error(
+        "units and machines belong to no tenant: only system identities may see or change them"
+    )]
+    OnlySystem,
 }
 
 /// On whose behalf a request is made. Made by [`Rules::resolve`]; the default is that of a service

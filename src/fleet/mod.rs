@@ -52,6 +52,9 @@ pub struct Fleet<S: KeyStore> {
 /// Fleet on etcd.
 pub type EtcdFleet = Fleet<EtcdKeys>;
 
+/// A follower of it.
+pub type EtcdFollow<T> = Follow<EtcdKeys, T>;
+
 impl<S: KeyStore> Fleet<S> {
     /// What is in a registry, in pages of that many ([`LISTED_MAX`] at most).
     ///

@@ -24,11 +24,14 @@ use super::tenant;
 
 const REFUSED: &str = "hyperfleet_api_requests_refused_total";
 /// Why requests are refused.
-const REASONS: [&str; 4] = [STARTING, RATE, IN_FLIGHT, MEMORY];
+const REASONS: [&str; 5] = [STARTING, RATE, IN_FLIGHT, MEMORY, WATCHERS];
 const STARTING: &str = "starting";
 const RATE: &str = "rate";
 const IN_FLIGHT: &str = "in_flight";
 const MEMORY: &str = "memory";
+const WATCHERS: &str = "watchers";
+/// Clients that watch at a time. Each keeps a connection for as long as it likes, and there are others who need one.
+const WATCHERS_MAX: usize = 256;
 
 /// How much is let in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +56,7 @@ struct Parts {
     gate: Gate,
     capacity: Arc<Capacity>,
     memory: Memory,
+    watchers: Arc<Capacity>,
     rate: Option<RateLimit>,
     body_time: Duration,
 }
@@ -69,6 +73,7 @@ impl Admission {
             gate,
             capacity: Capacity::new(limits.in_flight_max),
             memory: Memory::new(limits.buffered_bytes_max),
+            watchers: Capacity::new(WATCHERS_MAX),
             rate: rate::limit(limits.rate_per_second, limits.rate_burst),
             body_time: limits.body_time,
         }))
@@ -78,6 +83,21 @@ impl Admission {
     #[must_use]
     pub fn memory(&self) -> &Memory {
         &self.0.memory
+    }
+
+    /// Whether the service is there.
+    pub(super) fn gate(&self) -> &Gate {
+        &self.0.gate
+    }
+
+    /// A place among those who watch, if there is one. They are not among the requests under way: an answer that goes
+    /// on for ever would keep others out.
+    pub(super) fn watch(&self) -> Option<Slot> {
+        let slot = self.0.watchers.take(1);
+        if slot.is_none() {
+            count_refusal(WATCHERS);
+        }
+        slot
     }
 }
 
@@ -163,8 +183,12 @@ pub(super) fn resize(share: &mut Share, bytes: usize) -> Result<(), Problem> {
 
 /// Counts a request that is refused for what others do, too.
 fn refusal(reason: &'static str, problem: Problem) -> Problem {
-    metrics::counter!(REFUSED, "reason" => reason).increment(1);
+    count_refusal(reason);
     problem
+}
+
+fn count_refusal(reason: &'static str) {
+    metrics::counter!(REFUSED, "reason" => reason).increment(1);
 }
 
 impl Default for Limits {

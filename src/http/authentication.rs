@@ -38,7 +38,7 @@ pub(super) async fn authenticate(request: &ServiceRequest, wish: Wish) -> Result
 
 fn need(wish: Wish) -> Need {
     match wish {
-        Wish::Read => Need::Proof,
-        Wish::Report | Wish::Author => Need::Identity,
+        Wish::Read | Wish::SeeFleet => Need::Proof,
+        Wish::Report | Wish::Author | Wish::ChangeFleet => Need::Identity,
     }
 }

@@ -140,8 +140,10 @@ impl<B: MessageBody> MessageBody for Attended<B> {
     ) -> Poll<Option<Result<Bytes, Self::Error>>> {
         let attended = self.get_mut();
         let next = attended.answer.as_mut().poll_next(context);
-        if let (Poll::Ready(Some(Ok(chunk))), Some(under_way)) = (&next, &attended.under_way) {
-            under_way.written(chunk.len());
+        match (&next, &attended.under_way) {
+            (Poll::Ready(Some(Ok(chunk))), Some(under_way)) => under_way.written(chunk.len()),
+            (Poll::Pending, Some(under_way)) => under_way.waits(),
+            _ => {}
         }
         next
     }

@@ -19,6 +19,8 @@ pub struct Connection {
     working: Cell<usize>,
     /// Answers that the client is to take.
     taking: Cell<usize>,
+    /// Whether one of these has nothing to take yet: it is we who are waited for.
+    is_waited_for: Cell<bool>,
     /// When what was last handed on of an answer is through at the latest.
     free_at: Cell<Instant>,
     /// Requests that have come over it.
@@ -73,6 +75,7 @@ impl Connection {
         let connection = Rc::new(Self {
             working: Cell::new(0),
             taking: Cell::new(0),
+            is_waited_for: Cell::new(false),
             free_at: Cell::new(Instant::now()),
             count: Cell::new(0),
             idle_time,
@@ -91,7 +94,7 @@ impl Connection {
 
     /// How long it may still lie idle.
     fn left(&self) -> Duration {
-        if self.working.get() > 0 {
+        if self.working.get() > 0 || self.is_waited_for.get() {
             return self.idle_time;
         }
         (self.free_at.get() + self.idle_time).saturating_duration_since(Instant::now())
@@ -99,6 +102,9 @@ impl Connection {
 
     /// Whether the client has left too long what was handed on to it.
     fn is_too_slow(&self) -> bool {
+        if self.is_waited_for.get() {
+            return false;
+        }
         let is_short = self.memory.as_ref().is_some_and(Memory::is_short);
         let time = if is_short {
             SHORT_TIME.min(self.idle_time)
@@ -197,10 +203,16 @@ impl UnderWay {
         }
     }
 
+    /// The answer goes on, and nobody knows when: its client has taken what there was.
+    pub(super) fn waits(&self) {
+        self.connection.is_waited_for.set(true);
+    }
+
     /// So many bytes of the answer are handed on, and what was handed on before is taken: the
     /// client has time for them.
     pub(super) fn written(&self, bytes: usize) {
         let connection = &self.connection;
+        connection.is_waited_for.set(false);
         let bytes_32 = u32::try_from(bytes).unwrap_or(u32::MAX);
         let time = Duration::from_secs((bytes_32 / BYTES_PER_SECOND_MIN).into());
         connection.free_at.set(Instant::now() + time);
@@ -217,8 +229,12 @@ impl Drop for UnderWay {
     fn drop(&mut self) {
         self.answered();
         let Connection {
-            taking, free_at, ..
+            taking,
+            free_at,
+            is_waited_for,
+            ..
         } = &*self.connection;
+        is_waited_for.set(false);
         taking.set(taking.get() - 1);
         free_at.set(free_at.get().max(Instant::now()));
     }

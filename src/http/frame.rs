@@ -20,6 +20,7 @@ use super::admission;
 use super::body;
 use super::caching;
 use super::connection::{Connection, UnderWay};
+use super::fleet::{self, Fault};
 use super::problem::{Place, Problem};
 use super::request::RequestId;
 use super::telemetry::RequestLog;
@@ -32,7 +33,10 @@ pub(super) async fn frame(
     mut request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<EitherBody<impl MessageBody, BoxBody>>, Error> {
-    trim_one_slash(&mut request);
+    let is_fleets = fleet::is_fleets(&request);
+    if !is_fleets {
+        trim_one_slash(&mut request);
+    }
     let RequestId(id) = RequestId::of(&request);
     let log = RequestLog::of(&request);
     let connection = request.conn_data::<Rc<Connection>>();
@@ -44,15 +48,17 @@ pub(super) async fn frame(
         request_id: id,
         at: clock.map_or(chrono::DateTime::UNIX_EPOCH, |clock| clock.now()),
     };
+    let worded = |error: &Error| worded(error, &place, &log, is_fleets);
     // Nothing of a request outlives it: what it left half-way is dropped with it, and its
     // transaction rolls back.
     let outcome = AssertUnwindSafe(next.call(request)).catch_unwind().await;
     let mut response = match outcome {
-        Ok(Ok(response)) => told(response, &place, &log),
-        Ok(Err(error)) => return Err(log.noted(Problem::of(&error)).at(place).into()),
-        Err(_) => return Err(log.noted(Problem::panicked()).at(place).into()),
+        Ok(Ok(response)) => told(response, worded),
+        Ok(Err(error)) => return Err(worded(&error)),
+        Err(_) => return Err(worded(&Problem::panicked().into())),
     };
     caching::tell(&mut response);
+    fleet::tell(&mut response);
     if let Ok(id) = HeaderValue::from_str(&place.request_id) {
         response.headers_mut().insert(X_REQUEST_ID, id);
     }
@@ -67,19 +73,25 @@ pub(super) async fn frame(
     Ok(body::attended(response, under_way))
 }
 
-/// Writes the body of an error anew, with the place where it happened.
+/// Writes the body of an error anew, in the words of whoever it is for.
 fn told<B: MessageBody>(
     response: ServiceResponse<B>,
-    place: &Place,
-    log: &RequestLog,
+    worded: impl FnOnce(&Error) -> Error,
 ) -> ServiceResponse<EitherBody<B, BoxBody>> {
     let Some(error) = response.response().error() else {
         return response.map_into_left_body();
     };
-    let problem = log.noted(Problem::of(error)).at(place.clone());
+    let answer = worded(error).error_response();
     let (request, _) = response.into_parts();
-    let answer = actix_web::ResponseError::error_response(&problem);
     ServiceResponse::new(request, answer).map_into_right_body()
+}
+
+/// An error as its client knows errors: with the place where it happened, or in fleet's words.
+fn worded(error: &Error, place: &Place, log: &RequestLog, is_fleets: bool) -> Error {
+    if is_fleets {
+        return Fault::of(error).noted(log, &place.request_id).into();
+    }
+    log.noted(Problem::of(error)).at(place.clone()).into()
 }
 
 /// `/clusters/` is `/clusters`; one slash only, so that no two spellings of a path differ by more.

@@ -1,7 +1,10 @@
 //! Whether the service takes requests, and whether it says that it is ready for them.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::Notify;
 
 /// What is said while nothing more is known.
 const NOT_READY: &str = "Application is not ready";
@@ -18,6 +21,8 @@ struct Inner {
     phase: AtomicU8,
     /// Why it is not ready although it serves, or not yet.
     fault: Mutex<Option<String>>,
+    /// Told once it stops.
+    stopped: Notify,
 }
 
 /// What a service does at a time.
@@ -59,6 +64,7 @@ impl Gate {
         Self(Arc::new(Inner {
             phase: AtomicU8::new(phase as u8),
             fault: Mutex::new(None),
+            stopped: Notify::new(),
         }))
     }
 
@@ -73,6 +79,17 @@ impl Gate {
     /// Says that the service is to end. Requests that still come are answered.
     pub fn stop(&self) {
         self.0.phase.store(Phase::Stopping as u8, Ordering::Release);
+        self.0.stopped.notify_waiters();
+    }
+
+    /// Waits until the service is to end. For answers that would go on for ever.
+    pub(super) async fn stopped(&self) {
+        let mut stopped = pin!(self.0.stopped.notified());
+        // From here on it is told, so that none falls between looking and waiting.
+        stopped.as_mut().enable();
+        if self.phase() != Phase::Stopping {
+            stopped.await;
+        }
     }
 
     /// Says why the service is not ready; `None` that nothing is in the way.

@@ -13,6 +13,7 @@ mod caching;
 mod capacity;
 mod connection;
 mod encoding;
+mod fleet;
 mod frame;
 mod gate;
 mod memory;
@@ -38,11 +39,13 @@ use crate::app::Service;
 use crate::auth::Authentication;
 use crate::clock::Clock;
 use crate::domain::tenancy;
+use crate::fleet::EtcdFleet;
 use crate::wire::BODY_BYTES_MAX;
 use caching::CallerHeaders;
 
 pub use admission::{Admission, Limits};
 pub use connection::Connection;
+pub use fleet::{FleetApi, fleet_app, openapi as fleet_openapi};
 pub use gate::{Gate, Phase, Readiness};
 pub use memory::Memory;
 pub use meta::Build;
@@ -67,6 +70,8 @@ pub struct Api {
     pub masks: Masks,
     /// How requests say for whom they are made.
     pub tenancy: tenancy::Rules,
+    /// Fleet, if its API is served here, too.
+    pub fleet: Option<EtcdFleet>,
 }
 
 /// The API as one application: every worker makes its own. The document is made once, for all.
@@ -90,6 +95,7 @@ pub fn app(
         admission,
         masks,
         tenancy,
+        fleet,
     } = api;
     let registry = service.registry().clone();
     let caller_headers = CallerHeaders::of(&authentication, &tenancy);
@@ -106,6 +112,11 @@ pub fn app(
         .app_data(web::Data::new(document))
         .app_data(web::PayloadConfig::new(BODY_BYTES_MAX))
         .configure(|config| routes::configure(config, &registry))
+        .configure(move |config| {
+            if let Some(fleet) = fleet {
+                fleet::beside(config, fleet, build);
+            }
+        })
         .default_service(web::to(routes::unknown_path))
         .wrap(Compress::default())
         .wrap(from_fn(encoding::gzip_or_nothing))

@@ -86,7 +86,7 @@ async fn readyz(gate: Data<Gate>) -> HttpResponse {
     }
 }
 
-async fn scraped(scrape: Data<Scrape>) -> HttpResponse {
+pub(super) async fn scraped(scrape: Data<Scrape>) -> HttpResponse {
     let mut answer = HttpResponse::Ok();
     answer.insert_header(("content-type", METRICS_TYPE));
     answer.body(scrape())

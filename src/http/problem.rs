@@ -298,6 +298,11 @@ impl Problem {
         self.0.cause.as_deref()
     }
 
+    /// The headers that it comes with.
+    pub(super) fn headers(&self) -> &[(HeaderName, String)] {
+        &self.0.headers
+    }
+
     /// Whether it is the caller who may not, rather than the request that cannot be.
     pub(super) fn turns_away(&self) -> bool {
         matches!(self.0.sort.0.as_u16(), 401 | 403 | 429)

@@ -90,6 +90,10 @@ pub(super) enum Wish {
     Report,
     /// To say what is wanted.
     Author,
+    /// To see units and machines, which belong to no tenant.
+    SeeFleet,
+    /// To say what is wanted of them.
+    ChangeFleet,
 }
 
 /// Who is calling, and on whose behalf.

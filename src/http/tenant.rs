@@ -17,7 +17,8 @@ use crate::domain::tenancy::Rules;
 ///
 /// # Errors
 ///
-/// The headers do not say it, or a system identity wants more than to read and to report.
+/// The headers do not say it, a system identity wants more than to read and to report, or a tenant
+/// wants something of fleet.
 pub(super) fn admit(request: &ServiceRequest, wish: Wish) -> Result<(), Problem> {
     let rules = request
         .app_data::<Data<Rules>>()
@@ -27,6 +28,7 @@ pub(super) fn admit(request: &ServiceRequest, wish: Wish) -> Result<(), Problem>
     match wish {
         Wish::Read | Wish::Report => {}
         Wish::Author => tenant.require_author()?,
+        Wish::SeeFleet | Wish::ChangeFleet => rules.require_system(&tenant)?,
     }
     if let Some(label) = tenant.label() {
         RequestLog::of(request).tenant(&label);

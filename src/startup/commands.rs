@@ -123,20 +123,28 @@ fn check(args: &CheckArgs) -> anyhow::Result<()> {
     plan.map(drop).context(Misuse)
 }
 
-/// Prints the document of the configured kinds.
+/// Prints the document of the configured kinds, or that of fleet.
 fn openapi(args: &OpenapiArgs) -> anyhow::Result<()> {
-    let loaded = Loaded::new(&args.settings, &Settings::default()).context(Misuse)?;
-    let Attached { registry, notes } = loaded.settings.kinds().context(Misuse)?;
-    for note in notes {
-        eprintln!("{note}");
-    }
-    let document = http::openapi(&registry, BUILD.version);
+    let document = if args.fleet {
+        http::fleet_openapi(BUILD.version)
+    } else {
+        openapi_of_kinds(args)?
+    };
     let text = match args.format {
         OpenapiFormat::Yaml => http::yaml(&document)?,
         OpenapiFormat::Json => serde_json::to_string_pretty(&document)? + "\n",
     };
     print(&text);
     Ok(())
+}
+
+fn openapi_of_kinds(args: &OpenapiArgs) -> anyhow::Result<serde_json::Value> {
+    let loaded = Loaded::new(&args.settings, &Settings::default()).context(Misuse)?;
+    let Attached { registry, notes } = loaded.settings.kinds().context(Misuse)?;
+    for note in notes {
+        eprintln!("{note}");
+    }
+    Ok(http::openapi(&registry, BUILD.version))
 }
 
 /// Prints what makes a shell complete this command.

@@ -210,6 +210,7 @@ impl Process {
             admission: Admission::new(self.gate.clone(), &limits),
             masks: telemetry::masks(settings),
             tenancy,
+            fleet: None,
         };
         let processors = std::thread::available_parallelism().map_or(2, usize::from);
         let options = Options {

@@ -5,6 +5,7 @@
 
 mod continuation;
 mod fields;
+pub mod fleet;
 mod json;
 mod query;
 mod requests;

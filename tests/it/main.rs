@@ -21,6 +21,7 @@ mod encodings;
 mod families;
 mod faults;
 mod fields;
+mod fleet;
 mod force_delete;
 mod gathered_reads;
 mod histories;

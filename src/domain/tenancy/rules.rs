@@ -102,6 +102,20 @@ impl Rules {
         })
     }
 
+    /// Checks that whoever it is may do something of what belongs to no tenant: anybody without tenancy, and
+    /// system identities with it.
+    ///
+    /// # Errors
+    ///
+    /// A tenant.
+    pub fn require_system(&self, tenant: &Tenant) -> Result<(), Denied> {
+        if self.0.is_none() || tenant.is_system() {
+            Ok(())
+        } else {
+            Err(Denied::OnlySystem)
+        }
+    }
+
     /// For whom a request is made. `values` gives everything that the request says under the name of
     /// a header, which has no case.
     ///

@@ -6,7 +6,7 @@
 //! problem ─▶ problems ─────────────┘
 //! ```
 
-mod convert;
+pub(super) mod convert;
 mod operations;
 mod page;
 mod problems;

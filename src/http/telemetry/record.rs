@@ -66,14 +66,24 @@ impl RequestLog {
 
     /// The problem, which is the answer.
     pub(in crate::http) fn noted(&self, problem: Problem) -> Problem {
-        let mut entry = self.entry_mut();
-        entry.code = Some(problem.code());
-        entry.cause = problem.cause().map(ToOwned::to_owned);
-        if entry.reason.is_none() && problem.turns_away() {
-            entry.reason = Some(problem.detail().to_owned());
+        self.failed(Some(problem.code()), problem.cause().map(ToOwned::to_owned));
+        if problem.turns_away() {
+            self.reason_unless_known(problem.detail());
         }
-        drop(entry);
         problem
+    }
+
+    /// It failed: the code of the problem, if it has one, and what the client is not told.
+    pub(in crate::http) fn failed(&self, code: Option<String>, cause: Option<String>) {
+        let mut entry = self.entry_mut();
+        entry.code = code;
+        entry.cause = cause;
+    }
+
+    /// Why the caller is turned away, unless more was said.
+    pub(in crate::http) fn reason_unless_known(&self, reason: &str) {
+        let mut entry = self.entry_mut();
+        entry.reason.get_or_insert_with(|| reason.to_owned());
     }
 
     pub(super) fn entry(&self) -> Ref<'_, Entry> {

@@ -122,6 +122,7 @@ impl TestApi {
             admission: Admission::new(Gate::serving(), &Limits::default()),
             masks: Masks::default(),
             tenancy: Rules::default(),
+            fleet: None,
         };
         adjust(&mut api);
         let server = Server::bind(listener, &api, &Options::default()).unwrap();

@@ -3,6 +3,7 @@
 mod api;
 mod clock;
 mod etcd;
+mod fleet;
 mod invariants;
 mod kinds;
 mod postgres;
@@ -16,13 +17,14 @@ mod tenants;
 pub(crate) use api::{Answer, TestApi, http_client};
 pub(crate) use clock::TestClock;
 pub(crate) use etcd::{TestEtcd, etcd_settings, fresh_prefix, shared_etcd};
+pub(crate) use fleet::TestFleet;
 pub(crate) use invariants::assert_sound;
 pub(crate) use kinds::{child, linked, root, ruled};
 pub(crate) use postgres::{TestDatabase, store};
 pub(crate) use problem::Problem;
 pub(crate) use proxy::{Cut, Proxy, Sent};
 pub(crate) use random::Random;
-pub(crate) use raw::{PATIENCE, RawAnswer, Then, rest};
+pub(crate) use raw::{PATIENCE, RawAnswer, Then, rest, send_raw_to};
 pub(crate) use series::{Series, sum};
 pub(crate) use tenants::{ACME, ACME_WEB, BETA, SYSTEM, Walls, tenancy};
 

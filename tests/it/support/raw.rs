@@ -46,21 +46,7 @@ impl TestApi {
     /// Sends exactly these bytes and gives what comes back until the server closes the
     /// connection; `None` if nothing that looks like an answer does.
     pub(crate) async fn send_raw(&self, bytes: &[u8], then: Then) -> Option<RawAnswer> {
-        let mut stream = TcpStream::connect(self.address()).await.unwrap();
-        let (mut reader, mut writer) = stream.split();
-        let mut received = Vec::new();
-        let write = async {
-            // The server may refuse the rest; what it said before counts.
-            let _ = writer.write_all(bytes).await;
-            if then == Then::Finish {
-                let _ = writer.shutdown().await;
-            }
-        };
-        // A connection that is reset keeps what came before.
-        let read = reader.read_to_end(&mut received);
-        let both = async { tokio::join!(write, read) };
-        let _ = timeout(PATIENCE, both).await.expect("an answer in time");
-        RawAnswer::parse(&received)
+        send_raw_to(self.address(), bytes, then).await
     }
 
     /// Sends a request that closes the connection, with its path as it is.
@@ -78,6 +64,26 @@ impl TestApi {
         let bytes = [head.as_bytes(), body].concat();
         self.send_raw(&bytes, Then::Wait).await
     }
+}
+
+/// Sends exactly these bytes to a server and gives what comes back until it closes the connection; `None` if nothing
+/// that looks like an answer does.
+pub(crate) async fn send_raw_to(address: &str, bytes: &[u8], then: Then) -> Option<RawAnswer> {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let (mut reader, mut writer) = stream.split();
+    let mut received = Vec::new();
+    let write = async {
+        // The server may refuse the rest; what it said before counts.
+        let _ = writer.write_all(bytes).await;
+        if then == Then::Finish {
+            let _ = writer.shutdown().await;
+        }
+    };
+    // A connection that is reset keeps what came before.
+    let read = reader.read_to_end(&mut received);
+    let both = async { tokio::join!(write, read) };
+    let _ = timeout(PATIENCE, both).await.expect("an answer in time");
+    RawAnswer::parse(&received)
 }
 
 /// Everything that comes until the server closes the connection.

@@ -55,6 +55,7 @@ fn api() -> Api {
         admission: Admission::new(Gate::serving(), &Limits::default()),
         masks: Masks::default(),
         tenancy: Rules::default(),
+        fleet: None,
     }
 }
 

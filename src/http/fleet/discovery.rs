@@ -1,0 +1,34 @@
+//! `GET …/discovery` and `GET …/openapi`: what the API says of itself. Made once.
+
+use std::sync::LazyLock;
+
+use actix_web::HttpResponse;
+use actix_web::web::{Bytes, Data};
+
+use super::openapi::openapi;
+use crate::http::Build;
+use crate::http::answer::pieces;
+use crate::http::caching;
+use crate::wire::fleet::discovery::document;
+
+static DISCOVERY: LazyLock<Bytes> = LazyLock::new(|| document().to_string().into());
+
+static OPENAPI: std::sync::OnceLock<Bytes> = std::sync::OnceLock::new();
+
+/// The discovery document.
+pub(super) async fn discovery() -> HttpResponse {
+    written(DISCOVERY.clone())
+}
+
+/// The OpenAPI document.
+pub(super) async fn described(build: Data<Build>) -> HttpResponse {
+    let document = OPENAPI.get_or_init(|| openapi(build.version).to_string().into());
+    written(document.clone())
+}
+
+fn written(document: Bytes) -> HttpResponse {
+    let mut answer = HttpResponse::Ok();
+    answer.insert_header(caching::FOR_EVERYBODY);
+    answer.content_type("application/json");
+    pieces(answer, document)
+}

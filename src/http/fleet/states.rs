@@ -1,0 +1,60 @@
+//! `…/state`
+
+use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+
+use super::Fault;
+use super::body::query;
+use super::follow;
+use crate::fleet::{EtcdFleet, StateFilter, StateView};
+use crate::http::Admission;
+use crate::http::answer::Room;
+use crate::wire::fleet as wire;
+
+/// `GET …/state`: a page, or what changes.
+pub(super) async fn list(
+    request: HttpRequest,
+    fleet: Data<EtcdFleet>,
+    admission: Data<Admission>,
+) -> Result<HttpResponse, Fault> {
+    let query = query(&request);
+    let filter = StateFilter {
+        unit: query.filter("unitName").map(str::to_owned),
+        machine: query.filter("machineID").map(str::to_owned),
+    };
+    if query.is_watch()? {
+        let after = follow::after(&request, &query)?;
+        let place = admission.watch().ok_or_else(Fault::too_many_watch)?;
+        let changes = fleet.follow_states(filter, after).await?;
+        return Ok(follow::answer(&admission, changes, place));
+    }
+    let room = Room::of(&request)?;
+    let page = fleet.list_states(&filter, query.page_token()?).await?;
+    let page = wire::StatePage {
+        next: page.next,
+        states: page.items.into_iter().map(view).collect(),
+    };
+    Ok(room.item(HttpResponse::Ok(), &page)?)
+}
+
+/// `GET …/state/{unitName}`: that of the machine with the lowest id, if there are several.
+pub(super) async fn get(
+    request: HttpRequest,
+    fleet: Data<EtcdFleet>,
+    name: Path<String>,
+) -> Result<HttpResponse, Fault> {
+    let state = fleet.find_state(&name).await?;
+    Ok(Room::of(&request)?.item(HttpResponse::Ok(), &view(state))?)
+}
+
+/// A state as clients see it.
+pub(super) fn view(state: StateView) -> wire::StateView {
+    wire::StateView {
+        hash: state.hash,
+        machine_id: state.machine,
+        name: state.unit,
+        active: state.active,
+        load: state.load,
+        sub: state.sub,
+    }
+}

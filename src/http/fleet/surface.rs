@@ -1,0 +1,98 @@
+//! Which paths of a listener are fleet's, and what comes before any of its routes.
+
+use actix_web::body::{EitherBody, MessageBody};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::header::{HeaderValue, SERVER};
+use actix_web::middleware::Next;
+use actix_web::web::Data;
+use actix_web::{Error, HttpMessage as _, HttpResponse};
+
+use super::{Fault, PREFIXES, path};
+use crate::fleet::EtcdFleet;
+use crate::http::body;
+
+/// Where fleet's API is on a listener.
+pub(super) struct Surface {
+    fleet: EtcdFleet,
+    /// As answers name it.
+    server: HeaderValue,
+    /// Whether all paths are fleet's.
+    is_everything: bool,
+}
+
+/// An answer of a request that was led to a route, or to none.
+struct Routed(HeaderValue);
+
+impl Surface {
+    /// All paths are fleet's.
+    pub(super) fn everything(fleet: EtcdFleet, version: &str) -> Self {
+        let server = HeaderValue::try_from(format!("fleetd/{version}"));
+        Self {
+            fleet,
+            server: server.unwrap_or_else(|_| HeaderValue::from_static("fleetd")),
+            is_everything: true,
+        }
+    }
+
+    /// Those with its prefixes are.
+    pub(super) fn prefixes(fleet: EtcdFleet, version: &str) -> Self {
+        Self {
+            is_everything: false,
+            ..Self::everything(fleet, version)
+        }
+    }
+}
+
+/// Whether a path is fleet's: no other rule applies to it, and its errors are in fleet's words.
+pub(in crate::http) fn is_fleets(request: &ServiceRequest) -> bool {
+    let Some(surface) = request.app_data::<Data<Surface>>() else {
+        return false;
+    };
+    let path = request.path();
+    let is_below = |prefix: &&str| {
+        let rest = path.strip_prefix(*prefix);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    surface.is_everything || PREFIXES.iter().any(|prefix| is_below(&prefix))
+}
+
+/// Lets requests through to the routes while it is known what there is, if their paths are clean.
+pub(super) async fn guard(
+    mut request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<EitherBody<impl MessageBody>>, Error> {
+    match answer_before_routes(&request) {
+        None => Ok(next.call(request).await?.map_into_left_body()),
+        Some(answer) => {
+            let payload = request.take_payload();
+            body::leave(request.request(), payload);
+            Ok(request.into_response(answer).map_into_right_body())
+        }
+    }
+}
+
+fn answer_before_routes(request: &ServiceRequest) -> Option<HttpResponse> {
+    let Some(surface) = request.app_data::<Data<Surface>>() else {
+        let fault = Fault::internal("routes without a surface");
+        return Some(HttpResponse::from_error(fault));
+    };
+    if !surface.fleet.is_connected() {
+        return Some(HttpResponse::from_error(Fault::unconnected()));
+    }
+    let server = surface.server.clone();
+    request.extensions_mut().insert(Routed(server));
+    let path = request.match_info().as_str();
+    if let Some(clean) = path::cleaned(path) {
+        return Some(path::redirect(request.request(), &clean));
+    }
+    let fault = path::has_hidden_slash(path).then(Fault::unknown_path)?;
+    Some(HttpResponse::from_error(fault))
+}
+
+/// What every answer of a route of fleet's says: which program it is of.
+pub(in crate::http) fn tell<B>(response: &mut ServiceResponse<B>) {
+    let routed = response.request().extensions_mut().remove::<Routed>();
+    if let Some(Routed(server)) = routed {
+        response.headers_mut().insert(SERVER, server);
+    }
+}

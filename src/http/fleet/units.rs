@@ -1,0 +1,121 @@
+//! `…/units`
+
+use actix_web::web::{Bytes, Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+
+use super::Fault;
+use super::body::{check_media_type, query};
+use super::follow;
+use crate::domain::unit::UnitOption;
+use crate::fleet::{EtcdFleet, Explained, Set, SetUnit, UnitView};
+use crate::http::Admission;
+use crate::http::answer::Room;
+use crate::wire::fleet as wire;
+
+/// `GET …/units`: a page, or what changes.
+pub(super) async fn list(
+    request: HttpRequest,
+    fleet: Data<EtcdFleet>,
+    admission: Data<Admission>,
+) -> Result<HttpResponse, Fault> {
+    let query = query(&request);
+    if query.is_watch()? {
+        let after = follow::after(&request, &query)?;
+        let place = admission.watch().ok_or_else(Fault::too_many_watch)?;
+        let changes = fleet.follow_units(after).await?;
+        return Ok(follow::answer(&admission, changes, place));
+    }
+    let room = Room::of(&request)?;
+    let page = fleet.list_units(query.page_token()?).await?;
+    let page = wire::UnitPage {
+        next: page.next,
+        units: page.items.into_iter().map(view).collect(),
+    };
+    Ok(room.item(HttpResponse::Ok(), &page)?)
+}
+
+/// `GET …/units/{unitName}`
+pub(super) async fn get(
+    request: HttpRequest,
+    fleet: Data<EtcdFleet>,
+    name: Path<String>,
+) -> Result<HttpResponse, Fault> {
+    let unit = fleet.find_unit(&name).await?;
+    Ok(Room::of(&request)?.item(HttpResponse::Ok(), &view(unit))?)
+}
+
+/// `PUT …/units/{unitName}`
+pub(super) async fn set(
+    request: HttpRequest,
+    fleet: Data<EtcdFleet>,
+    name: Path<String>,
+    body: Bytes,
+) -> Result<HttpResponse, Fault> {
+    check_media_type(request.headers())?;
+    let wire::SetUnit {
+        name: repeated,
+        options,
+        desired,
+    } = wire::set_unit(&body)?;
+    let wanted = SetUnit {
+        name: repeated,
+        options,
+        desired,
+    };
+    Ok(match fleet.set_unit(&name, wanted).await? {
+        Set::Created | Set::Replaced => HttpResponse::Created().finish(),
+        Set::Updated => HttpResponse::NoContent().finish(),
+    })
+}
+
+/// `DELETE …/units/{unitName}`
+pub(super) async fn destroy(
+    fleet: Data<EtcdFleet>,
+    name: Path<String>,
+) -> Result<HttpResponse, Fault> {
+    fleet.destroy_unit(&name).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// `GET …/units/{unitName}/explain`
+pub(super) async fn explain(
+    request: HttpRequest,
+    fleet: Data<EtcdFleet>,
+    name: Path<String>,
+) -> Result<HttpResponse, Fault> {
+    let Explained {
+        unit,
+        reason,
+        refusals,
+    } = fleet.explain(&name).await?;
+    let refusals = refusals.into_iter().map(|refusal| wire::RefusalView {
+        count: refusal.count.try_into().unwrap_or(u64::MAX),
+        machines: refusal.machines,
+        requirement: refusal.requirement,
+    });
+    let explanation = wire::ExplanationView {
+        current_state: unit.current.map(wire::UnitView::word),
+        desired_state: wire::UnitView::word(unit.desired),
+        machine_id: unit.machine,
+        name: unit.name,
+        reason,
+        refusals: refusals.collect(),
+    };
+    Ok(Room::of(&request)?.item(HttpResponse::Ok(), &explanation)?)
+}
+
+/// A unit as clients see it.
+pub(super) fn view(unit: UnitView) -> wire::UnitView {
+    let option = |option: UnitOption| wire::OptionView {
+        name: option.name,
+        section: option.section,
+        value: option.value,
+    };
+    wire::UnitView {
+        current_state: unit.current.map(wire::UnitView::word),
+        desired_state: wire::UnitView::word(unit.desired),
+        machine_id: unit.machine,
+        name: unit.name,
+        options: unit.options.into_iter().map(option).collect(),
+    }
+}

@@ -1,0 +1,88 @@
+//! Changes as server-sent events (the HTML standard, §9.2): what `?watch=true` answers with.
+//!
+//! ```text
+//! retry: 1000                         how long to wait before coming back, in milliseconds
+//!
+//! event: put                          one that is there, or has changed
+//! data: {"name":"web.service",…}
+//!
+//! event: listed                       everything there is was told
+//! data: {"revision":7}
+//! id: 7
+//!
+//! event: delete                       one that is gone
+//! data: {"name":"web.service"}
+//! id: 9
+//! ```
+//!
+//! `id` is a revision up to which everything has been told. It stands with the last of the events that belong to
+//! it alone, so that a client that is cut off before is told all of them again.
+
+use serde::Serialize;
+
+/// The media type.
+pub const EVENT_STREAM: &str = "text/event-stream";
+
+/// What a stream begins with: clients come back after a second.
+#[must_use]
+pub fn beginning() -> &'static str {
+    "retry: 1000\n\n"
+}
+
+/// A comment, which clients pass over. Whoever stands between sees that the connection lives.
+#[must_use]
+pub fn heartbeat() -> &'static str {
+    ": alive\n\n"
+}
+
+/// One that is there now.
+///
+/// # Errors
+/// None for what has names for members.
+pub fn put(item: &impl Serialize, id: Option<i64>) -> serde_json::Result<String> {
+    event("put", item, id)
+}
+
+/// One that is gone.
+///
+/// # Errors
+/// None for what has names for members.
+pub fn delete(item: &impl Serialize, id: Option<i64>) -> serde_json::Result<String> {
+    event("delete", item, id)
+}
+
+/// Everything that was there at a revision has been told.
+#[must_use]
+pub fn listed(revision: i64) -> String {
+    format!("event: listed\ndata: {{\"revision\":{revision}}}\nid: {revision}\n\n")
+}
+
+fn event(name: &str, item: &impl Serialize, id: Option<i64>) -> serde_json::Result<String> {
+    // JSON has no newlines outside its texts, and escapes those within.
+    let data = serde_json::to_string(item)?;
+    let id = id.map_or_else(String::new, |id| format!("id: {id}\n"));
+    Ok(format!("event: {name}\ndata: {data}\n{id}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_event_is_one_block_whatever_its_texts_hold() {
+        let item = json!({"name": "a\r\nid: 9\n\nb"});
+        let text = put(&item, Some(7)).unwrap();
+        assert_eq!(
+            text,
+            "event: put\ndata: {\"name\":\"a\\r\\nid: 9\\n\\nb\"}\nid: 7\n\n"
+        );
+        let text = delete(&json!({"name": "a"}), None).unwrap();
+        assert_eq!(text, "event: delete\ndata: {\"name\":\"a\"}\n\n");
+        assert_eq!(
+            listed(7),
+            "event: listed\ndata: {\"revision\":7}\nid: 7\n\n"
+        );
+    }
+}

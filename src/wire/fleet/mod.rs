@@ -1,0 +1,23 @@
+//! What stands on the wire of fleet's API, version 1: the older system's, so that its clients go on working.
+//!
+//! Bodies are read as the older decoder read them ([`decode`]), answers have their members in alphabetical order
+//! and leave out what is empty.
+
+mod decode;
+pub mod discovery;
+mod event;
+mod metadata;
+mod query;
+pub mod schemas;
+mod unit;
+mod views;
+
+pub use decode::Undecodable;
+pub use event::{EVENT_STREAM, beginning, delete, heartbeat, listed, put};
+pub use metadata::{CHANGES_MAX, InvalidChange, MetadataChange, metadata_changes};
+pub use query::{InvalidParameter, Query};
+pub use unit::{SetUnit, set_unit};
+pub use views::{
+    ErrorBody, ErrorView, ExplanationView, MachinePage, MachineView, OptionView, RefusalView,
+    StatePage, StateView, UnitGone, UnitPage, UnitView,
+};

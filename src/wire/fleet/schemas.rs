@@ -1,0 +1,89 @@
+//! Bodies of fleet's API as schemas, for its OpenAPI document. Those of answers are derived from what is sent; those
+//! of requests, which are read by hand, stand here.
+
+use utoipa::openapi::{Components, ComponentsBuilder, RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+use super::views::State;
+use super::{
+    ErrorBody, ExplanationView, MachinePage, MachineView, OptionView, RefusalView, StatePage,
+    StateView, UnitPage, UnitView,
+};
+
+/// What a unit is to be. Other members are passed over; names of members have no case, and `null` is as good as
+/// nothing.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "what it describes is read by hand, in `unit`")]
+struct UnitRequest {
+    /// What is wanted. Left out when a unit is created: `inactive`.
+    #[schema(rename = "desiredState", nullable = true)]
+    desired_state: Option<State>,
+    /// The unit's name again; the same as in the path, if it is there.
+    #[schema(nullable = true, max_length = 256, example = "web.service")]
+    name: Option<String>,
+    /// The unit's file. Left out or empty: it stays as it is.
+    #[schema(nullable = true, max_items = 1000)]
+    options: Option<Vec<OptionView>>,
+}
+
+/// One change of the metadata of one machine.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "what it describes is read by hand, in `metadata`")]
+struct MetadataChange {
+    /// What is done; `add` and `replace` are the same.
+    op: Change,
+    /// Of which machine, and what.
+    #[schema(
+        pattern = "^/([^/]+)/metadata/([A-Za-z0-9_.-]+)$",
+        example = "/2b0d5b1e3c6f4a7f9d7e1a2b3c4d5e6f/metadata/region"
+    )]
+    path: String,
+    /// To what; not for `remove`.
+    #[schema(nullable = true)]
+    value: Option<MetadataValue>,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+#[expect(dead_code, reason = "names of values")]
+enum Change {
+    Add,
+    Remove,
+    Replace,
+}
+
+/// A value of metadata.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "what it describes is read by hand, in `metadata`")]
+struct MetadataValue {
+    /// The value itself.
+    #[schema(min_length = 1, example = "eu")]
+    value: String,
+}
+
+/// Every schema, by its name in the document.
+#[must_use]
+pub fn components() -> Components {
+    let schemas = [
+        named::<Change>(),
+        named::<ErrorBody<'_>>(),
+        named::<ExplanationView>(),
+        named::<MachineView>(),
+        named::<MachinePage>(),
+        named::<MetadataChange>(),
+        named::<MetadataValue>(),
+        named::<RefusalView>(),
+        named::<State>(),
+        named::<UnitView>(),
+        named::<OptionView>(),
+        named::<UnitPage>(),
+        named::<UnitRequest>(),
+        named::<StateView>(),
+        named::<StatePage>(),
+    ];
+    ComponentsBuilder::new().schemas_from_iter(schemas).build()
+}
+
+fn named<T: ToSchema + PartialSchema>() -> (String, RefOr<Schema>) {
+    (T::name().into_owned(), T::schema())
+}

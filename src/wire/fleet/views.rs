@@ -1,0 +1,352 @@
+//! Answers of fleet's API. Members stand in alphabetical order, and those that are empty are left out, so that an
+//! empty page is `{}`.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::domain::unit::DesiredState;
+
+/// One line of a unit file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = UnitOption)]
+pub struct OptionView {
+    /// What is set.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schema(required = false, example = "ExecStart")]
+    pub name: String,
+    /// The section it stands in, without brackets.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schema(required = false, example = "Service")]
+    pub section: String,
+    /// To what.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schema(required = false, example = "/usr/bin/sleep infinity")]
+    pub value: String,
+}
+
+/// A unit: its file, what is wanted of it, and what has become of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = Unit)]
+pub struct UnitView {
+    /// What its machine has done; absent for units that run on all machines.
+    #[serde(rename = "currentState", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<State>, nullable = false)]
+    pub current_state: Option<&'static str>,
+    /// What is wanted.
+    #[serde(rename = "desiredState")]
+    #[schema(value_type = Option<State>, nullable = false)]
+    pub desired_state: &'static str,
+    /// The machine that it is placed on.
+    #[serde(rename = "machineID", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub machine_id: Option<String>,
+    /// What it is called.
+    #[schema(required = false, example = "web.service")]
+    pub name: String,
+    /// Its file, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub options: Vec<OptionView>,
+}
+
+/// How far a unit is, or is to be, brought.
+#[derive(ToSchema)]
+#[schema(as = State, rename_all = "lowercase")]
+#[expect(dead_code, reason = "names of values: DesiredState knows no schemas")]
+pub(super) enum State {
+    Inactive,
+    Loaded,
+    Launched,
+}
+
+/// What systemd of one machine says of a unit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = UnitState)]
+pub struct StateView {
+    /// The hash of the unit's file that the machine has.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schema(required = false)]
+    pub hash: String,
+    /// Which machine says so.
+    #[serde(rename = "machineID", skip_serializing_if = "String::is_empty")]
+    #[schema(required = false)]
+    pub machine_id: String,
+    /// Of which unit.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schema(required = false, example = "web.service")]
+    pub name: String,
+    /// Whether it runs.
+    #[serde(
+        rename = "systemdActiveState",
+        skip_serializing_if = "String::is_empty"
+    )]
+    #[schema(required = false, example = "active")]
+    pub active: String,
+    /// Whether its file is read.
+    #[serde(rename = "systemdLoadState", skip_serializing_if = "String::is_empty")]
+    #[schema(required = false, example = "loaded")]
+    pub load: String,
+    /// What it does in detail.
+    #[serde(rename = "systemdSubState", skip_serializing_if = "String::is_empty")]
+    #[schema(required = false, example = "running")]
+    pub sub: String,
+}
+
+/// A machine that is there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = Machine)]
+pub struct MachineView {
+    /// Its identity.
+    #[schema(required = false)]
+    pub id: String,
+    /// What it says of itself, and what was set by requests.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(required = false)]
+    pub metadata: BTreeMap<String, String>,
+    /// Where it is reached.
+    #[serde(rename = "primaryIP", skip_serializing_if = "String::is_empty")]
+    #[schema(required = false, example = "192.0.2.7")]
+    pub primary_ip: String,
+}
+
+/// Some units, by name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct UnitPage {
+    /// For the next page; absent on the last one.
+    #[serde(rename = "nextPageToken", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub next: Option<String>,
+    /// The units.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub units: Vec<UnitView>,
+}
+
+/// Some states, by unit and then by machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = UnitStatePage)]
+pub struct StatePage {
+    /// For the next page; absent on the last one.
+    #[serde(rename = "nextPageToken", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub next: Option<String>,
+    /// The states.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub states: Vec<StateView>,
+}
+
+/// Some machines, by id.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct MachinePage {
+    /// The machines.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub machines: Vec<MachineView>,
+    /// For the next page; absent on the last one.
+    #[serde(rename = "nextPageToken", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub next: Option<String>,
+}
+
+/// Why a unit is where it is, or is nowhere.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = Explanation)]
+pub struct ExplanationView {
+    /// What its machine has done; absent for units that run on all machines.
+    #[serde(rename = "currentState", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<State>, nullable = false)]
+    pub current_state: Option<&'static str>,
+    /// What is wanted.
+    #[serde(rename = "desiredState")]
+    #[schema(value_type = State)]
+    pub desired_state: &'static str,
+    /// The machine that it is placed on.
+    #[serde(rename = "machineID", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub machine_id: Option<String>,
+    /// What it is called.
+    #[schema(example = "web.service")]
+    pub name: String,
+    /// One sentence for people.
+    pub reason: String,
+    /// The machines that it cannot be placed on, by what refuses it there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub refusals: Vec<RefusalView>,
+}
+
+/// Machines that a unit cannot be placed on for the same requirement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = Refusal)]
+pub struct RefusalView {
+    /// How many machines.
+    #[schema(value_type = i64)]
+    pub count: u64,
+    /// Some of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub machines: Vec<String>,
+    /// What they do not meet.
+    #[schema(example = "MachineMetadata=region=eu")]
+    pub requirement: String,
+}
+
+/// The body of every answer that is no success.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = Error)]
+pub struct ErrorBody<'a> {
+    /// What went wrong.
+    #[schema(inline)]
+    pub error: ErrorView<'a>,
+}
+
+/// What went wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ErrorView<'a> {
+    /// The status of the answer.
+    #[schema(value_type = i32, example = 404)]
+    pub code: u16,
+    /// For people; empty where the cause is not for clients, or there is no more to say than the status does.
+    #[schema(example = "unit does not exist")]
+    pub message: &'a str,
+}
+
+/// What is told of a unit, or of its state on a machine, that is gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UnitGone<'a> {
+    /// On which machine; absent for the unit itself.
+    #[serde(rename = "machineID", skip_serializing_if = "Option::is_none")]
+    pub machine_id: Option<&'a str>,
+    /// Which unit.
+    pub name: &'a str,
+}
+
+impl UnitView {
+    /// The word for a state.
+    #[must_use]
+    pub fn word(state: DesiredState) -> &'static str {
+        state.as_str()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn text(view: &impl Serialize) -> String {
+        serde_json::to_string(view).unwrap()
+    }
+
+    #[test]
+    fn empty_pages_and_options_are_empty_objects() {
+        let (next, units, states, machines) = (None, vec![], vec![], vec![]);
+        assert_eq!(
+            text(&UnitPage {
+                next: next.clone(),
+                units
+            }),
+            "{}"
+        );
+        assert_eq!(
+            text(&StatePage {
+                next: next.clone(),
+                states
+            }),
+            "{}"
+        );
+        assert_eq!(text(&MachinePage { next, machines }), "{}");
+        let [name, section, value] = [const { String::new() }; 3];
+        assert_eq!(
+            text(&OptionView {
+                name,
+                section,
+                value
+            }),
+            "{}"
+        );
+    }
+
+    #[test]
+    fn members_stand_in_alphabetical_order() {
+        let of = |text: &str| text.to_owned();
+        let unit = UnitView {
+            current_state: Some("loaded"),
+            desired_state: "launched",
+            machine_id: Some(of("m")),
+            name: of("a.service"),
+            options: vec![OptionView {
+                name: of("N"),
+                section: of("S"),
+                value: of("V"),
+            }],
+        };
+        let explanation = ExplanationView {
+            current_state: Some("loaded"),
+            desired_state: "launched",
+            machine_id: Some(of("m")),
+            name: of("a.service"),
+            reason: of("r"),
+            refusals: vec![RefusalView {
+                count: 1,
+                machines: vec![of("m")],
+                requirement: of("q"),
+            }],
+        };
+        let state = StateView {
+            hash: of("h"),
+            machine_id: of("m"),
+            name: of("a.service"),
+            active: of("a"),
+            load: of("l"),
+            sub: of("s"),
+        };
+        let machine = MachineView {
+            id: of("m"),
+            metadata: BTreeMap::from([(of("k"), of("v"))]),
+            primary_ip: of("i"),
+        };
+        let next = Some(of("t"));
+        for text in [
+            text(&unit),
+            text(&state),
+            text(&machine),
+            text(&explanation),
+            text(&UnitPage {
+                next: next.clone(),
+                units: vec![unit],
+            }),
+            text(&StatePage {
+                next: next.clone(),
+                states: vec![state],
+            }),
+            text(&MachinePage {
+                next,
+                machines: vec![machine],
+            }),
+            text(&UnitGone {
+                machine_id: Some("m"),
+                name: "a",
+            }),
+        ] {
+            // serde_json's own objects are sorted.
+            let sorted: serde_json::Value = serde_json::from_str(&text).unwrap();
+            assert_eq!(sorted.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn an_error_has_a_number_and_a_message_even_if_that_is_empty() {
+        let body = ErrorBody {
+            error: ErrorView {
+                code: 500,
+                message: "",
+            },
+        };
+        assert_eq!(json!(body), json!({"error": {"code": 500, "message": ""}}));
+    }
+}

@@ -1,0 +1,17 @@
+//! Fleet's API over HTTP, as fleetd serves it, on a real etcd.
+
+mod defects;
+mod routes;
+mod units;
+
+use serde_json::{Value, json};
+
+/// A unit of which the text tells it from others.
+fn unit(text: &str) -> Value {
+    json!({"options": [{"section": "Service", "name": "ExecStart", "value": text}]})
+}
+
+/// An error as fleet's clients know it.
+fn error(code: u16, message: &str) -> Value {
+    json!({"error": {"code": code, "message": message}})
+}

@@ -1,0 +1,3 @@
+//! Fleet: what its users ask and say, and the loops beside them.
+
+mod api;

@@ -1,0 +1,233 @@
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::HttpServer;
+use actix_web::rt::net::TcpStream;
+use hyperfleet::auth::Authentication;
+use hyperfleet::domain::tenancy::Rules;
+use hyperfleet::domain::unit::DesiredState;
+use hyperfleet::fleet::{EtcdFleet, Fleet};
+use hyperfleet::http::{Admission, Build, Connection, FleetApi, Gate, Limits, Masks, fleet_app};
+use hyperfleet::storage::etcd::EtcdKeys;
+use hyperfleet::storage::registry::{
+    Acquired, Carried, Leader, Leading, Machine, Prefix, Registered, Registry, Reports, Run, Step,
+    UnitState,
+};
+use serde_json::{Value, json};
+
+use super::{
+    Answer, RawAnswer, TestClock, Then, fresh_prefix, http_client, send_raw_to, shared_etcd, until,
+};
+
+/// Fleet's API as fleetd serves it, on a free port, with a part of etcd of its own. There is no engine and no agent:
+/// tests do what they would.
+pub(crate) struct TestFleet {
+    /// `http://127.0.0.1:<port>`
+    pub(crate) base: String,
+    pub(crate) client: reqwest::Client,
+    pub(crate) registry: Registry<EtcdKeys>,
+    pub(crate) fleet: EtcdFleet,
+    pub(crate) gate: Gate,
+    leading: tokio::sync::OnceCell<Leading>,
+}
+
+impl TestFleet {
+    /// With pages of a hundred.
+    pub(crate) async fn spawn() -> Self {
+        Self::spawn_with(|_| {}).await
+    }
+
+    /// With something else than usual.
+    pub(crate) async fn spawn_with(adjust: impl FnOnce(&mut FleetApi)) -> Self {
+        let test = Self::unconnected(shared_etcd().await, 100, adjust);
+        test.connect().await;
+        test
+    }
+
+    /// On a store, before anybody keeps its mirror.
+    pub(crate) fn unconnected(
+        store: EtcdKeys,
+        page_size: usize,
+        adjust: impl FnOnce(&mut FleetApi),
+    ) -> Self {
+        let registry = Registry::new(store, Prefix::new(&fresh_prefix()).unwrap());
+        let fleet = Fleet::new(registry.clone(), page_size);
+        let gate = Gate::serving();
+        let mut api = FleetApi {
+            fleet: fleet.clone(),
+            clock: TestClock::at("2026-01-01T10:00:00Z").clock(),
+            build: Build {
+                version: "1.2.3",
+                commit: "abc",
+                time: "now",
+            },
+            authentication: Authentication::Off,
+            admission: Admission::new(gate.clone(), &Limits::default()),
+            masks: Masks::default(),
+            tenancy: Rules::default(),
+            scrape: Arc::new(|| "a_metric 1\n".to_owned()),
+        };
+        adjust(&mut api);
+        Self {
+            base: serve(&api),
+            client: http_client(),
+            registry,
+            fleet,
+            gate,
+            leading: tokio::sync::OnceCell::new(),
+        }
+    }
+
+    /// Keeps the mirror, and waits until it is there.
+    pub(crate) async fn connect(&self) {
+        tokio::spawn(self.fleet.clone().keep_mirror());
+        until("fleet is connected", async || self.fleet.is_connected()).await;
+    }
+
+    /// Where the server listens.
+    pub(crate) fn address(&self) -> &str {
+        self.base.strip_prefix("http://").unwrap()
+    }
+
+    /// Sends a request as it is said, and follows no redirect.
+    pub(crate) async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
+        let url = format!("{}{path}", self.base);
+        let mut request = self.client.request(method.parse().unwrap(), url);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let answer = request.body(body.to_owned()).send();
+        Answer::of(answer.await.unwrap()).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.send("GET", path, &[], "").await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
+        self.send("DELETE", path, &[], "").await
+    }
+
+    /// Puts a unit as JSON.
+    pub(crate) async fn put(&self, path: &str, body: &Value) -> Answer {
+        let headers = [("content-type", "application/json")];
+        self.send("PUT", path, &headers, &body.to_string()).await
+    }
+
+    /// Sends a head with its path as it is.
+    pub(crate) async fn raw(&self, method: &str, path: &str) -> RawAnswer {
+        let head = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        let answer = send_raw_to(self.address(), head.as_bytes(), Then::Wait).await;
+        answer.expect("an answer")
+    }
+
+    /// A machine comes, and reports what it is told to.
+    pub(crate) async fn machine(&self, id: &str) -> Reports {
+        let machine = Machine {
+            ip: "192.0.2.7".to_owned(),
+            metadata: BTreeMap::from([("zone".to_owned(), "east".to_owned())]),
+            version: "1".to_owned(),
+            capacity: BTreeMap::new(),
+        };
+        let registered = self.registry.register_machine(id, &machine, 600).await;
+        match registered.unwrap() {
+            Registered::As(registration) => Reports::new(registration),
+            Registered::Taken => panic!("{id} is taken"),
+        }
+    }
+
+    /// The only machine that a test has reports that these units run.
+    pub(crate) async fn report(&self, reports: &mut Reports, units: &[&str]) {
+        let state = |unit: &&str| {
+            let state = UnitState {
+                load: "loaded".to_owned(),
+                active: "active".to_owned(),
+                sub: "running".to_owned(),
+                hash: "0123456789012345678901234567890123456789".to_owned(),
+                launched: true,
+            };
+            ((*unit).to_owned(), state)
+        };
+        let states = units.iter().map(state).collect();
+        reports.publish(&self.registry, &states).await.unwrap();
+    }
+
+    /// Places a unit as an engine would.
+    pub(crate) async fn place(&self, unit: &str, machine: &str) {
+        let found = self.registry.find_unit(unit).await.unwrap().unwrap();
+        let step = Step::Place {
+            unit: unit.to_owned(),
+            machine: machine.to_owned(),
+            run: Run {
+                hash: found.body.value.hash.clone(),
+                state: DesiredState::Launched,
+            },
+            want: found.want.revision,
+        };
+        self.carry_out(step).await;
+    }
+
+    /// Says why a unit is not placed, as an engine would.
+    pub(crate) async fn refuse(&self, unit: &str, requirement: &str, machine: &str) {
+        let found = self.registry.find_unit(unit).await.unwrap().unwrap();
+        let step = Step::Explain {
+            unit: unit.to_owned(),
+            why: serde_json::from_value(json!({
+                "generation": found.want.value.generation,
+                "reason": "no machine can run it",
+                "refusals": [{"requirement": requirement, "count": 1, "machines": [machine]}],
+            }))
+            .unwrap(),
+            want: found.want.revision,
+        };
+        self.carry_out(step).await;
+    }
+
+    async fn carry_out(&self, step: Step) {
+        let leading = self.leading.get_or_init(async || {
+            let leader = Leader {
+                id: "engine".to_owned(),
+                version: 1,
+            };
+            match self.registry.acquire_leadership(&leader, 600).await {
+                Ok(Acquired::Leading(leading)) => leading,
+                other => panic!("{other:?}"),
+            }
+        });
+        let leading = leading.await;
+        let carried = self.registry.carry_out(leading, &[step]).await.unwrap();
+        assert!(matches!(carried[..], [Carried::At(_)]), "{carried:?}");
+    }
+}
+
+/// How long a connection may lie idle in these tests.
+pub(crate) const IDLE_TIME: Duration = Duration::from_secs(2);
+
+fn serve(api: &FleetApi) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let memory = api.admission.memory().clone();
+    let api = api.clone();
+    let server = HttpServer::new(move || fleet_app(api.clone()))
+        .workers(1)
+        .h1_allow_half_closed(false)
+        .disable_signals()
+        .on_connect(move |io: &dyn Any, data| {
+            let stream = io.downcast_ref::<TcpStream>().unwrap();
+            let socket = stream.as_fd().try_clone_to_owned().ok();
+            Connection::open(data, socket, IDLE_TIME, Some(&memory), ());
+        });
+    tokio::spawn(server.listen(listener).unwrap().run());
+    base
+}
