@@ -1,3 +1,4 @@
+use crate::storage::registry::Key;
 use crate::storage::{keys, registry};
 
 /// Why a use case was refused or failed, by what its caller can do. Knows nothing of HTTP. Where a client may be told,
@@ -42,7 +43,7 @@ impl From<registry::Error> for Error {
         match error {
             Source::Compacted => Self::Stale,
             Source::Token => Self::Token,
-            Source::Foreign { key, .. } => Self::Foreign(format!("{key:?}")),
+            Source::Foreign { key, .. } => Self::Foreign(named(&key)),
             Source::Unusable { .. } => Self::Invalid(error.to_string()),
             Source::Store(keys::Error::Unavailable { .. }) => Self::Unavailable(Some(error)),
             Source::Deposed | Source::Unregistered | Source::Store(_) => Self::Failed(error),
@@ -54,5 +55,21 @@ impl Error {
     /// Whether a name was asked for that nothing can be called by: there is no such thing, then.
     pub(super) fn is_unusable_name(error: &registry::Error) -> bool {
         matches!(error, registry::Error::Unusable { .. })
+    }
+}
+
+/// What a key is about, for people.
+fn named(key: &Key) -> String {
+    match key {
+        Key::Unit(unit)
+        | Key::Want(unit)
+        | Key::Place(unit)
+        | Key::Global(unit)
+        | Key::Why(unit)
+        | Key::Run { unit, .. } => format!("unit {unit}"),
+        Key::State { unit, machine } => format!("the state of unit {unit} on machine {machine}"),
+        Key::Machine(id) => format!("machine {id}"),
+        Key::Label { machine, key } => format!("metadata {key} of machine {machine}"),
+        Key::Leader | Key::EngineVersion => "what the engine keeps".to_owned(),
     }
 }

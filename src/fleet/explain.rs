@@ -1,6 +1,7 @@
 //! Why a unit is where it is, or nowhere.
 
 use super::mirror::Picture;
+use super::units::ours;
 use super::view::{UnitView, current};
 use super::{Error, Fleet};
 use crate::domain::schedule::{self, EXAMPLES_MAX, Job, MachineId, UnitName, globals_on};
@@ -28,8 +29,8 @@ impl<S: KeyStore> Fleet<S> {
     /// [`Error::NoUnit`].
     pub async fn explain(&self, name: &str) -> Result<Explained, Error> {
         let unit = self.stored_unit(name).await?;
-        let why = self.registry.find_why(name).await?.map(|why| why.value);
         let generation = unit.want.value.generation;
+        let why = ours(self.registry.find_why(name).await)?.map(|why| why.value);
         let why = why.filter(|why| why.generation == generation);
         let state = self.state_of(&unit).await?;
         let (reason, refusals) = match (unit.want.value.state, &unit.place, why) {

@@ -3,7 +3,7 @@
 use super::view::{Page, UnitView};
 use super::{ATTEMPTS_MAX, Error, Fleet, parse_token};
 use crate::storage::keys::KeyStore;
-use crate::storage::registry::{Stored, Unit, UnitState, Written};
+use crate::storage::registry::{self, Stored, Unit, UnitState, Written};
 
 impl<S: KeyStore> Fleet<S> {
     /// Removes a unit, wherever it is.
@@ -34,13 +34,14 @@ impl<S: KeyStore> Fleet<S> {
         Ok(UnitView::new(unit, state.as_ref()))
     }
 
-    /// What the machine that a unit is placed on reports of it by now.
+    /// What the machine that a unit is placed on reports of it by now; nothing, if its agent is of a version that we
+    /// cannot read.
     pub(super) async fn state_of(&self, unit: &Unit) -> Result<Option<Stored<UnitState>>, Error> {
         let Some(place) = &unit.place else {
             return Ok(None);
         };
         let machine = &place.value.machine;
-        Ok(self.registry.find_state(&unit.name, machine).await?)
+        ours(self.registry.find_state(&unit.name, machine).await)
     }
 
     pub(super) async fn stored_unit(&self, name: &str) -> Result<Unit, Error> {
@@ -64,5 +65,13 @@ impl<S: KeyStore> Fleet<S> {
             return Ok(Page::of(page));
         }
         Ok(Page::of(self.registry.list_units(after, limit).await?))
+    }
+}
+
+/// What was read; what is not ours to read is not there, as in lists.
+pub(super) fn ours<T>(read: Result<Option<T>, registry::Error>) -> Result<Option<T>, Error> {
+    match read {
+        Err(registry::Error::Foreign { .. }) => Ok(None),
+        read => Ok(read?),
     }
 }
