@@ -10,7 +10,7 @@ help: ## List the targets
 
 # ---- Use ------------------------------------------------------------------------------------
 
-.PHONY: setup run run-auth services demo
+.PHONY: setup run run-auth run-fleet services demo
 setup: ## Install what is missing, or say exactly what to install
 	@scripts/setup
 
@@ -23,6 +23,10 @@ run-auth: setup ## The same, for callers with a token; says how to get one (ARGS
 	@cargo build --bin hyperfleet-api
 	@target/debug/hyperfleet-api dev-token > /dev/null
 	@exec cargo run --quiet --bin hyperfleet-api -- dev --config examples/auth.yaml $(ARGS)
+
+run-fleet: setup ## Build fleetd and run it on a throw-away etcd; says how to call it (Ctrl-C stops both)
+	@cargo build --quiet --bin fleetd
+	@exec scripts/run-fleet
 
 services: setup ## Start a throw-away PostgreSQL and etcd on free ports, and say where (Ctrl-C stops)
 	@scripts/services

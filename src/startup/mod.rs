@@ -9,6 +9,7 @@ mod dev;
 mod ending;
 mod environment;
 mod etcd;
+mod fleet;
 pub mod fleetd;
 mod migrate;
 mod plan;

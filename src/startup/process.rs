@@ -15,6 +15,7 @@ use rustls::ServerConfig;
 use tokio::time::sleep;
 
 use super::commands::BUILD;
+use super::fleet::Prepared;
 use super::plan::Plan;
 use super::server::{Options, Server, Serving};
 use super::side::{self, Side};
@@ -27,6 +28,7 @@ use crate::auth::Authentication;
 use crate::clock::Clock;
 use crate::config::Settings;
 use crate::domain::tenancy::Rules;
+use crate::fleet::EtcdFleet;
 use crate::http::{Admission, Api, Gate, Limits, Scrape};
 use crate::storage::postgres::{Probe, Store};
 
@@ -50,6 +52,14 @@ pub(super) struct Process {
     tls: Option<ServerConfig>,
     sides: Sides,
     telemetry: Telemetry,
+}
+
+/// What the API is made of, beside the settings.
+struct Parts {
+    service: Service,
+    authentication: Authentication,
+    tenancy: Rules,
+    fleet: Option<EtcdFleet>,
 }
 
 /// The listeners of health and metrics.
@@ -128,7 +138,14 @@ impl Process {
         self.telemetry.metrics.show(&service);
         service.count_from_zero();
         let authentication = authentication::start(plan.issuers, &Clock::system());
-        let mut serving = self.open(settings, &service, &authentication, plan.tenancy)?;
+        let fleet = plan.fleet.map(Prepared::new).transpose()?;
+        let parts = Parts {
+            service: service.clone(),
+            authentication: authentication.clone(),
+            tenancy: plan.tenancy,
+            fleet: fleet.as_ref().map(|prepared| prepared.fleet.clone()),
+        };
+        let mut serving = self.open(settings, parts)?;
         let connections = database::connections(&settings.database)?;
         let mut probe = Probe::new(connections.clone());
         let gate = self.gate.clone();
@@ -152,6 +169,7 @@ impl Process {
             service,
             metrics: self.telemetry.metrics.clone(),
             gate: gate.clone(),
+            fleet,
             probe,
             connections,
         };
@@ -187,13 +205,7 @@ impl Process {
     }
 
     /// Starts the API behind its gate.
-    fn open(
-        &mut self,
-        settings: &Settings,
-        service: &Service,
-        authentication: &Authentication,
-        tenancy: Rules,
-    ) -> anyhow::Result<Serving> {
+    fn open(&mut self, settings: &Settings, parts: Parts) -> anyhow::Result<Serving> {
         let server = &settings.server;
         let limits = Limits {
             in_flight_max: server.limits.max_in_flight,
@@ -203,14 +215,14 @@ impl Process {
             rate_burst: server.limits.rate.burst,
         };
         let api = Api {
-            service: service.clone(),
+            service: parts.service,
             clock: Clock::system(),
             build: BUILD,
-            authentication: authentication.clone(),
+            authentication: parts.authentication,
             admission: Admission::new(self.gate.clone(), &limits),
             masks: telemetry::masks(settings),
-            tenancy,
-            fleet: None,
+            tenancy: parts.tenancy,
+            fleet: parts.fleet,
         };
         let processors = std::thread::available_parallelism().map_or(2, usize::from);
         let options = Options {

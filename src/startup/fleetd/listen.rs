@@ -69,25 +69,46 @@ fn bind(address: &Address, mode: u32, files: &mut Vec<SocketFile>) -> anyhow::Re
     }
 }
 
-/// The first listener that other machines may reach.
-pub(super) fn reachable(handed_over: &[Listener], listen: &Listen) -> Option<String> {
-    if handed_over.is_empty() {
-        let mut addresses = listen.addresses.iter();
-        let reachable = addresses.find(|address| match address {
-            Address::Unix(_) => false,
-            Address::Tcp { host, .. } => !is_of_this_machine(host),
-        });
-        return reachable.map(ToString::to_string);
-    }
-    let mut sockets = handed_over.iter();
-    let reachable = sockets.find(|listener| match listener {
-        Listener::Unix(_) => false,
-        Listener::Tcp(socket) => {
-            let address = socket.local_addr();
-            !address.is_ok_and(|address| is_loopback(address.ip()))
+/// Where clients come in.
+#[derive(Debug, Clone)]
+pub(super) enum Doors {
+    /// Where the settings say.
+    Named,
+    /// By what the service manager handed over: the first of it that other machines may reach.
+    HandedOver(Option<String>),
+}
+
+impl Doors {
+    /// As they are with what was handed over.
+    pub(super) fn of(handed_over: &[Listener]) -> Self {
+        if handed_over.is_empty() {
+            return Self::Named;
         }
-    });
-    reachable.map(activation::shown)
+        let mut sockets = handed_over.iter();
+        let reachable = sockets.find(|listener| match listener {
+            Listener::Unix(_) => false,
+            Listener::Tcp(socket) => {
+                let address = socket.local_addr();
+                !address.is_ok_and(|address| is_loopback(address.ip()))
+            }
+        });
+        Self::HandedOver(reachable.map(activation::shown))
+    }
+
+    /// The first by which other machines may come in.
+    pub(super) fn reachable(&self, listen: &Listen) -> Option<String> {
+        match self {
+            Self::HandedOver(reachable) => reachable.clone(),
+            Self::Named => {
+                let mut addresses = listen.addresses.iter();
+                let reachable = addresses.find(|address| match address {
+                    Address::Unix(_) => false,
+                    Address::Tcp { host, .. } => !is_of_this_machine(host),
+                });
+                reachable.map(ToString::to_string)
+            }
+        }
+    }
 }
 
 /// Whether a host is this machine whatever a resolver says.
@@ -122,7 +143,7 @@ mod tests {
             "tcp:localhost:1",
         ]);
         assert_eq!(own.addresses.len(), 4);
-        assert_eq!(reachable(&[], &own), None);
+        assert_eq!(Doors::of(&[]).reachable(&own), None);
         for address in [
             "tcp:0.0.0.0:1",
             "tcp:[::]:1",
@@ -130,13 +151,16 @@ mod tests {
             "tcp:name:1",
         ] {
             let listen = listen(&["unix:/a", address]);
-            assert_eq!(reachable(&[], &listen).as_deref(), Some(address));
+            let reachable = Doors::of(&[]).reachable(&listen);
+            assert_eq!(reachable.as_deref(), Some(address));
             // What is handed over counts instead.
             let socket = TcpListener::bind("127.0.0.1:0").unwrap();
-            assert_eq!(reachable(&[Listener::Tcp(socket)], &listen), None);
+            let doors = Doors::of(&[Listener::Tcp(socket)]);
+            assert_eq!(doors.reachable(&listen), None);
         }
         let socket = TcpListener::bind("0.0.0.0:0").unwrap();
         let shown = format!("tcp:{}", socket.local_addr().unwrap());
-        assert_eq!(reachable(&[Listener::Tcp(socket)], &own), Some(shown));
+        let doors = Doors::of(&[Listener::Tcp(socket)]);
+        assert_eq!(doors.reachable(&own), Some(shown));
     }
 }

@@ -7,8 +7,14 @@
 
 mod activation;
 mod commands;
+mod daemon;
+mod engine;
 mod listen;
+mod manager;
 mod plan;
+mod reload;
+mod serve;
 mod socket;
+mod state;
 
 pub use commands::run;

@@ -5,13 +5,11 @@ use std::path::Path;
 use anyhow::{anyhow, bail};
 use rustls::ServerConfig;
 
-use super::listen;
+use super::listen::{self, Doors};
 use crate::config::fleetd::{Loaded, Settings, machine_id};
 use crate::files;
-use crate::startup::server::Listener;
+use crate::startup::fleet::{self, Place};
 use crate::startup::{etcd, tls};
-use crate::storage::etcd::Settings as EtcdSettings;
-use crate::storage::registry::Prefix;
 
 /// Where systemd keeps the id of a machine (`machine-id(5)`).
 const MACHINE_ID: &str = "/etc/machine-id";
@@ -29,8 +27,8 @@ const ETCD: etcd::Names = etcd::Names {
 
 /// What fleetd is to be.
 pub(super) struct Plan {
-    pub(super) etcd: EtcdSettings,
-    pub(super) prefix: Prefix,
+    /// Where units and machines are kept.
+    pub(super) place: Place,
     pub(super) machine_id: String,
     /// TLS of TCP listeners, if they have it, and what looks after its files.
     pub(super) tls: Option<(ServerConfig, tls::Watched)>,
@@ -45,7 +43,7 @@ impl Plan {
     ///
     /// Everything that makes no sense, each with its setting: what is wrong with single settings, too, so that all of
     /// it is told at once.
-    pub(super) fn of(loaded: &Loaded, handed_over: &[Listener]) -> anyhow::Result<Self> {
+    pub(super) fn of(loaded: &Loaded, doors: &Doors) -> anyhow::Result<Self> {
         let settings = &loaded.settings;
         let mut check = Check {
             loaded,
@@ -68,12 +66,15 @@ impl Plan {
         let etcd = check.part(&of_etcd, || {
             etcd::settings(&settings.etcd, &settings.etcd_password, &ETCD)
         });
-        let prefix = check.part(&["etcd_key_prefix"], || prefix(settings));
+        let shown = settings.etcd.key_prefix.clone();
+        let prefix = check.part(&["etcd_key_prefix"], || {
+            fleet::prefix("etcd_key_prefix", &shown)
+        });
         let machine_id = check.part(&["machine_id"], || own_machine_id(settings));
         let tls = check.part(&of_tls, || tls(settings));
         check.part(
             &["listen", "listen_client_ca_file", "listen_anonymous"],
-            || guarded(settings, handed_over),
+            || guarded(settings, doors),
         );
         loaded.refuse(check.faults)?;
         let (Some(etcd), Some(prefix), Some(machine_id), Some(tls)) =
@@ -82,9 +83,13 @@ impl Plan {
             unreachable!("what was not had has a fault");
         };
         Ok(Self {
-            notes: notes(settings, handed_over, &etcd),
-            etcd,
-            prefix,
+            notes: notes(settings, doors, &etcd),
+            place: Place {
+                etcd,
+                prefix,
+                shown,
+                page_size: settings.page_size,
+            },
             machine_id,
             tls,
         })
@@ -108,15 +113,6 @@ impl Check<'_> {
         made.map_err(|fault| self.faults.push(format!("{fault:#}")))
             .ok()
     }
-}
-
-fn prefix(settings: &Settings) -> anyhow::Result<Prefix> {
-    let text = &settings.etcd.key_prefix;
-    Prefix::new(text).map_err(|_| {
-        anyhow!(
-            "etcd_key_prefix is {text:?}: give 1 to 255 printable characters, such as /fleet/v3/"
-        )
-    })
 }
 
 /// What this machine is called: what the settings say, or else systemd.
@@ -150,12 +146,12 @@ fn tls(settings: &Settings) -> anyhow::Result<Option<(ServerConfig, tls::Watched
 
 /// Refuses to let other machines in unless somebody says who they are, or says that nobody has to: whoever may call
 /// may run anything as root on every machine of the fleet.
-fn guarded(settings: &Settings, handed_over: &[Listener]) -> anyhow::Result<()> {
+fn guarded(settings: &Settings, doors: &Doors) -> anyhow::Result<()> {
     let listen = &settings.listen;
     if listen.is_anonymous || !listen.client_ca_file.as_os_str().is_empty() {
         return Ok(());
     }
-    match listen::reachable(handed_over, listen) {
+    match doors.reachable(listen) {
         None => Ok(()),
         Some(address) => bail!(
             "listen: other machines may reach {address}, and nothing says who calls: set listen_cert_file, \
@@ -164,11 +160,11 @@ fn guarded(settings: &Settings, handed_over: &[Listener]) -> anyhow::Result<()> 
     }
 }
 
-fn notes(settings: &Settings, handed_over: &[Listener], etcd: &EtcdSettings) -> Vec<String> {
+fn notes(settings: &Settings, doors: &Doors, etcd: &crate::storage::etcd::Settings) -> Vec<String> {
     let listen = &settings.listen;
     let mut notes = Vec::new();
     if listen.is_anonymous
-        && let Some(address) = listen::reachable(handed_over, listen)
+        && let Some(address) = doors.reachable(listen)
     {
         notes.push(format!(
             "listen_anonymous: whoever reaches {address} may run anything on every machine of the fleet"

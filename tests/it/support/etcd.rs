@@ -135,8 +135,13 @@ pub(crate) fn etcd_settings(url: &str) -> Settings {
 
 /// The server that tests share: the one that `ETCD_URL` names, or a private one that this process starts.
 pub(crate) async fn shared_etcd() -> EtcdKeys {
-    let url = tokio::task::spawn_blocking(shared_url).await.unwrap();
+    let url = shared_etcd_url().await;
     EtcdKeys::connect(etcd_settings(&url)).await.unwrap()
+}
+
+/// Where it is.
+pub(crate) async fn shared_etcd_url() -> String {
+    tokio::task::spawn_blocking(shared_url).await.unwrap()
 }
 
 /// A place in a shared server that no other test uses.

@@ -16,7 +16,7 @@ mod tenants;
 
 pub(crate) use api::{Answer, TestApi, http_client};
 pub(crate) use clock::TestClock;
-pub(crate) use etcd::{TestEtcd, etcd_settings, fresh_prefix, shared_etcd};
+pub(crate) use etcd::{TestEtcd, etcd_settings, fresh_prefix, shared_etcd, shared_etcd_url};
 pub(crate) use fleet::TestFleet;
 pub(crate) use invariants::assert_sound;
 pub(crate) use kinds::{child, linked, root, ruled};
