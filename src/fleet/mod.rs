@@ -12,6 +12,7 @@
 //! Whatever is changed, and a single unit or state that is asked for, goes to the registry: that is the newest there
 //! is. Lists come from the mirror.
 
+pub mod engine;
 mod error;
 mod explain;
 mod follow;
