@@ -35,6 +35,7 @@ pub(super) enum Status {
 }
 
 /// One key.
+#[derive(Clone, Copy)]
 pub(super) struct Key {
     pub(super) name: &'static str,
     pub(super) status: Status,

@@ -33,8 +33,8 @@ pub(super) struct SocketFile {
 ///
 /// A process listens there; something else is there; there is no right to make it.
 pub(super) fn listen(path: &Path, mode: u32) -> anyhow::Result<(UnixListener, SocketFile)> {
-    let made = make(path, mode);
-    made.with_context(|| format!("cannot listen on unix:{}", path.display()))
+    let socket = make(path, mode);
+    socket.with_context(|| format!("cannot listen on unix:{}", path.display()))
 }
 
 fn make(path: &Path, mode: u32) -> anyhow::Result<(UnixListener, SocketFile)> {
