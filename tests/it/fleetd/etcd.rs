@@ -4,6 +4,48 @@ use super::program::{Fleetd, Place};
 use crate::registry::secure::{Authority, prepare_users, server};
 use crate::support::{TestEtcd, until};
 
+/// A server that asks nobody for a certificate.
+async fn server_alone(authority: &Authority, place: &tempfile::TempDir) -> TestEtcd {
+    let identity = authority.issue("127.0.0.1");
+    let file = |name: &str, content: &[u8]| {
+        let path = place.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path.display().to_string()
+    };
+    let arguments = [
+        format!(
+            "--cert-file={}",
+            file("server.pem", &identity.certificate_pem)
+        ),
+        format!("--key-file={}", file("server.key", &identity.key_pem)),
+    ];
+    TestEtcd::start_with("https", &arguments).await
+}
+
+#[tokio::test]
+async fn an_authority_is_all_that_tls_needs_and_it_is_not_passed_over() {
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    let files = tempfile::tempdir().unwrap();
+    let etcd = server_alone(&authority, &files).await;
+    let place = Place::on(etcd.url());
+    let good = place.write("ca.pem", &authority.pem);
+    let strange = place.write("strange.pem", &stranger.pem);
+    let mut fleetd = place.start_as("m1", &[("etcd_cafile", &good)]);
+    fleetd.until_serving().await;
+    fleetd.stop().await;
+    // The older fleetd did not look at it without a certificate of its own.
+    let mut fleetd = place.start_as("m1", &[("etcd_cafile", &strange)]);
+    fleetd
+        .until_said("no TLS: invalid peer certificate: ")
+        .await;
+    assert_away(&fleetd).await;
+    fleetd.stop().await;
+    let mut fleetd = place.start();
+    assert_eq!(fleetd.ended().await.code(), Some(2), "{}", fleetd.said());
+    let said = fleetd.said();
+    assert!(said.contains("etcd_cafile: https to etcd needs"), "{said}");
+}
+
 /// What every path but the metrics answers while etcd is away.
 const AWAY: &str = "fleet server unable to communicate with etcd";
 
