@@ -1,13 +1,13 @@
 //! Towards etcd: TLS, users, and an etcd that is away.
 
 use super::program::{Fleetd, Place};
-use crate::registry::secure::{Authority, prepare_users, server};
-use crate::support::{TestEtcd, until};
+use crate::registry::secure::{identity, prepare_users, server};
+use crate::support::{Authority, TestEtcd, until};
 
 /// A server that asks nobody for a certificate.
 async fn server_alone(authority: &Authority, place: &tempfile::TempDir) -> TestEtcd {
-    let identity = authority.issue("127.0.0.1");
-    let file = |name: &str, content: &[u8]| {
+    let issued = authority.issue("127.0.0.1");
+    let file = |name: &str, content: &str| {
         let path = place.path().join(name);
         std::fs::write(&path, content).unwrap();
         path.display().to_string()
@@ -15,9 +15,9 @@ async fn server_alone(authority: &Authority, place: &tempfile::TempDir) -> TestE
     let arguments = [
         format!(
             "--cert-file={}",
-            file("server.pem", &identity.certificate_pem)
+            file("server.pem", &issued.certificate)
         ),
-        format!("--key-file={}", file("server.key", &identity.key_pem)),
+        format!("--key-file={}", file("server.key", &issued.key)),
     ];
     TestEtcd::start_with("https", &arguments).await
 }
@@ -28,8 +28,8 @@ async fn an_authority_is_all_that_tls_needs_and_it_is_not_passed_over() {
     let files = tempfile::tempdir().unwrap();
     let etcd = server_alone(&authority, &files).await;
     let place = Place::on(etcd.url());
-    let good = place.write("ca.pem", &authority.pem);
-    let strange = place.write("strange.pem", &stranger.pem);
+    let good = authority.file().display().to_string();
+    let strange = stranger.file().display().to_string();
     let mut fleetd = place.start_as("m1", &[("etcd_cafile", &good)]);
     fleetd.until_serving().await;
     fleetd.stop().await;
@@ -120,14 +120,14 @@ async fn it_ends_in_order_without_etcd() {
 async fn both_sides_show_certificates_and_a_user_logs_in() {
     let authority = Authority::new();
     let (etcd, _files) = server(&authority).await;
-    let identity = authority.issue("nobody");
+    let identity = identity(authority.issue("nobody"));
     prepare_users(&etcd, &authority, &identity).await;
     let mut place = Place::on(etcd.url());
     // What the user has a right to.
     place.prefix = "/fleet/v3/".to_owned();
     let stranger = Authority::new();
-    let ca = place.write("ca.pem", &authority.pem);
-    let strange_ca = place.write("strange.pem", &stranger.pem);
+    let ca = authority.file().display().to_string();
+    let strange_ca = stranger.file().display().to_string();
     let cert = place.write("cert.pem", &identity.certificate_pem);
     let key = place.write("key.pem", &identity.key_pem);
     let password = place.write("password", "right\n");

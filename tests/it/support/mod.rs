@@ -1,6 +1,7 @@
 //! What tests share: a server, a client, a clock, a PostgreSQL.
 
 mod api;
+mod authority;
 mod clock;
 mod etcd;
 mod fleet;
@@ -15,6 +16,7 @@ mod series;
 mod tenants;
 
 pub(crate) use api::{Answer, TestApi, http_client};
+pub(crate) use authority::{Authority, Issued};
 pub(crate) use clock::TestClock;
 pub(crate) use etcd::{TestEtcd, etcd_settings, fresh_prefix, shared_etcd, shared_etcd_url};
 pub(crate) use fleet::TestFleet;
