@@ -31,7 +31,7 @@ pub use change::Change;
 pub use engine::{Acquired, Gate, Leading};
 pub use error::Error;
 pub use key::{Key, PART_BYTES_MAX, Prefix, is_part};
-pub use lists::{LISTED_MAX, Page, ReportedState, StateFilter};
+pub use lists::{LISTED_MAX, ListedUnit, Page, ReportedState, StateFilter};
 pub use machines::{KnownMachine, LABELS_MAX, Registered, Registration};
 pub use record::{
     Body, EngineVersion, Global, GlobalRule, Label, Leader, Machine, Place, Refusal, Run, Seen,

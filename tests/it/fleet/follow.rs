@@ -471,14 +471,14 @@ async fn follow_a_life<S: KeyStore>(world: &Mirrored<S>, seed: u64) {
 async fn whoever_follows_ends_up_with_what_is_there() {
     for seed in 0..6 {
         let world = Mirrored::start(MemoryKeys::new(), fresh_prefix()).await;
-        follow_a_life(&world, seed).await;
+        Box::pin(follow_a_life(&world, seed)).await;
     }
 }
 
 #[tokio::test]
 async fn whoever_follows_ends_up_with_what_is_in_etcd() {
     let world = on_shared().await;
-    follow_a_life(&world, 100).await;
+    Box::pin(follow_a_life(&world, 100)).await;
 }
 
 #[tokio::test]
