@@ -32,6 +32,9 @@ use crate::storage::registry::{Error, Registry};
 /// leads again.
 pub const VERSION: u64 = 1;
 
+/// An engine that looks at itself more often does nothing else.
+const INTERVAL_MIN: Duration = Duration::from_millis(100);
+
 /// What an engine is told when it is made.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -39,7 +42,7 @@ pub struct Settings {
     pub id: String,
     /// How long a leader that is lost goes on to keep others from leading, in seconds. etcd makes it two at least.
     pub lease_seconds: u32,
-    /// How often it looks at itself without cause: reasons are renewed and gauges set then.
+    /// How often it looks at itself without cause, at most every 100 ms: reasons are renewed and gauges set then.
     pub interval: Duration,
 }
 
@@ -94,11 +97,17 @@ impl<S: KeyStore> Engine<S> {
     /// An engine that decides for a registry.
     #[must_use]
     pub fn new(registry: Registry<S>, settings: Settings) -> Self {
+        let settings = Settings {
+            lease_seconds: settings.lease_seconds.max(1),
+            interval: settings.interval.max(INTERVAL_MIN),
+            ..settings
+        };
+        let lease = Duration::from_secs(settings.lease_seconds.into());
         Self {
             registry,
             settings,
             clock: None,
-            outages: Outages::default(),
+            outages: Outages::new(lease),
         }
     }
 
@@ -115,8 +124,9 @@ impl<S: KeyStore> Engine<S> {
     /// Dropped, it stops at once and leaves its lease to run out.
     pub async fn run(self, until: impl Future<Output = ()>) {
         let (stop, stopping) = watch::channel(false);
-        let work = self.work(Stopping(stopping));
-        tokio::pin!(until, work);
+        // In a box of its own: it is large, and callers hold it in their futures.
+        let mut work = Box::pin(self.work(Stopping(stopping)));
+        tokio::pin!(until);
         tokio::select! {
             () = &mut work => return,
             () = &mut until => { stop.send_replace(true); }

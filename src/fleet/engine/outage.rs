@@ -31,22 +31,44 @@ pub(super) enum Part {
 }
 
 /// What an engine knows of the store's health. Clones share it.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Outages(Arc<Mutex<State>>);
+#[derive(Debug, Clone)]
+pub(super) struct Outages {
+    /// Silence of this length is no outage yet: by then a lease that is kept three times in its length still lives.
+    silence_max: Duration,
+    state: Arc<Mutex<State>>,
+}
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     /// Failures of each part since its last success.
     failures: [u32; 4],
     /// Since when something fails; told.
     since: Option<Instant>,
-    /// When the store was last seen to be away.
-    away: Option<Instant>,
+    /// When something last went well.
+    well_at: Instant,
+    /// Whether it was found to be away since then.
+    is_away: bool,
+    /// Until when machines that are gone are taken to come back.
+    excused_until: Option<Instant>,
 }
 
 impl Outages {
+    /// For an engine with a lease of this length.
+    pub(super) fn new(lease: Duration) -> Self {
+        Self {
+            silence_max: lease * 2 / 3,
+            state: Arc::new(Mutex::new(State {
+                failures: [0; 4],
+                since: None,
+                well_at: Instant::now(),
+                is_away: false,
+                excused_until: None,
+            })),
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Something failed. How long to wait before it is tried again.
@@ -54,7 +76,7 @@ impl Outages {
         let now = Instant::now();
         let mut state = self.state();
         if matches!(error, Error::Store(keys::Error::Unavailable { .. })) {
-            state.away = Some(now);
+            state.is_away = true;
         }
         let failures = &mut state.failures[part as usize];
         *failures = failures.saturating_add(1);
@@ -75,7 +97,13 @@ impl Outages {
 
     /// Something went well.
     pub(super) fn is_well(&self, part: Part) {
+        let now = Instant::now();
         let mut state = self.state();
+        // One failure among many answers is no reason to wait for machines.
+        if std::mem::take(&mut state.is_away) && now - state.well_at > self.silence_max {
+            state.excused_until = Some(now + RETURN_OF_MACHINES);
+        }
+        state.well_at = now;
         state.failures[part as usize] = 0;
         if state.failures == [0; 4]
             && let Some(since) = state.since.take()
@@ -93,9 +121,10 @@ impl Outages {
         }
     }
 
-    /// Whether machines that are gone may be so because the store was away.
+    /// Whether machines that are gone may be so because the store was away: nothing was heard of it for so long that
+    /// leases may have run out which nobody could keep.
     pub(super) fn excuses_machines(&self) -> bool {
-        let away = self.state().away;
-        away.is_some_and(|away| away.elapsed() < RETURN_OF_MACHINES)
+        let until = self.state().excused_until;
+        until.is_some_and(|until| Instant::now() < until)
     }
 }
