@@ -138,7 +138,7 @@ impl<'a, S: KeyStore> Lead<'a, S> {
                 self.carry_out(&portion).await?;
                 continue;
             }
-            self.engine.outages.is_well(Part::Work);
+            self.engine.outages.is_idle(Part::Work);
             match self.decider.explain() {
                 Some(slice) if !slice.is_empty() => self.carry_out(&slice).await?,
                 // Others may have waited for the thread meanwhile.
@@ -242,6 +242,7 @@ impl<'a, S: KeyStore> Lead<'a, S> {
                 self.decider.extend(changes);
             }
             Ok(Told::Relisted { revision, found }) => {
+                self.engine.outages.is_well(Part::Watch);
                 self.seen = revision;
                 self.news += 1;
                 self.decider = Decider::new(self.term.leading.epoch);

@@ -104,6 +104,13 @@ impl Outages {
             state.excused_until = Some(now + RETURN_OF_MACHINES);
         }
         state.well_at = now;
+        drop(state);
+        self.is_idle(part);
+    }
+
+    /// Nothing is asked of a part any more, so that nothing of it fails.
+    pub(super) fn is_idle(&self, part: Part) {
+        let mut state = self.state();
         state.failures[part as usize] = 0;
         if state.failures == [0; 4]
             && let Some(since) = state.since.take()
