@@ -10,7 +10,7 @@ help: ## List the targets
 
 # ---- Use ------------------------------------------------------------------------------------
 
-.PHONY: setup run run-auth services demo
+.PHONY: setup run run-auth run-fleet services demo
 setup: ## Install what is missing, or say exactly what to install
 	@scripts/setup
 
@@ -23,6 +23,10 @@ run-auth: setup ## The same, for callers with a token; says how to get one (ARGS
 	@cargo build --bin hyperfleet-api
 	@target/debug/hyperfleet-api dev-token > /dev/null
 	@exec cargo run --quiet --bin hyperfleet-api -- dev --config examples/auth.yaml $(ARGS)
+
+run-fleet: setup ## Build fleetd and run it on a throw-away etcd; says how to call it (Ctrl-C stops both)
+	@cargo build --quiet --bin fleetd
+	@exec scripts/run-fleet
 
 services: setup ## Start a throw-away PostgreSQL and etcd on free ports, and say where (Ctrl-C stops)
 	@scripts/services
@@ -84,11 +88,12 @@ openapi: setup ## Renew openapi/*.yaml after changing what the APIs take or answ
 etcd-protoset: ## Renew scripts/etcd.protoset after an update of etcd-client (needs protoc)
 	@scripts/etcd-protoset
 
-config-reference: setup ## Renew the tables of docs/configuration.md after changing settings
-	@cargo build --quiet --bin hyperfleet-api
-	@{ sed '/^<!-- settings -->$$/q' docs/configuration.md; target/debug/hyperfleet-api config reference; \
-	   sed -n '/^<!-- \/settings -->$$/,$$p' docs/configuration.md; } > .dev/configuration.md
-	mv .dev/configuration.md docs/configuration.md
+config-reference: setup ## Renew the tables of settings in docs/ after changing settings
+	@cargo build --quiet --bin hyperfleet-api --bin fleetd
+	@for pair in hyperfleet-api:configuration fleetd:fleet-running; do \
+		doc=docs/$${pair#*:}.md; \
+		{ sed '/^<!-- settings -->$$/q' $$doc; target/debug/$${pair%:*} config reference; \
+		  sed -n '/^<!-- \/settings -->$$/,$$p' $$doc; } > .dev/reference.md && mv .dev/reference.md $$doc || exit 1; done
 
 mutants: ## Change the domain in every small way and see that a test fails (cargo-mutants)
 	@command -v cargo-mutants >/dev/null || cargo install --locked cargo-mutants

@@ -147,6 +147,17 @@ pub(super) const CATALOGUE: &[Setting] = &[
 
     row("lists.include_deleted", Kind::Bool, None, "Whether lists show finalizing resources to callers that do not say; for pollers that cannot send includeDeleted"),
     row("audit.retention", Kind::Duration, None, "How long entries of the audit trail are kept, 1h at least; unset: for ever"),
+    row("fleet.enabled", Kind::Bool, None, "Whether fleet's API is served, too, at /fleet/v1 and /v1-alpha; see docs/fleet-running.md"),
+    row("fleet.etcd.endpoints", Kind::List, None, "URLs of the servers of etcd that fleet's units and machines are kept in; all http, or all https"),
+    row("fleet.etcd.username", Kind::Text, None, "User to log in to etcd as"),
+    row("fleet.etcd.password_file", Kind::File, None, "File with its password"),
+    row("fleet.etcd.ca_file", Kind::File, None, "PEM file with the authorities of etcd's certificates; needed for https"),
+    row("fleet.etcd.cert_file", Kind::File, None, "PEM file with the certificate to show to etcd"),
+    row("fleet.etcd.key_file", Kind::File, None, "PEM file with its private key"),
+    row("fleet.etcd.server_name", Kind::Text, None, "Name that etcd's certificates are for, if not that of its URLs"),
+    row("fleet.etcd.key_prefix", Kind::Text, None, "What all of fleet's keys begin with: what fleetd has as etcd_key_prefix"),
+    row("fleet.etcd.request_timeout", Kind::Duration, None, "How long a call to etcd may take"),
+    row("fleet.page_size", Kind::Number, None, "Most items of a page of fleet's lists, up to 256"),
     row("entities", Kind::Objects, None, "The kinds of resources; unset: Cluster and NodePool"),
 ];
 

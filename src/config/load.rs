@@ -9,9 +9,9 @@ use figment::providers::Serialized;
 use humantime_serde::re::humantime::format_duration;
 
 use super::fault::{self, Fault};
-use super::hosts;
 use super::layers::{Layer, Origin};
 use super::{Settings, SettingsArgs, addresses};
+use super::{fleetd, hosts};
 
 /// The variable that names a database to many programs.
 pub(super) const CUSTOM: &str = "DATABASE_URL";
@@ -250,6 +250,11 @@ impl Settings {
                 limits.max_buffered_mib,
                 BUFFERED_MIB_MAX,
             ),
+            (
+                "fleet.page_size",
+                self.fleet.page_size,
+                fleetd::PAGE_SIZE_MAX,
+            ),
         ];
         let odd = counts
             .into_iter()
@@ -273,6 +278,7 @@ impl Settings {
             ("health.shutdown_timeout", health.shutdown_timeout, second, minutes),
             ("health.shutdown_delay", health.shutdown_delay, none, minutes),
             ("health.db_ping_timeout", health.db_ping_timeout, instant, minutes),
+            ("fleet.etcd.request_timeout", self.fleet.etcd.request_timeout, Duration::from_millis(100), Duration::from_mins(1)),
             ("metrics.reconciliation_stuck_threshold", stuck, second, TIME_MAX),
             ("database.pool.conn_retry_interval", pool.conn_retry_interval, instant, day),
             ("database.pool.conn_max_lifetime", pool.conn_max_lifetime, none, TIME_MAX),

@@ -11,6 +11,7 @@ mod args;
 mod catalogue;
 mod dev_token;
 mod fault;
+pub mod fleetd;
 mod hosts;
 mod layers;
 mod load;
@@ -34,6 +35,7 @@ pub use dev_token::DevTokenArgs;
 pub use layers::Origin;
 pub use load::Loaded;
 pub use report::{Effective, as_json, as_table, reference};
+use secret::REDACTED;
 pub use secret::Secret;
 pub use settings::*;
 

@@ -2,6 +2,7 @@
 
 use tokio::task::JoinSet;
 
+use super::fleet::Prepared;
 use super::telemetry::Metrics;
 use super::{database, readiness, retention};
 use crate::app::Service;
@@ -17,6 +18,8 @@ pub(super) struct Parts {
     pub(super) service: Service,
     pub(super) metrics: Metrics,
     pub(super) gate: Gate,
+    /// Fleet, if it is served.
+    pub(super) fleet: Option<Prepared>,
     /// The one that the start asked the database with.
     pub(super) probe: Probe,
     /// How another one is made.
@@ -31,10 +34,14 @@ pub(super) fn start(parts: Parts, settings: &Settings) -> JoinSet<()> {
         service,
         metrics,
         gate,
+        fleet,
         probe,
         connections,
     } = parts;
     let mut tasks = JoinSet::new();
+    if let Some(fleet) = fleet {
+        fleet.keep(&mut tasks);
+    }
     tasks.spawn(keep("close idle connections", PAUSE, move || {
         database::keep_trim(store.clone())
     }));

@@ -36,7 +36,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 /// Runs something to its end. What it leaves behind is not waited for: a name that nobody resolves,
 /// for instance, holds a thread for as long as the system's resolver likes, and nobody would listen to
 /// signals any more.
-fn on_runtime<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+pub(super) fn on_runtime<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -54,7 +54,7 @@ async fn carry_out(args: Args) -> anyhow::Result<ExitCode> {
         Command::Config(ConfigCommand::Check(args)) => check(&args)?,
         Command::Config(ConfigCommand::Reference) => print(&config::reference()),
         Command::Openapi(args) => openapi(&args)?,
-        Command::Completion { shell } => completion(shell),
+        Command::Completion { shell } => completion(shell, Args::command()),
         Command::DevToken(args) => dev_token(args)?,
         Command::Version => {
             let Build {
@@ -147,9 +147,10 @@ fn openapi_of_kinds(args: &OpenapiArgs) -> anyhow::Result<serde_json::Value> {
     Ok(http::openapi(&registry, BUILD.version))
 }
 
-fn completion(shell: clap_complete::Shell) {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Args::command(), "hyperfleet-api", &mut script);
+/// Prints what makes a shell complete this command.
+pub(super) fn completion(shell: clap_complete::Shell, mut command: clap::Command) {
+    let (mut script, name) = (Vec::new(), command.get_name().to_owned());
+    clap_complete::generate(shell, &mut command, name, &mut script);
     print(&String::from_utf8_lossy(&script));
 }
 

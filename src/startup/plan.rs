@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anyhow::bail;
 
+use super::fleet::{self, Place};
 use super::{authentication, database, tenancy, tls};
 use crate::auth::Issuer;
 use crate::config::{Loaded, Settings};
@@ -19,6 +20,8 @@ pub(super) struct Plan {
     pub(super) issuers: Option<Vec<Issuer>>,
     /// How requests say for whom they are made.
     pub(super) tenancy: Rules,
+    /// Where fleet's units and machines are kept, if its API is served.
+    pub(super) fleet: Option<Place>,
     /// What its listeners prove themselves with.
     pub(super) tls: tls::Configs,
     /// What is odd, but stops nothing.
@@ -46,11 +49,12 @@ impl Plan {
         let issuers = check.part(&[jwt], || authentication::issuers(&settings.server.jwt));
         let tenancy = check.part(&[tenant], || tenancy::rules(&settings.server.tenant));
         let tls = check.part(&listeners, || tls::load(settings));
+        let fleet = check.part(&["fleet"], || fleet::place(&settings.fleet));
         check.part(&["database"], || database::check(&settings.database));
         check.part(&[jwt, tenant], || distinct_headers(settings));
         loaded.refuse(check.faults)?;
-        let (Some(kinds), Some(issuers), Some(tenancy), Some(mut tls)) =
-            (kinds, issuers, tenancy, tls)
+        let (Some(kinds), Some(issuers), Some(tenancy), Some(fleet), Some(mut tls)) =
+            (kinds, issuers, tenancy, fleet, tls)
         else {
             unreachable!("what was not had has a fault");
         };
@@ -63,6 +67,7 @@ impl Plan {
             registry: Arc::new(registry),
             issuers,
             tenancy,
+            fleet,
             tls,
             notes,
         })

@@ -10,14 +10,14 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use rustls::ServerConfig;
-use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use super::commands::BUILD;
+use super::fleet::Prepared;
 use super::plan::Plan;
-use super::server::{Connections, Options, Server};
+use super::server::{Options, Server, Serving};
 use super::side::{self, Side};
 use super::signals::Signals;
 use super::sockets::{Addresses, Room, Sockets};
@@ -28,6 +28,7 @@ use crate::auth::Authentication;
 use crate::clock::Clock;
 use crate::config::Settings;
 use crate::domain::tenancy::Rules;
+use crate::fleet::EtcdFleet;
 use crate::http::{Admission, Api, Gate, Limits, Scrape};
 use crate::storage::postgres::{Probe, Store};
 
@@ -53,17 +54,18 @@ pub(super) struct Process {
     telemetry: Telemetry,
 }
 
+/// What the API is made of, beside the settings.
+struct Parts {
+    service: Service,
+    authentication: Authentication,
+    tenancy: Rules,
+    fleet: Option<EtcdFleet>,
+}
+
 /// The listeners of health and metrics.
 pub(super) struct Sides {
     health: Side,
     metrics: Side,
-}
-
-/// The API while it answers.
-pub(super) struct Serving {
-    pub(super) handle: actix_web::dev::ServerHandle,
-    pub(super) connections: Connections,
-    task: JoinHandle<std::io::Result<()>>,
 }
 
 impl Process {
@@ -136,7 +138,14 @@ impl Process {
         self.telemetry.metrics.show(&service);
         service.count_from_zero();
         let authentication = authentication::start(plan.issuers, &Clock::system());
-        let mut serving = self.open(settings, &service, &authentication, plan.tenancy)?;
+        let fleet = plan.fleet.map(Prepared::new).transpose()?;
+        let parts = Parts {
+            service: service.clone(),
+            authentication: authentication.clone(),
+            tenancy: plan.tenancy,
+            fleet: fleet.as_ref().map(|prepared| prepared.fleet.clone()),
+        };
+        let mut serving = self.open(settings, parts)?;
         let connections = database::connections(&settings.database)?;
         let mut probe = Probe::new(connections.clone());
         let gate = self.gate.clone();
@@ -160,6 +169,7 @@ impl Process {
             service,
             metrics: self.telemetry.metrics.clone(),
             gate: gate.clone(),
+            fleet,
             probe,
             connections,
         };
@@ -176,6 +186,7 @@ impl Process {
                 Duration::ZERO
             },
             drain: settings.health.shutdown_timeout,
+            drain_setting: "health.shutdown_timeout",
         };
         if let Err(error) = &failed {
             tracing::error!("stopping: {error:#}");
@@ -194,13 +205,7 @@ impl Process {
     }
 
     /// Starts the API behind its gate.
-    fn open(
-        &mut self,
-        settings: &Settings,
-        service: &Service,
-        authentication: &Authentication,
-        tenancy: Rules,
-    ) -> anyhow::Result<Serving> {
+    fn open(&mut self, settings: &Settings, parts: Parts) -> anyhow::Result<Serving> {
         let server = &settings.server;
         let limits = Limits {
             in_flight_max: server.limits.max_in_flight,
@@ -210,14 +215,14 @@ impl Process {
             rate_burst: server.limits.rate.burst,
         };
         let api = Api {
-            service: service.clone(),
+            service: parts.service,
             clock: Clock::system(),
             build: BUILD,
-            authentication: authentication.clone(),
+            authentication: parts.authentication,
             admission: Admission::new(self.gate.clone(), &limits),
             masks: telemetry::masks(settings),
-            tenancy,
-            fleet: None,
+            tenancy: parts.tenancy,
+            fleet: parts.fleet,
         };
         let processors = std::thread::available_parallelism().map_or(2, usize::from);
         let options = Options {
@@ -230,11 +235,7 @@ impl Process {
         };
         let listener = self.listener.take().context("the API has its listener")?;
         let server = Server::bind(listener, &api, &options)?;
-        Ok(Serving {
-            handle: server.handle(),
-            connections: server.connections(),
-            task: tokio::spawn(server.run()),
-        })
+        Ok(server.start())
     }
 }
 
@@ -249,10 +250,7 @@ impl Sides {
 /// Waits until a listener ends by itself, which none should.
 async fn failure(serving: &mut Serving, sides: &mut Sides) -> anyhow::Error {
     tokio::select! {
-        ended = &mut serving.task => match ended {
-            Ok(Err(error)) => anyhow!("the API's listener failed: {error}"),
-            Ok(Ok(())) | Err(_) => anyhow!("the API's listener ended"),
-        },
+        error = serving.failed() => error,
         error = sides.health.failed() => error,
         error = sides.metrics.failed() => error,
     }

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -11,9 +12,11 @@ use std::time::Duration;
 use actix_tls::accept::rustls_0_23::TlsStream;
 use actix_web::HttpServer;
 use actix_web::dev::ServerHandle;
-use actix_web::rt::net::TcpStream;
+use actix_web::rt::net::{TcpStream, UnixStream};
+use anyhow::anyhow;
 use rustix::net::sockopt;
 use rustls::ServerConfig;
+use tokio::task::JoinHandle;
 
 use crate::http::{self, Api, Document};
 
@@ -25,7 +28,15 @@ pub(super) const DRAIN_SECONDS_MAX: u64 = 24 * 3600;
 /// sockets inherit it; Linux doubles it for its own needs). Left alone, it grows to megabytes that
 /// nobody counts, and hides for long whether a client goes on reading. Enough for 5 MB/s at a
 /// distance of 100 ms.
-const SEND_BYTES: usize = 256 * 1024;
+pub(super) const SEND_BYTES: usize = 256 * 1024;
+
+/// A socket that clients connect to.
+#[derive(Debug)]
+pub(super) enum Listener {
+    Tcp(TcpListener),
+    /// Of the file system; TLS is never spoken there.
+    Unix(UnixListener),
+}
 
 /// How a listener treats its clients.
 #[derive(Clone)]
@@ -54,13 +65,14 @@ impl Default for Options {
     }
 }
 
-/// Makes a server of an application, on a listener. A macro, because actix has no name for the
+/// Makes a server of an application, on listeners. A macro, because actix has no name for the
 /// types of its applications.
 macro_rules! serve_on {
-    ($app:expr, $listener:expr, $options:expr, $on_connect:expr) => {{
+    ($app:expr, $listeners:expr, $options:expr, $on_connect:expr) => {{
+        use $crate::startup::server::Listener;
         let options: &Options = $options;
         let connections = (options.connections_max / options.workers).max(1);
-        let server = HttpServer::new($app)
+        let mut server = HttpServer::new($app)
             .workers(options.workers)
             .max_connections(connections)
             // Handshakes are limited by nothing else: those that hang must not keep others out.
@@ -74,10 +86,15 @@ macro_rules! serve_on {
             .h1_allow_half_closed(false)
             .disable_signals()
             .on_connect($on_connect);
-        let server = match &options.tls {
-            Some(config) => server.listen_rustls_0_23($listener, config.clone())?,
-            None => server.listen($listener)?,
-        };
+        for listener in $listeners {
+            server = match (listener, &options.tls) {
+                (Listener::Tcp(socket), Some(config)) => {
+                    server.listen_rustls_0_23(socket, config.clone())?
+                }
+                (Listener::Tcp(socket), None) => server.listen(socket)?,
+                (Listener::Unix(socket), _) => server.listen_uds(socket)?,
+            };
+        }
         io::Result::Ok(server.run())
     }};
 }
@@ -88,7 +105,7 @@ pub(super) use serve_on;
 pub struct Connections(Arc<AtomicUsize>);
 
 /// One of them, until it is dropped.
-struct Joined(Connections);
+pub(super) struct Joined(Connections);
 
 impl Connections {
     /// How many there are.
@@ -97,7 +114,8 @@ impl Connections {
         self.0.load(Ordering::Relaxed)
     }
 
-    fn join(&self) -> Joined {
+    /// One more, until what this gives is dropped.
+    pub(super) fn join(&self) -> Joined {
         self.0.fetch_add(1, Ordering::Relaxed);
         Joined(self.clone())
     }
@@ -112,10 +130,39 @@ impl Drop for Joined {
 /// A second handle on the socket of a connection, below TLS if that is spoken. `None` where the
 /// process has no descriptor left: there the times of actix itself are all there is.
 pub(super) fn socket(io: &dyn Any) -> Option<OwnedFd> {
+    if let Some(stream) = io.downcast_ref::<UnixStream>() {
+        return stream.as_fd().try_clone_to_owned().ok();
+    }
     let below_tls = io.downcast_ref::<TlsStream<TcpStream>>();
     let below_tls = below_tls.map(|stream| stream.get_ref().0);
     let socket = below_tls.or_else(|| io.downcast_ref::<TcpStream>())?;
     socket.as_fd().try_clone_to_owned().ok()
+}
+
+/// A server while it answers.
+pub(super) struct Serving {
+    pub(super) handle: ServerHandle,
+    pub(super) connections: Connections,
+    task: JoinHandle<io::Result<()>>,
+}
+
+impl Serving {
+    /// Answers from now on.
+    pub(super) fn start(running: actix_web::dev::Server, connections: Connections) -> Self {
+        Self {
+            handle: running.handle(),
+            connections,
+            task: tokio::spawn(running),
+        }
+    }
+
+    /// Waits until it ends by itself, which it should not.
+    pub(super) async fn failed(&mut self) -> anyhow::Error {
+        match (&mut self.task).await {
+            Ok(Err(error)) => anyhow!("the API's listener failed: {error}"),
+            Ok(Ok(())) | Err(_) => anyhow!("the API's listener ended"),
+        }
+    }
 }
 
 /// A server that listens but does not yet answer.
@@ -148,7 +195,8 @@ impl Server {
         let connections = Connections::default();
         let counted = connections.clone();
         let idle_time = options.idle_time.saturating_add(options.head_time);
-        let server = serve_on!(app, listener, options, move |io, data| {
+        let listeners = [Listener::Tcp(listener)];
+        let server = serve_on!(app, listeners, options, move |io, data| {
             let guard = counted.join();
             http::Connection::open(data, socket(io), idle_time, Some(&memory), guard);
         })?;
@@ -169,6 +217,11 @@ impl Server {
     #[must_use]
     pub fn connections(&self) -> Connections {
         self.connections.clone()
+    }
+
+    /// Answers from now on.
+    pub(super) fn start(self) -> Serving {
+        Serving::start(self.running, self.connections)
     }
 
     /// Answers until stopped.

@@ -6,7 +6,8 @@ use anyhow::bail;
 use tokio::time::{Instant, sleep};
 
 use super::ending;
-use super::process::{Serving, pause};
+use super::process::pause;
+use super::server::Serving;
 use super::signals::Signals;
 use super::telemetry::Traces;
 use crate::http::Gate;
@@ -21,6 +22,8 @@ pub(super) struct Times {
     pub(super) delay: Duration,
     /// For requests under way to be answered.
     pub(super) drain: Duration,
+    /// What says how long that is.
+    pub(super) drain_setting: &'static str,
 }
 
 /// Says that the service is not ready, goes on for a while, takes no new connections, and waits
@@ -58,7 +61,8 @@ pub(super) async fn drain(
             let requests = serving.connections.open();
             let seconds = times.drain.as_secs_f64();
             tracing::error!(requests, seconds, "stopping: requests are cut");
-            bail!("{requests} requests were cut: they took longer than health.shutdown_timeout");
+            let setting = times.drain_setting;
+            bail!("{requests} requests were cut: they took longer than {setting}");
         }
         tokio::select! {
             () = sleep(LOOK) => {}

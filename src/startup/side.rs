@@ -37,7 +37,12 @@ impl Side {
         gate: Gate,
     ) -> io::Result<Self> {
         let app = move || http::side(Clock::system(), http::health(gate.clone()));
-        let server = serve_on!(app, listener, &options(tls, connections_max), watch)?;
+        let server = serve_on!(
+            app,
+            [Listener::Tcp(listener)],
+            &options(tls, connections_max),
+            watch
+        )?;
         Self::start("health", server)
     }
 
@@ -49,7 +54,12 @@ impl Side {
         scrape: Scrape,
     ) -> io::Result<Self> {
         let app = move || http::side(Clock::system(), http::metrics(scrape.clone()));
-        let server = serve_on!(app, listener, &options(tls, connections_max), watch)?;
+        let server = serve_on!(
+            app,
+            [Listener::Tcp(listener)],
+            &options(tls, connections_max),
+            watch
+        )?;
         Self::start("metrics", server)
     }
 

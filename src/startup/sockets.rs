@@ -12,7 +12,7 @@ use crate::config::Settings;
 
 /// Connections that may wait to be accepted: all that the kernel lets wait by its own default. The
 /// standard library asks for 128, which a burst of clients fills before a busy thread comes by.
-const BACKLOG: i32 = 4096;
+pub(super) const BACKLOG: i32 = 4096;
 /// Connections of clients of health, and as many of metrics: of a few orchestrators and collectors.
 const SIDE_CONNECTIONS_MAX: u64 = 1024;
 /// Descriptors that are needed besides those of clients and of requests' connections to the database:
@@ -65,8 +65,12 @@ impl Sockets {
 }
 
 fn bind(host: &str, port: u16, name: &str) -> anyhow::Result<TcpListener> {
-    let socket = TcpListener::bind((host, port));
-    let socket = socket.map_err(|error| cannot_listen(&error, host, port, name))?;
+    listen(host, port).map_err(|error| cannot_listen(&error, host, port, name))
+}
+
+/// Listens for clients, with room for a burst of them.
+pub(super) fn listen(host: &str, port: u16) -> io::Result<TcpListener> {
+    let socket = TcpListener::bind((host, port))?;
     socket.set_nonblocking(true)?;
     rustix::net::listen(&socket, BACKLOG)?;
     Ok(socket)
@@ -86,7 +90,7 @@ fn cannot_listen(error: &io::Error, host: &str, port: u16, name: &str) -> anyhow
 /// Connections of this listener are closed once what was sent over them has not been taken for so
 /// long: accepted sockets inherit `TCP_USER_TIMEOUT` on Linux. It bounds a client that takes
 /// nothing at all, not one that takes a little now and then.
-fn give_up_after(socket: &TcpListener, time: Duration) -> io::Result<()> {
+pub(super) fn give_up_after(socket: &TcpListener, time: Duration) -> io::Result<()> {
     let milliseconds = u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
     Ok(sockopt::set_tcp_user_timeout(socket, milliseconds)?)
 }
@@ -114,6 +118,25 @@ impl Room {
                 "server.limits.max_connections is {wanted}, but with {limit} open files there is room for {}: \
                  raise the limit (ulimit -Hn, LimitNOFILE=)",
                 room.api
+            );
+        }
+        room
+    }
+
+    /// As many connections as `key` asks for, for a program that has one listener and no database, if the machine
+    /// allows so many open files.
+    pub(super) fn of_one(wanted: usize, key: &str) -> usize {
+        let limit = raised_limit();
+        let room = limit.map_or(wanted, |limit| {
+            let pairs = limit.saturating_sub(DESCRIPTORS_SPARE) / DESCRIPTORS_EACH;
+            wanted.min(usize::try_from(pairs).unwrap_or(usize::MAX).max(1))
+        });
+        if let Some(limit) = limit
+            && room < wanted
+        {
+            tracing::info!(
+                "{key} is {wanted}, but with {limit} open files there is room for {room}: \
+                 raise the limit (ulimit -Hn, LimitNOFILE=)"
             );
         }
         room

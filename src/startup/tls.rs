@@ -3,6 +3,7 @@
 //! Orchestrators replace them by turning a symbolic link, so it is what the files hold that counts,
 //! not when they were written.
 
+mod clients;
 mod identity;
 mod watch;
 
@@ -13,11 +14,15 @@ use std::sync::Arc;
 use anyhow::bail;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
+use rustls::server::NoServerSessionStorage;
 use rustls::version::{TLS12, TLS13};
 
 use crate::config::{Settings, Tls};
 use identity::Identity;
-use watch::Watched;
+pub(super) use watch::Watched;
+
+pub(super) use clients::authorities;
+pub(super) use identity::{Files, check_pair};
 
 /// TLS of each listener that has it.
 #[derive(Default)]
@@ -48,20 +53,30 @@ pub(super) fn load(settings: &Settings) -> anyhow::Result<Configs> {
             continue;
         }
         let files = or_inherited(path, tls, server, &mut configs.notes);
-        let (identity, texts) = match Identity::load(listener, path, files) {
-            Ok((identity, texts)) => (Arc::new(identity), texts),
+        let with_tls = named(path, files).and_then(|()| {
+            let (cert, key) = (format!("{path}.cert_file"), format!("{path}.key_file"));
+            serve(&Files {
+                listener,
+                pair: path,
+                cert: (&cert, &files.cert_file),
+                key: (&key, &files.key_file),
+                client_ca: None,
+            })
+        });
+        let (config, watched) = match with_tls {
+            Ok(with_tls) => with_tls,
             Err(fault) => {
                 let _ = writeln!(faults, "{fault:#}");
                 continue;
             }
         };
-        let config = Some(config(identity.clone())?);
+        let config = Some(config);
         match listener {
             "api" => configs.api = config,
             "health" => configs.health = config,
             _ => configs.metrics = config,
         }
-        configs.watched.push(Watched::new(identity, texts));
+        configs.watched.push(watched);
     }
     if !faults.is_empty() {
         bail!("{}", faults.trim_end());
@@ -82,23 +97,59 @@ fn or_inherited<'a>(path: &str, tls: &'a Tls, server: &'a Tls, notes: &mut Vec<S
     server
 }
 
+/// Checks that the pair is named at all.
+fn named(path: &str, tls: &Tls) -> anyhow::Result<()> {
+    for (name, file) in [("cert_file", &tls.cert_file), ("key_file", &tls.key_file)] {
+        if file.as_os_str().is_empty() {
+            bail!("{path}.enabled is true, but {path}.{name} is not set");
+        }
+    }
+    Ok(())
+}
+
+/// TLS of one listener by these files, and what looks after them.
+///
+/// # Errors
+///
+/// One cannot be read, or they do not fit together.
+pub(super) fn serve(files: &Files<'_>) -> anyhow::Result<(ServerConfig, Watched)> {
+    let (identity, texts) = Identity::load(files)?;
+    let identity = Arc::new(identity);
+    let config = config(identity.clone())?;
+    Ok((config, Watched::new(identity, texts)))
+}
+
 /// TLS 1.2 or newer with HTTP/1.1, by `ring`.
 fn config(identity: Arc<Identity>) -> anyhow::Result<ServerConfig> {
     let provider = Arc::new(ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&TLS13, &TLS12])?
-        .with_no_client_auth()
-        .with_cert_resolver(identity);
+    let config =
+        ServerConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13, &TLS12])?;
+    let clients = identity.clients();
+    let asks = clients.is_some();
+    let config = match clients {
+        Some(clients) => config.with_client_cert_verifier(clients),
+        None => config.with_no_client_auth(),
+    };
+    let mut config = config.with_cert_resolver(identity);
+    if asks {
+        // Who goes on with an earlier session is not asked again, though its authority may be gone meanwhile.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+    }
     Ok(config)
+}
+
+/// Looks for changed files from now on, as long as the process lives.
+pub(super) fn watch(watched: Vec<Watched>) -> std::io::Result<()> {
+    if watched.is_empty() {
+        return Ok(());
+    }
+    watch::start(watched)
 }
 
 impl Configs {
     /// Looks for changed files from now on, as long as the process lives.
     pub(super) fn watch(&mut self) -> std::io::Result<()> {
-        let watched = std::mem::take(&mut self.watched);
-        if watched.is_empty() {
-            return Ok(());
-        }
-        watch::start(watched)
+        watch(std::mem::take(&mut self.watched))
     }
 }

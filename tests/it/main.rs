@@ -22,6 +22,7 @@ mod families;
 mod faults;
 mod fields;
 mod fleet;
+mod fleetd;
 mod force_delete;
 mod gathered_reads;
 mod histories;

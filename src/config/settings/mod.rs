@@ -1,6 +1,7 @@
 //! What can be set. Every default is here; `catalogue.rs` says where each can come from.
 
 mod database;
+mod fleet;
 mod observe;
 mod server;
 mod tokens;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use database::{Database, Dialect, Pool, Ssl, SslMode};
+pub use fleet::{Etcd, Fleet};
 pub use observe::{Format, Health, Level, Logging, Masking, Metrics, Output, Tracing};
 pub use server::{Limits, Rate, Server, Timeouts, Tls};
 pub use tokens::Jwt;
@@ -36,6 +38,8 @@ pub struct Settings {
     pub lists: Lists,
     /// The audit trail.
     pub audit: Audit,
+    /// Fleet's API.
+    pub fleet: Fleet,
     /// The kinds of resources; unset for the built-in ones (decision H16).
     pub entities: Option<Vec<EntityConfig>>,
 }

@@ -6,12 +6,15 @@ use std::io::{self, IsTerminal as _, Write};
 use std::os::fd::AsFd as _;
 use std::sync::OnceLock;
 
+use tracing_subscriber::layer::Filter;
 use tracing_subscriber::registry::LookupSpan;
-use tracing_subscriber::{EnvFilter, Layer};
+use tracing_subscriber::{EnvFilter, Layer, reload};
 
+use super::Told;
 use super::format::{Constants, Json, JsonFields, Text, TextFields};
 use super::queue::{self, Queue};
-use crate::config::{Format, Level, Logging, Output};
+use crate::config::{Format, Level, Output};
+use crate::startup::ending;
 
 /// What tells, as errors, of requests that are no HTTP: whoever sends these must not fill the log.
 const NO_HTTP: &str = "actix_http::h1::dispatcher=off";
@@ -24,6 +27,10 @@ const VARIABLE: &str = "RUST_LOG";
 
 /// There is one log in a process, whoever starts it first.
 static QUEUE: OnceLock<Queue> = OnceLock::new();
+/// Replaces its level, if that may change.
+static REPLACE: OnceLock<Replace> = OnceLock::new();
+
+type Replace = Box<dyn Fn(Level) -> bool + Send + Sync>;
 
 /// The layer that writes the log, and what is odd about it. `RUST_LOG` overrides what it lets
 /// through, unless that cannot be understood.
@@ -32,17 +39,23 @@ static QUEUE: OnceLock<Queue> = OnceLock::new();
 ///
 /// The machine has no thread to write with.
 pub(super) fn layer<S>(
-    logging: &Logging,
-    shows_statements: bool,
+    told: &Told<'_>,
     constants: &Constants,
 ) -> io::Result<(Box<dyn Layer<S> + Send + Sync>, Vec<String>)>
 where
     S: tracing::Subscriber + for<'span> LookupSpan<'span>,
 {
+    let logging = told.logging;
     let mut notes = Vec::new();
     let named = named(std::env::var(VARIABLE), &mut notes);
-    let filter =
-        named.unwrap_or_else(|| EnvFilter::new(directives(logging.level, shows_statements)));
+    let changes = told.has_changing_level && named.is_none();
+    let by_level = || EnvFilter::new(directives(logging.level, told.shows_statements));
+    let filter = named.unwrap_or_else(by_level);
+    let filter: Box<dyn Filter<S> + Send + Sync> = if changes {
+        Box::new(changing(filter, told.shows_statements))
+    } else {
+        Box::new(filter)
+    };
     let is_terminal = match logging.output {
         Output::Stdout => io::stdout().is_terminal(),
         Output::Stderr => io::stderr().is_terminal(),
@@ -69,6 +82,27 @@ where
             .boxed(),
     };
     Ok((layer, notes))
+}
+
+/// The same filter, which [`set_level`] may replace.
+fn changing<S: tracing::Subscriber>(
+    filter: EnvFilter,
+    shows_statements: bool,
+) -> reload::Layer<EnvFilter, S> {
+    let (filter, handle) = reload::Layer::new(filter);
+    let replace = move |level| {
+        let filter = EnvFilter::new(directives(level, shows_statements));
+        // Fails only if nothing logs any more.
+        handle.reload(filter).is_ok()
+    };
+    // Fails only if there is a log already, as in tests: that one stays.
+    let _ = REPLACE.set(Box::new(replace));
+    filter
+}
+
+/// Logs from this level on, from now on. Gives whether that counts.
+pub(super) fn set_level(level: Level) -> bool {
+    REPLACE.get().is_some_and(|replace| replace(level))
 }
 
 /// A handle of our own on what the log goes to: whoever prints there does not wait for the log's
@@ -115,8 +149,9 @@ pub(super) fn check_is_heard() {
         // Nobody may read that either: it stops nothing.
         let _ = writeln!(
             io::stderr(),
-            "hyperfleet-api: with {VARIABLE}={text:?} the log shows nothing of this program: \
-             name a level (error, warn, info, debug), or hyperfleet=LEVEL"
+            "{}: with {VARIABLE}={text:?} the log shows nothing of this program: \
+             name a level (error, warn, info, debug), or hyperfleet=LEVEL",
+            ending::program()
         );
     }
 }

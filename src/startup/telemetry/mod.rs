@@ -16,7 +16,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 pub use metrics::Metrics;
 pub(super) use traces::{FLUSH_TIME_MAX, Traces};
 
-use crate::config::Settings;
+use crate::config::{Level, Logging, Settings, Tracing};
 use crate::http::{Build, Masks};
 use format::Constants;
 
@@ -29,20 +29,50 @@ pub(super) struct Telemetry {
     pub(super) metrics: Metrics,
 }
 
+/// What is said, and as which program.
+pub(super) struct Told<'a> {
+    /// What all series are said to be of.
+    pub(super) component: &'static str,
+    /// What this instance is called in its log; empty for nothing.
+    pub(super) hostname: &'a str,
+    pub(super) logging: &'a Logging,
+    /// Whether the level may be changed later, which costs a little with every line.
+    pub(super) has_changing_level: bool,
+    pub(super) shows_statements: bool,
+    pub(super) tracing: &'a Tracing,
+}
+
 /// Starts the log, what is counted and, where a collector is named, traces.
 ///
 /// # Errors
 ///
 /// The machine has no thread to write the log with.
 pub(super) fn start(settings: &Settings, build: &Build) -> anyhow::Result<Telemetry> {
-    let metrics = Metrics::start(build);
+    let told = Told {
+        component: metrics::API,
+        hostname: &settings.server.hostname,
+        logging: &settings.logging,
+        has_changing_level: false,
+        shows_statements: settings.database.debug,
+        tracing: &settings.tracing,
+    };
+    start_as(&told, build)
+}
+
+/// The same for a program with other settings.
+///
+/// # Errors
+///
+/// The machine has no thread to write the log with.
+pub(super) fn start_as(told: &Told<'_>, build: &Build) -> anyhow::Result<Telemetry> {
+    let metrics = Metrics::start_as(told.component, build);
     let constants = Constants {
         version: build.version,
-        hostname: settings.server.hostname.clone(),
+        hostname: told.hostname.to_owned(),
     };
-    let log = log::layer(&settings.logging, settings.database.debug, &constants);
+    let log = log::layer(told, &constants);
     let (log, mut notes) = log.context("cannot start the log")?;
-    let (traces, odd) = traces::start(&settings.tracing, build.version);
+    let (traces, odd) = traces::start(told.tracing, build.version);
     notes.extend(odd);
     // Fails only if a log was started before, as in tests: that one stays.
     let _ = tracing_subscriber::registry()
@@ -57,6 +87,12 @@ pub(super) fn start(settings: &Settings, build: &Build) -> anyhow::Result<Teleme
     Ok(Telemetry { traces, metrics })
 }
 
+/// Logs from this level on from now on; gives whether that counts: `RUST_LOG` has the last word, and a log whose level
+/// does not change has none.
+pub(super) fn set_level(level: Level) -> bool {
+    log::set_level(level)
+}
+
 /// Waits until the log is written, as long as it is being read.
 pub(super) fn flush() {
     log::flush();
@@ -65,6 +101,15 @@ pub(super) fn flush() {
 /// Says why the program ends, whatever else waits to be written, and waits until it is.
 pub(super) fn say_last(say: impl FnOnce()) -> bool {
     log::say_last(say)
+}
+
+/// What the log does not show of requests where nobody presents a token.
+pub(super) fn masks_without_tokens(logging: &Logging) -> Masks {
+    let masking = &logging.masking;
+    if !masking.enabled {
+        return Masks::new(&[], &[]);
+    }
+    Masks::new(&masking.headers, &masking.fields)
 }
 
 /// What the log does not show of requests: what the settings name, and always the headers of tokens

@@ -13,7 +13,7 @@ use rustls::sign::CertifiedKey;
 use x509_cert::Certificate;
 use x509_cert::der::Decode as _;
 
-use crate::config::Tls;
+use super::clients::ClientAuthorities;
 use crate::files;
 
 /// Most bytes of a file that are read.
@@ -27,6 +27,14 @@ pub(super) struct Identity {
     cert_file: PathBuf,
     key_file: PathBuf,
     current: RwLock<InUse>,
+    /// Whose certificates clients must show, where they must.
+    clients: Option<Clients>,
+}
+
+#[derive(Debug)]
+struct Clients {
+    file: PathBuf,
+    authorities: Arc<ClientAuthorities>,
 }
 
 /// What connections are accepted with.
@@ -37,46 +45,73 @@ struct InUse {
     expires_at: Duration,
 }
 
-/// What both files hold: the certificate and what signed it, the key.
-pub(super) type Texts = (Vec<u8>, Vec<u8>);
+/// The files of a listener, each with the name of its setting.
+pub(in crate::startup) struct Files<'a> {
+    /// Which listener, in metrics and the log.
+    pub(in crate::startup) listener: &'static str,
+    /// What both settings of the pair are called together.
+    pub(in crate::startup) pair: &'a str,
+    pub(in crate::startup) cert: (&'a str, &'a Path),
+    pub(in crate::startup) key: (&'a str, &'a Path),
+    /// With the authorities of clients' certificates, if they must show one.
+    pub(in crate::startup) client_ca: Option<(&'a str, &'a Path)>,
+}
+
+/// What the files hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Texts {
+    /// The certificate and what signed it.
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+    /// The authorities of clients; empty where clients show nothing.
+    client_ca: Vec<u8>,
+}
 
 impl Identity {
-    /// Reads the pair that the settings at `path` name. Gives what the files held besides.
+    /// Reads the files that the settings name. Gives what they held besides.
     ///
     /// # Errors
     ///
-    /// The pair is not named, cannot be read, or does not fit together.
-    pub(super) fn load(
-        listener: &'static str,
-        path: &str,
-        tls: &Tls,
-    ) -> anyhow::Result<(Self, Texts)> {
-        for (name, file) in [("cert_file", &tls.cert_file), ("key_file", &tls.key_file)] {
-            if file.as_os_str().is_empty() {
-                bail!("{path}.enabled is true, but {path}.{name} is not set");
-            }
-        }
-        let read_as = |name: &str, file: &Path| {
-            read(file).with_context(|| format!("{path}.{name}: cannot read {}", file.display()))
+    /// One cannot be read, or they do not fit together.
+    pub(super) fn load(files: &Files<'_>) -> anyhow::Result<(Self, Texts)> {
+        let read_as = |(name, file): (&str, &Path)| {
+            read(file).with_context(|| format!("{name}: cannot read {}", file.display()))
         };
-        let texts = (
-            read_as("cert_file", &tls.cert_file)?,
-            read_as("key_file", &tls.key_file)?,
-        );
-        let in_use = pair(&texts).with_context(|| {
-            format!(
-                "{path}: cannot use {} with {}",
-                tls.cert_file.display(),
-                tls.key_file.display()
-            )
+        let texts = Texts {
+            certificate: read_as(files.cert)?,
+            key: read_as(files.key)?,
+            client_ca: files
+                .client_ca
+                .map(read_as)
+                .transpose()?
+                .unwrap_or_default(),
+        };
+        let in_use = pair(&texts.certificate, &texts.key).with_context(|| {
+            let (cert, key) = (files.cert.1.display(), files.key.1.display());
+            format!("{}: cannot use {cert} with {key}", files.pair)
         })?;
+        let clients = files.client_ca.map(|(name, file)| {
+            let authorities = ClientAuthorities::new(&texts.client_ca)
+                .with_context(|| format!("{name}: cannot use {}", file.display()))?;
+            anyhow::Ok(Clients {
+                file: file.to_owned(),
+                authorities: Arc::new(authorities),
+            })
+        });
         let identity = Self {
-            listener,
-            cert_file: tls.cert_file.clone(),
-            key_file: tls.key_file.clone(),
+            listener: files.listener,
+            cert_file: files.cert.1.to_owned(),
+            key_file: files.key.1.to_owned(),
             current: RwLock::new(in_use),
+            clients: clients.transpose()?,
         };
         Ok((identity, texts))
+    }
+
+    /// Whose certificates clients must show, where they must.
+    pub(super) fn clients(&self) -> Option<Arc<ClientAuthorities>> {
+        let clients = self.clients.as_ref();
+        clients.map(|clients| clients.authorities.clone())
     }
 
     /// What the files hold now.
@@ -88,22 +123,31 @@ impl Identity {
         let read = |file: &Path| {
             read(file).map_err(|error| format!("cannot read {}: {error}", file.display()))
         };
-        Ok((read(&self.cert_file)?, read(&self.key_file)?))
+        let client_ca = self.clients.as_ref().map(|clients| read(&clients.file));
+        Ok(Texts {
+            certificate: read(&self.cert_file)?,
+            key: read(&self.key_file)?,
+            client_ca: client_ca.transpose()?.unwrap_or_default(),
+        })
     }
 
-    /// Accepts connections with this pair from now on.
+    /// Accepts connections with these from now on.
     ///
     /// # Errors
     ///
-    /// Why it is none: nothing has changed then.
+    /// Why they cannot be used: nothing has changed then.
     pub(super) fn replace(&self, texts: &Texts) -> Result<(), String> {
-        let in_use = pair(texts).map_err(|error| {
+        let in_use = pair(&texts.certificate, &texts.key).map_err(|error| {
             format!(
                 "{} does not go with {}: {error:#}",
                 self.cert_file.display(),
                 self.key_file.display()
             )
         })?;
+        if let Some(Clients { file, authorities }) = &self.clients {
+            let replaced = authorities.replace(&texts.client_ca);
+            replaced.map_err(|error| format!("cannot use {}: {error:#}", file.display()))?;
+        }
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = in_use;
         Ok(())
     }
@@ -123,7 +167,7 @@ impl ResolvesServerCert for Identity {
 }
 
 /// A certificate with its key.
-fn pair((certificates, key): &Texts) -> anyhow::Result<InUse> {
+fn pair(certificates: &[u8], key: &[u8]) -> anyhow::Result<InUse> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificates).collect();
     let chain = chain.context("the certificate is no PEM")?;
     let Some(first) = chain.first() else {
@@ -138,6 +182,15 @@ fn pair((certificates, key): &Texts) -> anyhow::Result<InUse> {
         key: Arc::new(key),
         expires_at: expires_at.to_unix_duration(),
     })
+}
+
+/// Checks that a certificate and a key belong together, both as PEM.
+///
+/// # Errors
+///
+/// What is wrong with them.
+pub(in crate::startup) fn check_pair(certificates: &[u8], key: &[u8]) -> anyhow::Result<()> {
+    pair(certificates, key).map(drop)
 }
 
 fn read(file: &Path) -> std::io::Result<Vec<u8>> {

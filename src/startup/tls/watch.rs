@@ -16,7 +16,7 @@ use super::identity::{Identity, Texts};
 const PERIOD: Duration = Duration::from_secs(2);
 
 /// A certificate in use, and what is known of its files.
-pub(super) struct Watched {
+pub(in crate::startup) struct Watched {
     identity: Arc<Identity>,
     /// What the files held when it was taken from them.
     good: Texts,
@@ -147,12 +147,11 @@ mod tests {
     use rcgen::{CertifiedKey, generate_simple_self_signed};
     use tempfile::TempDir;
 
+    use super::super::Files;
     use super::*;
-    use crate::config::Tls;
+    struct Folder(TempDir);
 
-    struct Files(TempDir);
-
-    impl Files {
+    impl Folder {
         fn path(&self, name: &str) -> PathBuf {
             self.0.path().join(name)
         }
@@ -169,15 +168,17 @@ mod tests {
         (cert.pem(), signing_key.serialize_pem())
     }
 
-    fn watched(pair: &(String, String)) -> (Files, Watched) {
-        let files = Files(tempfile::tempdir().unwrap());
+    fn watched(pair: &(String, String)) -> (Folder, Watched) {
+        let files = Folder(tempfile::tempdir().unwrap());
         files.write(pair);
-        let tls = Tls {
-            enabled: true,
-            cert_file: files.path("crt"),
-            key_file: files.path("key"),
-        };
-        let (identity, texts) = Identity::load("api", "server.tls", &tls).unwrap();
+        let (identity, texts) = Identity::load(&Files {
+            listener: "api",
+            pair: "tls",
+            cert: ("cert_file", &files.path("crt")),
+            key: ("key_file", &files.path("key")),
+            client_ca: None,
+        })
+        .unwrap();
         (files, Watched::new(Arc::new(identity), texts))
     }
 

@@ -1,18 +1,21 @@
 //! Keys in etcd v3.
 //!
-//! The client behind it connects when it is first needed and again whenever it must; every call ends after
-//! [`Settings::request_timeout`] whatever becomes of the server.
+//! The client behind it connects and logs in when it is first needed, and again whenever it must; every call ends
+//! after [`Settings::request_timeout`] whatever becomes of the server.
 
 mod error;
 mod settings;
 mod watch;
 
 use std::future::Future;
+use std::sync::Arc;
 
 use etcd_client::{
-    Client, Compare, CompareOp, DeleteOptions, GetOptions, KeyValue, KvClient, LeaseClient,
-    PutOptions, Txn, TxnOp, TxnOpResponse, WatchClient,
+    Client, Compare, CompareOp, ConnectOptions, DeleteOptions, GetOptions, KeyValue, KvClient,
+    LeaseClient, PutOptions, Txn, TxnOp, TxnOpResponse, WatchClient,
 };
+use tokio::runtime::Handle;
+use tokio::sync::OnceCell;
 
 use self::error::Sorted as _;
 pub use self::settings::{Credentials, Identity, InvalidSettings, Settings, Tls};
@@ -24,14 +27,24 @@ use super::keys::{
 
 /// Largest answer that is taken, in bytes: a chunk of the largest values (`registry`), and room to spare.
 const ANSWER_BYTES_MAX: usize = 96 << 20;
+const CONNECTING: &str = "connect to etcd";
 
-/// A cluster of etcd servers.
+/// A cluster of etcd servers. Every clone is the same connection.
 #[derive(Clone)]
 pub struct EtcdKeys {
+    settings: Settings,
+    options: ConnectOptions,
+    clients: Arc<OnceCell<Clients>>,
+    /// What its connections live on, whoever asks first: a thread that answers requests may end before they do.
+    runtime: Handle,
+}
+
+/// What calls are made with, once it is let in.
+#[derive(Clone)]
+struct Clients {
     kv: KvClient,
     leases: LeaseClient,
     watches: WatchClient,
-    settings: Settings,
 }
 
 impl std::fmt::Debug for EtcdKeys {
@@ -41,28 +54,67 @@ impl std::fmt::Debug for EtcdKeys {
 }
 
 impl EtcdKeys {
-    /// Prepares for talking to the cluster. With a user and password it talks at once, to log in.
+    /// Prepares for talking to the cluster, and talks to nobody yet. With a user and password the first call logs in,
+    /// and until that was possible so does each.
+    ///
+    /// Its connections live on the runtime that this is called on.
+    ///
+    /// # Errors
+    /// The settings cannot be right.
+    pub fn prepare(settings: Settings) -> Result<Self, InvalidSettings> {
+        Ok(Self {
+            options: settings.options()?,
+            settings,
+            clients: Arc::default(),
+            runtime: Handle::current(),
+        })
+    }
+
+    /// The same, logged in.
     ///
     /// # Errors
     /// [`Error::Failed`] if the settings cannot be right, [`Error::Refused`] if the user is not let in.
     pub async fn connect(settings: Settings) -> Result<Self, Error> {
-        let doing = "connect to etcd";
-        let options = settings.options().map_err(|source| Error::Failed {
-            doing,
+        let keys = Self::prepare(settings).map_err(|source| Error::Failed {
+            doing: CONNECTING,
             source: Box::new(source),
         })?;
-        let connected = Client::connect(&settings.endpoints, Some(options));
-        let client = within(&settings, doing, connected).await?;
-        Ok(Self {
-            kv: client
-                .kv_client()
-                .max_decoding_message_size(ANSWER_BYTES_MAX),
-            leases: client.lease_client(),
-            watches: client
-                .watch_client()
-                .max_decoding_message_size(ANSWER_BYTES_MAX),
-            settings,
-        })
+        keys.clients().await?;
+        Ok(keys)
+    }
+
+    /// What to call with. Of several that come before it is let in, one logs in and the others wait for it.
+    async fn clients(&self) -> Result<Clients, Error> {
+        let connected = self.clients.get_or_try_init(|| {
+            let (settings, options) = (self.settings.clone(), self.options.clone());
+            let connecting = self.runtime.spawn(async move {
+                let connected = Client::connect(&settings.endpoints, Some(options));
+                within(&settings, CONNECTING, connected).await
+            });
+            async {
+                let client = connecting.await.map_err(|source| Error::Failed {
+                    doing: CONNECTING,
+                    source: Box::new(source),
+                })??;
+                Ok(Clients {
+                    kv: client
+                        .kv_client()
+                        .max_decoding_message_size(ANSWER_BYTES_MAX),
+                    leases: client.lease_client(),
+                    watches: client
+                        .watch_client()
+                        .max_decoding_message_size(ANSWER_BYTES_MAX),
+                })
+            }
+        });
+        // Behind others that try in vain it would be a long time.
+        match tokio::time::timeout(self.settings.request_timeout, connected).await {
+            Ok(connected) => connected.cloned(),
+            Err(elapsed) => Err(Error::Unavailable {
+                doing: CONNECTING,
+                source: Box::new(elapsed),
+            }),
+        }
     }
 }
 
@@ -86,7 +138,7 @@ impl KeyStore for EtcdKeys {
 
     async fn commit(&self, transaction: Transaction) -> Result<Outcome, Error> {
         let doing = "commit a transaction";
-        let mut kv = self.kv.clone();
+        let mut kv = self.clients().await?.kv;
         let answer = within(&self.settings, doing, kv.txn(txn(transaction))).await?;
         let mut found = Vec::new();
         for response in answer.op_responses() {
@@ -114,7 +166,7 @@ impl KeyStore for EtcdKeys {
         if let Some(at) = at {
             options = options.with_revision(at);
         }
-        let mut kv = self.kv.clone();
+        let mut kv = self.clients().await?.kv;
         let answer = within(&self.settings, doing, kv.get(range.from, Some(options))).await;
         let mut answer = answer.map_err(|error| error::at(error, at))?;
         Ok(Listing {
@@ -125,14 +177,14 @@ impl KeyStore for EtcdKeys {
     }
 
     async fn grant(&self, seconds: u32) -> Result<Lease, Error> {
-        let mut leases = self.leases.clone();
+        let mut leases = self.clients().await?.leases;
         let granted = leases.grant(i64::from(seconds), None);
         let answer = within(&self.settings, "grant a lease", granted).await?;
         Ok(Lease(answer.id()))
     }
 
     async fn keep(&self, lease: Lease) -> Result<Kept, Error> {
-        let mut leases = self.leases.clone();
+        let mut leases = self.clients().await?.leases;
         // The first message of the stream is the sign of life; the stream ends with this call.
         let kept = async {
             match leases.keep_alive(lease.0).await {
@@ -145,7 +197,7 @@ impl KeyStore for EtcdKeys {
     }
 
     async fn revoke(&self, lease: Lease) -> Result<(), Error> {
-        let mut leases = self.leases.clone();
+        let mut leases = self.clients().await?.leases;
         let revoked = leases.revoke(lease.0);
         match within(&self.settings, "revoke a lease", revoked).await {
             Ok(_) | Err(Error::LeaseGone { .. }) => Ok(()),

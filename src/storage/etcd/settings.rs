@@ -97,6 +97,14 @@ impl Settings {
         }
     }
 
+    /// Checks what can be checked without asking anybody.
+    ///
+    /// # Errors
+    /// They cannot be right.
+    pub fn check(&self) -> Result<(), InvalidSettings> {
+        self.checked_tls().map(drop)
+    }
+
     pub(super) fn options(&self) -> Result<ConnectOptions, InvalidSettings> {
         let mut options = ConnectOptions::new()
             .with_timeout(self.request_timeout)

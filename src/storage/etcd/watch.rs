@@ -34,7 +34,7 @@ impl EtcdWatch {
                 .with_range(self.range.to.clone())
                 .with_start_revision(self.told + 1)
                 .with_progress_notify();
-            let mut watches = self.keys.watches.clone();
+            let mut watches = self.keys.clients().await?.watches;
             let opened = watches.watch(self.range.from.clone(), Some(options));
             self.stream = Some(within(&self.keys.settings, DOING, opened).await?);
         }

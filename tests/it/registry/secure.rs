@@ -11,7 +11,7 @@ use hyperfleet::storage::registry::{Error, Prefix, Registry};
 use super::body;
 use crate::support::{Authority, Issued, TestEtcd, etcd_settings};
 
-fn identity(issued: Issued) -> Identity {
+pub(crate) fn identity(issued: Issued) -> Identity {
     Identity {
         certificate_pem: issued.certificate.into(),
         key_pem: issued.key.into(),
@@ -19,7 +19,7 @@ fn identity(issued: Issued) -> Identity {
 }
 
 /// A server that asks its clients for certificates.
-async fn server(authority: &Authority) -> (TestEtcd, tempfile::TempDir) {
+pub(crate) async fn server(authority: &Authority) -> (TestEtcd, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let issued = authority.issue("127.0.0.1");
     let file = |name: &str, content: &str| {
@@ -141,7 +141,7 @@ async fn users_do_what_their_role_lets_them() {
     .await;
 }
 
-async fn prepare_users(server: &TestEtcd, authority: &Authority, identity: &Identity) {
+pub(crate) async fn prepare_users(server: &TestEtcd, authority: &Authority, identity: &Identity) {
     let tls = TlsOptions::new()
         .ca_certificate(etcd_client::Certificate::from_pem(
             fs::read(authority.file()).unwrap(),

@@ -15,8 +15,11 @@ use metrics_process::Collector;
 
 use crate::app::Service;
 use crate::clock::Clock;
+use crate::fleet::engine;
 use crate::http::Build;
 
+/// What the series of the service are said to be of.
+pub(super) const API: &str = "api";
 /// How often what was observed is sorted into buckets; until then it takes room.
 const UPKEEP_PERIOD: Duration = Duration::from_secs(5);
 
@@ -48,11 +51,16 @@ struct Gauge {
 }
 
 impl Metrics {
-    /// Starts to keep what is counted from now on. The first one of a process decides which
+    /// Starts to keep what the service counts from now on. The first one of a process decides which
     /// program all series are said to be of.
     #[must_use]
     pub fn start(build: &Build) -> Self {
-        let recorder = RECORDER.get_or_init(|| install(build));
+        Self::start_as(API, build)
+    }
+
+    /// The same for another program.
+    pub(in crate::startup) fn start_as(component: &'static str, build: &Build) -> Self {
+        let recorder = RECORDER.get_or_init(|| install(component, build));
         let labels = [
             ("commit", build.commit),
             ("go_version", env!("HYPERFLEET_BUILD_RUSTC")),
@@ -65,7 +73,7 @@ impl Metrics {
         Self(Arc::new(Parts {
             recorder: recorder.clone(),
             process: Collector::default(),
-            common: format!("component=\"api\",version=\"{}\"", build.version),
+            common: format!("component=\"{component}\",version=\"{}\"", build.version),
             service: Mutex::default(),
             unreconciled: Mutex::default(),
         }))
@@ -159,17 +167,24 @@ const ZERO_FROM_THE_START: &[&str] = &[
     "hyperfleet_api_reconciliation_refresh_errors_total",
 ];
 
-fn install(build: &Build) -> PrometheusHandle {
+fn install(component: &'static str, build: &Build) -> PrometheusHandle {
     let mut builder = PrometheusBuilder::new()
-        .add_global_label("component", "api")
+        .add_global_label("component", component)
         .add_global_label("version", build.version);
-    for metric in catalogue::CATALOGUE {
-        if let catalogue::Type::Histogram(buckets) = metric.of {
-            let name = Matcher::Full(metric.name.to_owned());
-            builder = builder
-                .set_buckets_for_metric(name, buckets)
-                .unwrap_or_else(|error| unreachable!("there are buckets: {error}"));
-        }
+    let of_catalogue = catalogue::CATALOGUE
+        .iter()
+        .filter_map(|metric| match metric.of {
+            catalogue::Type::Histogram(buckets) => Some((metric.name, buckets)),
+            _ => None,
+        });
+    let of_engine = engine::METRICS.iter().filter_map(|metric| match metric.of {
+        engine::MetricType::Histogram(buckets) => Some((metric.name, buckets)),
+        _ => None,
+    });
+    for (name, buckets) in of_catalogue.chain(of_engine) {
+        builder = builder
+            .set_buckets_for_metric(Matcher::Full(name.to_owned()), buckets)
+            .unwrap_or_else(|error| unreachable!("there are buckets: {error}"));
     }
     let recorder = builder.build_recorder();
     let handle = recorder.handle();

@@ -1,0 +1,20 @@
+//! The daemon of fleet: its commands, how it starts, and how it ends.
+//!
+//! ```text
+//! settings, their files checked ▸ sockets ▸ API, which answers 503 ▸ mirror, engine: etcd may come or go
+//! SIGTERM ▸ no new connections, drain │ engine resigns ▸ sockets removed
+//! ```
+
+mod activation;
+mod commands;
+mod daemon;
+mod engine;
+mod listen;
+mod manager;
+mod plan;
+mod reload;
+mod serve;
+mod socket;
+mod state;
+
+pub use commands::run;
