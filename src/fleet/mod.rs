@@ -7,11 +7,15 @@
 //!        │               mirror                what is there, in memory, kept by one watch
 //!        ▼                  │
 //! storage::registry ◀───────┘                  what is there, and the one way to change it
+//!        ▲
+//!        │
+//! engine                                       the one of all that leads decides which unit runs where
 //! ```
 //!
 //! Whatever is changed, and a single unit or state that is asked for, goes to the registry: that is the newest there
 //! is. Lists come from the mirror.
 
+pub mod engine;
 mod error;
 mod explain;
 mod follow;

@@ -115,6 +115,12 @@ impl Cluster {
         self.units.get(unit).map(|unit| &unit.job)
     }
 
+    /// How many machines are there.
+    #[must_use]
+    pub fn machine_count(&self) -> usize {
+        self.machines.len()
+    }
+
     /// How many units count on a machine; `None` if it is not there.
     #[must_use]
     pub fn load(&self, machine: &str) -> Option<u32> {

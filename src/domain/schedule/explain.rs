@@ -1,6 +1,7 @@
 //! Why a unit has no machine (decision F6).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
 
 use super::cluster::Cluster;
@@ -99,21 +100,24 @@ impl Cluster {
 
     /// The shortest way from a unit over those that it follows back to it; global ones follow nobody.
     fn cycle(&self, name: &UnitName) -> Option<Vec<UnitName>> {
-        let mut seen = BTreeSet::new();
-        let mut ways = std::collections::VecDeque::from([vec![name.clone()]]);
-        while let Some(way) = ways.pop_front() {
-            let last = way.last().and_then(|last| self.units.get(last));
-            let last = last.filter(|unit| unit.job.is_placeable());
-            for next in last
+        // By which unit each was come to: ways are not copied, or long chains would cost their square.
+        let mut come_by: HashMap<&str, &str> = HashMap::new();
+        let mut ahead = VecDeque::from([name.as_str()]);
+        while let Some(last) = ahead.pop_front() {
+            let unit = self.units.get(last).filter(|unit| unit.job.is_placeable());
+            for next in unit
                 .iter()
                 .flat_map(|unit| &unit.job.requirements.machine_of)
             {
                 if next == name.as_str() {
+                    let way = std::iter::successors(Some(last), |at| come_by.get(at).copied());
+                    let mut way: Vec<_> = way.map(UnitName::new).collect();
+                    way.reverse();
                     return Some(way);
                 }
-                if seen.insert(next) {
-                    let next = UnitName::new(next.as_str());
-                    ways.push_back(way.iter().cloned().chain([next]).collect());
+                if let Entry::Vacant(new) = come_by.entry(next) {
+                    new.insert(last);
+                    ahead.push_back(next);
                 }
             }
         }

@@ -36,7 +36,7 @@ impl Engine {
         let (resigned, has_resigned) = watch::channel(false);
         let task = tokio::spawn(keep("decide where units run", PAUSE, move || {
             let engine = engine::Engine::new(registry.clone(), settings.clone());
-            let engine = engine.with_clock(Clock::system());
+            let engine = engine.with_clock(|| Clock::system().now().timestamp());
             let (mut until, resigned) = (stopping.clone(), resigned.clone());
             async move {
                 let stopped = async {

@@ -120,7 +120,10 @@ pub struct UnitState {
 pub struct Why {
     /// Of what the unit was when this was found.
     pub generation: u64,
-    /// What refused, and how many machines; none if there are no machines.
+    /// The whole of it, for people.
+    #[serde(default)]
+    pub reason: String,
+    /// What refused, and how many machines; none if it is not machines that refuse.
     pub refusals: Vec<Refusal>,
 }
 

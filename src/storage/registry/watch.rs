@@ -17,6 +17,8 @@ pub enum Scope {
     },
     /// What all agents have to do.
     Globals,
+    /// Who decides, and the newest engine that ever did: for engines that stand by.
+    Leader,
 }
 
 /// What a watch tells.
@@ -72,6 +74,7 @@ impl<S: KeyStore> Registry<S> {
         Ok(match scope {
             Scope::Everything => self.prefix.everything(),
             Scope::Globals => self.prefix.family(Family::Global),
+            Scope::Leader => self.prefix.family(Family::Engine),
             Scope::Runs { machine } => {
                 check_part("machine id", machine)?;
                 self.prefix.part(Family::Run, machine)

@@ -1,6 +1,7 @@
 //! Fleet: what its users ask and say, and the loops beside them.
 
 mod api;
+mod engine;
 mod follow;
 mod mirror;
 mod mirrored;

@@ -310,6 +310,7 @@ async fn steps_about_one_unit_follow_each_other<S: KeyStore>(world: World<S>) {
 fn why() -> Why {
     Why {
         generation: 1,
+        reason: "no machine can run it".into(),
         refusals: vec![Refusal {
             requirement: "MachineMetadata=zone=west".into(),
             count: 2,

@@ -13,7 +13,8 @@ in_every_store! {
     a_snapshot_and_what_changes_is_the_next_snapshot
     an_agent_is_told_of_its_own_work_alone
     what_is_foreign_is_named
-    a_watch_that_is_given_up_loses_nothing;
+    a_watch_that_is_given_up_loses_nothing
+    who_stands_by_is_told_of_leaders_and_versions_alone;
     own
     what_was_compacted_is_listed_anew
 }
@@ -193,4 +194,30 @@ async fn what_was_compacted_is_listed_anew<S: KeyStore>(world: World<S>) {
     // From there it goes on.
     let last = world.create("d.service").await.want.revision;
     assert_eq!(changes(told(&mut watch, last).await).len(), 2);
+}
+
+async fn who_stands_by_is_told_of_leaders_and_versions_alone<S: KeyStore>(world: World<S>) {
+    let first = world.lead("m1").await;
+    let (found, revision) = world.registry.list(&Scope::Leader).await.unwrap();
+    assert!(
+        matches!(&found[..], [Change::Leader(Seen::Here(leader))] if leader.created == first.epoch),
+        "{found:?}"
+    );
+    let mut watch = world.registry.watch(&Scope::Leader, revision).unwrap();
+    world.create("a.service").await;
+    world.registry.resign(first).await.unwrap();
+    world.registry.pass_gate(1).await.unwrap();
+    let second = world.lead("m2").await;
+    let told = changes(told(&mut watch, second.epoch).await);
+    assert!(
+        matches!(
+            &told[..],
+            [
+                Change::Leader(Seen::Gone),
+                Change::EngineVersion(Seen::Here(_)),
+                Change::Leader(Seen::Here(leader)),
+            ] if leader.value.id == "m2"
+        ),
+        "{told:?}"
+    );
 }

@@ -1,0 +1,275 @@
+//! A term: take in what has changed, decide, carry out, over and over.
+//!
+//! A plan is carried out in portions, and between two of them changes are taken in. If they may have made it wrong,
+//! the rest of it is forgotten and decided anew. Before anything is decided, the watch has told all that was written
+//! before: what is known is the store's order of events, never our guess of it.
+
+use std::fmt;
+
+use tokio::time::{Instant, Interval, MissedTickBehavior};
+
+use super::decider::{Agenda, Decider, Decision};
+use super::outage::Part;
+use super::term::Term;
+use super::{Engine, Stopping, VERSION, telemetry};
+use crate::storage::keys::{KeyStore, Revision};
+use crate::storage::registry::{Carried, Error, Scope, Step, Told, Watch};
+use futures_util::FutureExt as _;
+
+/// Why a term ends.
+#[derive(Debug)]
+pub(super) enum End {
+    /// The engine is to stop.
+    Stopped,
+    /// Another leads, or the lease could not be kept.
+    Deposed,
+    /// A newer engine wants to lead.
+    Outranked,
+    /// What became of a write is not known, or the registry could not be read.
+    Failed(Error),
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Stopped => "the engine stops",
+            Self::Deposed => "the lease is lost",
+            Self::Outranked => "a newer engine has come",
+            Self::Failed(_) => "the registry failed",
+        })
+    }
+}
+
+/// The work of one term.
+struct Lead<'a, S: KeyStore> {
+    engine: &'a Engine<S>,
+    term: &'a Term,
+    stopping: &'a Stopping,
+    decider: Decider,
+    watch: Watch<S>,
+    /// When to ask a watch again that has failed.
+    watch_rests_until: Option<Instant>,
+    /// Everything up to here was taken in.
+    seen: Revision,
+    /// How often something was.
+    news: u64,
+    /// The last of what was written.
+    written: Revision,
+    agenda: Agenda,
+    pass: Option<telemetry::Pass>,
+    /// After a stale step: what made it stale is not decided about before it is told, or after so long.
+    stale: Option<(u64, Instant)>,
+    ticks: Interval,
+}
+
+impl<S: KeyStore> Engine<S> {
+    /// Decides until the term ends.
+    pub(super) async fn lead(&self, term: &Term, stopping: &Stopping) -> End {
+        let begun = Instant::now();
+        match Lead::begin(self, term, stopping).await {
+            Ok(mut lead) => {
+                let seconds = begun.elapsed().as_secs_f64();
+                tracing::info!(seconds, "the engine has read its registry");
+                match lead.work().await {
+                    Ok(end) => end,
+                    Err(Error::Deposed) => End::Deposed,
+                    Err(error) => End::Failed(error),
+                }
+            }
+            Err(error) => End::Failed(error),
+        }
+    }
+}
+
+impl<'a, S: KeyStore> Lead<'a, S> {
+    async fn begin(
+        engine: &'a Engine<S>,
+        term: &'a Term,
+        stopping: &'a Stopping,
+    ) -> Result<Self, Error> {
+        let (found, revision) = loop {
+            match engine.registry.list(&Scope::Everything).await {
+                Err(Error::Compacted) => {}
+                listed => break listed?,
+            }
+        };
+        let mut decider = Decider::new(term.leading.epoch);
+        decider.extend(found);
+        let mut ticks = tokio::time::interval(engine.settings.interval);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Ok(Self {
+            watch: engine.registry.watch(&Scope::Everything, revision)?,
+            engine,
+            term,
+            stopping,
+            decider,
+            watch_rests_until: None,
+            seen: revision,
+            news: 0,
+            written: 0,
+            agenda: Agenda::default(),
+            pass: None,
+            stale: None,
+            ticks,
+        })
+    }
+
+    async fn work(&mut self) -> Result<End, Error> {
+        loop {
+            self.take_in_what_is_there();
+            if let Some(end) = self.end() {
+                return Ok(end);
+            }
+            self.decider
+                .await_machines(self.engine.outages.excuses_machines());
+            if self.decider.is_outdated() || self.agenda.is_empty() {
+                if self.is_behind() {
+                    self.wait().await;
+                    continue;
+                }
+                self.decide();
+            }
+            let portion = self.agenda.portion();
+            if !portion.is_empty() {
+                self.carry_out(&portion).await?;
+                continue;
+            }
+            self.engine.outages.is_well(Part::Work);
+            match self.decider.explain() {
+                Some(slice) if !slice.is_empty() => self.carry_out(&slice).await?,
+                // Others may have waited for the thread meanwhile.
+                Some(_) => tokio::task::yield_now().await,
+                None => self.wait().await,
+            }
+        }
+    }
+
+    fn end(&self) -> Option<End> {
+        if self.stopping.is_due() {
+            Some(End::Stopped)
+        } else if self.term.is_over() || self.decider.is_deposed() {
+            Some(End::Deposed)
+        } else if self.decider.newest_version() > VERSION {
+            Some(End::Outranked)
+        } else {
+            None
+        }
+    }
+
+    /// Whether something is under way to us that has to be known before anything is decided.
+    fn is_behind(&self) -> bool {
+        let is_waited_for =
+            |(news, until): (u64, Instant)| news == self.news && Instant::now() < until;
+        self.seen < self.written || self.stale.is_some_and(is_waited_for)
+    }
+
+    fn decide(&mut self) {
+        self.stale = None;
+        self.pass = None; // It tells what it did.
+        let begun = Instant::now();
+        self.agenda = self.decider.decide();
+        for (key, version) in self.decider.foreign_new() {
+            tracing::warn!(
+                ?key,
+                version,
+                "not ours to read; what it belongs to is left alone"
+            );
+        }
+        if !self.agenda.is_empty() {
+            self.pass = Some(telemetry::Pass::begin(begun, self.agenda.len()));
+        }
+        self.set_gauges();
+    }
+
+    async fn carry_out(&mut self, decisions: &[Decision]) -> Result<(), Error> {
+        let steps: Vec<_> = decisions.iter().map(|next| next.step.clone()).collect();
+        let carried = self.write(&steps).await?;
+        let mut is_stale = false;
+        for (decision, carried) in decisions.iter().zip(&carried) {
+            match carried {
+                Carried::At(revision) => self.written = self.written.max(*revision),
+                Carried::Stale => is_stale = true,
+            }
+            telemetry::carried(decision, *carried, self.pass.as_mut());
+        }
+        if is_stale {
+            self.agenda = Agenda::default();
+            let until = Instant::now() + self.engine.settings.interval;
+            self.stale = Some((self.news, until));
+        }
+        if self.agenda.is_empty() {
+            self.pass = None;
+        }
+        Ok(())
+    }
+
+    /// Writes steps, and takes in what is told meanwhile.
+    async fn write(&mut self, steps: &[Step]) -> Result<Vec<Carried>, Error> {
+        let (registry, term) = (&self.engine.registry, self.term);
+        let carried = registry.carry_out(&term.leading, steps);
+        tokio::pin!(carried);
+        loop {
+            let is_told = self.watch_rests_until.is_none();
+            tokio::select! {
+                biased;
+                carried = &mut carried => return carried,
+                told = self.watch.next(), if is_told => self.take_in(told),
+            }
+        }
+    }
+
+    /// Takes in what was told already, without waiting for more.
+    fn take_in_what_is_there(&mut self) {
+        while self.watch_rests_until.is_none()
+            && let Some(told) = self.watch.next().now_or_never()
+        {
+            self.take_in(told);
+        }
+    }
+
+    fn take_in(&mut self, told: Result<Told, Error>) {
+        self.watch_rests_until = None;
+        match told {
+            Ok(Told::Changes { revision, changes }) => {
+                self.engine.outages.is_well(Part::Watch);
+                self.seen = self.seen.max(revision);
+                self.news += 1;
+                self.decider.extend(changes);
+            }
+            Ok(Told::Relisted { revision, found }) => {
+                self.seen = revision;
+                self.news += 1;
+                self.decider = Decider::new(self.term.leading.epoch);
+                self.decider.extend(found);
+            }
+            Err(error) => {
+                let pause = self.engine.outages.failed(Part::Watch, &error);
+                self.watch_rests_until = Some(Instant::now() + pause);
+            }
+        }
+    }
+
+    /// Waits until something is told, or it is time to look without cause.
+    async fn wait(&mut self) {
+        let rest = self.watch_rests_until;
+        let told = async {
+            if let Some(until) = rest {
+                tokio::time::sleep_until(until).await;
+            }
+            self.watch.next().await
+        };
+        tokio::select! {
+            told = told => self.take_in(told),
+            _ = self.ticks.tick() => {
+                self.decider.tick();
+                self.set_gauges();
+            }
+            () = self.term.end() => {}
+            () = self.stopping.due() => {}
+        }
+    }
+
+    fn set_gauges(&self) {
+        telemetry::set_gauges(self.decider.unplaced_count(), self.decider.foreign_count());
+    }
+}

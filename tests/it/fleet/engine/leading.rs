@@ -1,0 +1,145 @@
+//! Who leads, and how that passes from one to another.
+
+use std::time::{Duration, Instant};
+
+use hyperfleet::domain::unit::DesiredState;
+use hyperfleet::storage::etcd::EtcdKeys;
+use hyperfleet::storage::registry::{Acquired, Gate, Leader};
+
+use super::{World, world};
+use crate::support::{TestEtcd, etcd_settings, until};
+
+#[tokio::test]
+async fn of_two_engines_one_decides() {
+    let world = world().await;
+    world.machine("m1", &[]).await;
+    let first = world.engine("m1");
+    world.until_led_by("m1").await;
+    let second = world.engine("m2");
+    for number in 0..20 {
+        world.launch(&format!("u{number}.service"), &[]).await;
+    }
+    until("all are placed", async || world.places().await.len() == 20).await;
+    let (leader, epoch) = world.leader().await.unwrap();
+    assert_eq!(leader, "m1");
+    let places = world.snapshot().await.places;
+    assert!(places.values().all(|place| place.value.epoch == epoch));
+    second.stop().await;
+    assert_eq!(world.leader().await, Some((leader, epoch)));
+    first.stop().await;
+    assert_eq!(world.leader().await, None);
+}
+
+#[tokio::test]
+async fn after_a_clean_stop_another_leads_at_once() {
+    let world = world().await;
+    world.machine("m1", &[]).await;
+    let first = world.engine("m1");
+    world.until_led_by("m1").await;
+    let second = world.engine("m2");
+    // Its lease would keep others away for a minute.
+    let begun = Instant::now();
+    first.stop().await;
+    world.until_led_by("m2").await;
+    let took = begun.elapsed();
+    println!("led by another {took:?} after a clean stop");
+    assert!(took < Duration::from_secs(20), "{took:?}");
+    world.launch("a.service", &[]).await;
+    world.until_placed(&[("a.service", "m1")]).await;
+    second.stop().await;
+}
+
+#[tokio::test]
+async fn when_a_leader_is_lost_another_leads_within_its_lease() {
+    let world = world().await;
+    world.machine("m1", &[]).await;
+    let first = world.engine_with("m1", 3);
+    world.until_led_by("m1").await;
+    let second = world.engine_with("m2", 3);
+    world.launch("a.service", &[]).await;
+    world.until_placed(&[("a.service", "m1")]).await;
+    // Not while it lives, however long that is.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    assert_eq!(world.leader().await.unwrap().0, "m1");
+    let begun = Instant::now();
+    drop(first);
+    world.launch("b.service", &[]).await;
+    world.until_led_by("m2").await;
+    let took = begun.elapsed();
+    println!("led by another {took:?} after the loss of a leader with a lease of 3 s");
+    world
+        .until_placed(&[("a.service", "m1"), ("b.service", "m1")])
+        .await;
+    second.stop().await;
+}
+
+#[tokio::test]
+async fn behind_a_newer_engine_an_older_one_stands_by() {
+    let world = world().await;
+    world.machine("m1", &[]).await;
+    let engine = world.engine("m1");
+    world.until_led_by("m1").await;
+    world.launch("a.service", &[]).await;
+    world.until_placed(&[("a.service", "m1")]).await;
+    // A newer one means to decide: the older ends its term by itself.
+    assert_eq!(world.registry.pass_gate(2).await.unwrap(), Gate::Open);
+    until("nobody leads", async || world.leader().await.is_none()).await;
+    world.launch("b.service", &[]).await;
+    let newer = Leader {
+        id: "m9".into(),
+        version: 2,
+    };
+    let acquired = world.registry.acquire_leadership(&newer, 60).await.unwrap();
+    let Acquired::Leading(leading) = acquired else {
+        panic!("{acquired:?}");
+    };
+    world.registry.resign(leading).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(world.leader().await, None, "the gate is closed");
+    // Until somebody who goes back to the older version says so.
+    world.put("engine/version", r#"{"v":1,"version":1}"#).await;
+    world.until_led_by("m1").await;
+    world
+        .until_placed(&[("a.service", "m1"), ("b.service", "m1")])
+        .await;
+    engine.stop().await;
+}
+
+#[tokio::test]
+async fn an_engine_goes_on_when_etcd_is_killed_and_comes_back() {
+    let mut server = TestEtcd::start().await;
+    let mut settings = etcd_settings(&server.url());
+    settings.request_timeout = Duration::from_secs(2);
+    let world = World::new(EtcdKeys::connect(settings).await.unwrap());
+    world.machine("m1", &[]).await;
+    let first = world.engine_with("m1", 5);
+    let second = world.engine_with("m2", 5);
+    for number in 0..200 {
+        world.launch(&format!("u{number}.service"), &[]).await;
+        if number == 100 {
+            until("some are placed", async || !world.places().await.is_empty()).await;
+        }
+    }
+    server.kill();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    server.resume().await;
+    until("etcd answers", async || {
+        world.registry.snapshot().await.is_ok()
+    })
+    .await;
+    until("all are placed", async || {
+        let snapshot = world.registry.snapshot().await;
+        snapshot.is_ok_and(|snapshot| snapshot.places.len() == 200)
+    })
+    .await;
+    world.launch("late.service", &[]).await;
+    world.set("u1.service", DesiredState::Inactive).await;
+    until("it reacts as before", async || {
+        let places = world.places().await;
+        places.contains_key("late.service") && !places.contains_key("u1.service")
+    })
+    .await;
+    super::agree(&world.snapshot().await);
+    first.stop().await;
+    second.stop().await;
+}
