@@ -53,7 +53,10 @@ async fn what_nobody_can_connect_to_is_refused() {
     assert_eq!(fleetd.ended().await.code(), Some(2), "{}", fleetd.said());
     let said = fleetd.said();
     assert!(said.contains("socket 1 of those handed over"), "{said}");
-    assert!(said.contains("neither a TCP socket nor a unix stream socket"), "{said}");
+    assert!(
+        said.contains("neither a TCP socket nor a unix stream socket"),
+        "{said}"
+    );
 
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let one = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -70,7 +73,11 @@ async fn what_other_machines_may_reach_is_guarded_though_it_is_handed_over() {
     let own = || TcpListener::bind("127.0.0.1:0").unwrap();
     let mut fleetd = handed(&place, [own().into(), open().into()], &[]);
     assert_eq!(fleetd.ended().await.code(), Some(2), "{}", fleetd.said());
-    assert!(fleetd.said().contains("nothing says who calls"), "{}", fleetd.said());
+    assert!(
+        fleetd.said().contains("nothing says who calls"),
+        "{}",
+        fleetd.said()
+    );
     // The settings' own listeners are not what counts then.
     let settings = [("listen", "tcp:0.0.0.0:0")];
     let mut fleetd = handed(&place, [own().into(), own().into()], &settings);
@@ -79,7 +86,11 @@ async fn what_other_machines_may_reach_is_guarded_though_it_is_handed_over() {
     let anonymous = [("listen_anonymous", "true")];
     let mut fleetd = handed(&place, [own().into(), open().into()], &anonymous);
     fleetd.until_said("serving").await;
-    assert!(fleetd.said().contains("WARN listen_anonymous"), "{}", fleetd.said());
+    assert!(
+        fleetd.said().contains("WARN listen_anonymous"),
+        "{}",
+        fleetd.said()
+    );
     fleetd.stop().await;
 }
 

@@ -71,7 +71,10 @@ async fn it_answers_on_every_listener_alike() {
     fleetd.socket = other;
     for path in ["/fleet/v1/units", "/v1-alpha/units", "/units"] {
         let (status, units) = fleetd.get(path).await.unwrap();
-        assert_eq!((status, &units["units"][0]["name"]), (200, &"a.service".into()));
+        assert_eq!(
+            (status, &units["units"][0]["name"]),
+            (200, &"a.service".into())
+        );
     }
     let said = fleetd.said();
     let (_, rest) = said.split_once("tcp:127.0.0.1:").unwrap();
@@ -93,6 +96,9 @@ async fn a_port_that_is_taken_is_told_and_leaves_no_socket_behind() {
     let mut fleetd = place.start_as("m1", &[("listen", &listen)]);
     assert_eq!(fleetd.ended().await.code(), Some(1));
     let said = fleetd.said();
-    assert!(said.contains(&format!("cannot listen on tcp:{address}")), "{said}");
+    assert!(
+        said.contains(&format!("cannot listen on tcp:{address}")),
+        "{said}"
+    );
     assert!(!place.socket("m1").exists());
 }

@@ -81,7 +81,10 @@ impl Place {
             .env("FLEET_ETCD_SERVERS", &self.etcd)
             .env("FLEET_ETCD_KEY_PREFIX", &self.prefix)
             .env("FLEET_MACHINE_ID", machine)
-            .env("FLEET_LISTEN", format!("unix:{}", self.socket(machine).display()));
+            .env(
+                "FLEET_LISTEN",
+                format!("unix:{}", self.socket(machine).display()),
+            );
         for (key, value) in settings {
             command.env(format!("FLEET_{}", key.to_uppercase()), value);
         }
@@ -148,7 +151,10 @@ impl Fleetd {
             let status = child.try_wait().unwrap();
             let said = said.lock().unwrap().clone();
             let is_said = said.contains(words);
-            assert!(is_said || status.is_none(), "it ended with {status:?}: {said}");
+            assert!(
+                is_said || status.is_none(),
+                "it ended with {status:?}: {said}"
+            );
             is_said
         })
         .await;

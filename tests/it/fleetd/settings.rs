@@ -40,7 +40,12 @@ fn what_is_wrong_with_a_command_line_or_its_settings_ends_it_with_2() {
         (&[], &[id, ("FLEET_LISTEN", "unix:/proc/fleet.sock")], 1),
     ] {
         let output = run(args, variables);
-        assert_eq!(output.status.code(), Some(code), "{args:?}: {}", said(&output));
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{args:?}: {}",
+            said(&output)
+        );
     }
     let version = run(&["--version"], &[]).stdout;
     let expected = format!("fleetd version {}\n", env!("CARGO_PKG_VERSION"));
@@ -87,7 +92,11 @@ listn_client_ca_file=/ca.pem
 fn what_counts_is_shown_with_where_it_comes_from() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("fleet.conf");
-    std::fs::write(&file, "token_limit=7\netcd_username=u\netcd_password=hush\nmetadata=a=b\n").unwrap();
+    std::fs::write(
+        &file,
+        "token_limit=7\netcd_username=u\netcd_password=hush\nmetadata=a=b\n",
+    )
+    .unwrap();
     let file = file.to_str().unwrap();
     let args = ["config", "check", "-o", "json", "--config", file];
     let variables = [
@@ -100,11 +109,23 @@ fn what_counts_is_shown_with_where_it_comes_from() {
     assert!(output.status.success(), "{said}");
     let entries: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
     let entry = |key: &str| entries.iter().find(|e| e["key"] == key).unwrap();
-    assert_eq!((&entry("token_limit")["value"], &entry("token_limit")["source"]), (&"7".into(), &file.into()));
+    assert_eq!(
+        (
+            &entry("token_limit")["value"],
+            &entry("token_limit")["source"]
+        ),
+        (&"7".into(), &file.into())
+    );
     assert_eq!(entry("machine_id")["source"], "FLEET_MACHINE_ID");
     assert_eq!(entry("etcd_password")["value"], "***REDACTED***");
-    assert!(said.contains("note: without effect, because this version runs no agent: metadata"), "{said}");
-    assert!(said.contains("note: listen_anonymous: whoever reaches tcp:[::]:0"), "{said}");
+    assert!(
+        said.contains("note: without effect, because this version runs no agent: metadata"),
+        "{said}"
+    );
+    assert!(
+        said.contains("note: listen_anonymous: whoever reaches tcp:[::]:0"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -112,7 +133,10 @@ fn shells_complete_and_whoever_reads_the_output_may_have_left() {
     for shell in ["bash", "zsh", "fish"] {
         let output = run(&["completion", shell], &[]);
         let script = String::from_utf8(output.stdout).unwrap();
-        assert!(script.contains("fleetd") && script.contains("openapi"), "{shell}");
+        assert!(
+            script.contains("fleetd") && script.contains("openapi"),
+            "{shell}"
+        );
     }
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
@@ -122,7 +146,10 @@ fn shells_complete_and_whoever_reads_the_output_may_have_left() {
         .stderr(Stdio::piped())
         .output()
         .unwrap();
-    assert_eq!((output.status.code(), said(&output)), (Some(0), String::new()));
+    assert_eq!(
+        (output.status.code(), said(&output)),
+        (Some(0), String::new())
+    );
 }
 
 #[test]
@@ -143,6 +170,9 @@ fn the_units_for_systemd_are_good_ones() {
     let output = verify.arg("verify").args(&files).output().unwrap();
     let said = said(&output);
     // What it says of other units of this machine is not ours.
-    let ours: Vec<_> = said.lines().filter(|line| line.contains("fleetd")).collect();
+    let ours: Vec<_> = said
+        .lines()
+        .filter(|line| line.contains("fleetd"))
+        .collect();
     assert!(ours.is_empty(), "{ours:?}");
 }

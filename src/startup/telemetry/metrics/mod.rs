@@ -15,6 +15,7 @@ use metrics_process::Collector;
 
 use crate::app::Service;
 use crate::clock::Clock;
+use crate::fleet::engine;
 use crate::http::Build;
 
 /// What the series of the service are said to be of.
@@ -170,13 +171,20 @@ fn install(component: &'static str, build: &Build) -> PrometheusHandle {
     let mut builder = PrometheusBuilder::new()
         .add_global_label("component", component)
         .add_global_label("version", build.version);
-    for metric in catalogue::CATALOGUE {
-        if let catalogue::Type::Histogram(buckets) = metric.of {
-            let name = Matcher::Full(metric.name.to_owned());
-            builder = builder
-                .set_buckets_for_metric(name, buckets)
-                .unwrap_or_else(|error| unreachable!("there are buckets: {error}"));
-        }
+    let of_catalogue = catalogue::CATALOGUE
+        .iter()
+        .filter_map(|metric| match metric.of {
+            catalogue::Type::Histogram(buckets) => Some((metric.name, buckets)),
+            _ => None,
+        });
+    let of_engine = engine::METRICS.iter().filter_map(|metric| match metric.of {
+        engine::MetricType::Histogram(buckets) => Some((metric.name, buckets)),
+        _ => None,
+    });
+    for (name, buckets) in of_catalogue.chain(of_engine) {
+        builder = builder
+            .set_buckets_for_metric(Matcher::Full(name.to_owned()), buckets)
+            .unwrap_or_else(|error| unreachable!("there are buckets: {error}"));
     }
     let recorder = builder.build_recorder();
     let handle = recorder.handle();
