@@ -121,7 +121,7 @@ impl<'a, S: KeyStore> Lead<'a, S> {
                 return Ok(end);
             }
             self.decider
-                .await_machines(self.engine.outages.excuses_machines());
+                .await_machines(self.term.contact.excuses_machines());
             if self.decider.is_outdated() || self.agenda.is_empty() {
                 if self.is_behind() {
                     self.wait().await;
@@ -229,6 +229,9 @@ impl<'a, S: KeyStore> Lead<'a, S> {
 
     fn take_in(&mut self, told: Result<Told, Error>) {
         self.watch_rests_until = None;
+        if told.is_ok() {
+            self.term.contact.answered();
+        }
         match told {
             Ok(Told::Changes { revision, changes }) => {
                 self.engine.outages.is_well(Part::Watch);

@@ -6,16 +6,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::causes;
-use crate::storage::keys;
 use crate::storage::registry::Error;
 
 /// How long to wait after a first failure.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 /// How long to wait at most.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
-/// How long machines have to come back after the store was away: their agents learn at a sign of life, every third
-/// part of a lease (30 s unless configured), that their lease has run out, and register again.
-const RETURN_OF_MACHINES: Duration = Duration::from_secs(15);
 
 /// What an engine asks of the store, each of which may fail by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,8 +36,6 @@ struct State {
     failures: [u32; 4],
     /// Since when something fails; told.
     since: Option<Instant>,
-    /// When the store was last seen to be away.
-    away: Option<Instant>,
 }
 
 impl Outages {
@@ -51,17 +45,13 @@ impl Outages {
 
     /// Something failed. How long to wait before it is tried again.
     pub(super) fn failed(&self, part: Part, error: &Error) -> Duration {
-        let now = Instant::now();
         let mut state = self.state();
-        if matches!(error, Error::Store(keys::Error::Unavailable { .. })) {
-            state.away = Some(now);
-        }
         let failures = &mut state.failures[part as usize];
         *failures = failures.saturating_add(1);
         let factor = 2_u32.saturating_pow(*failures - 1);
         let error = causes::chain(error);
         if state.since.is_none() {
-            state.since = Some(now);
+            state.since = Some(Instant::now());
             tracing::warn!(
                 ?part,
                 error,
@@ -91,11 +81,5 @@ impl Outages {
         for part in [Part::Lease, Part::Watch] {
             state.failures[part as usize] = 0;
         }
-    }
-
-    /// Whether machines that are gone may be so because the store was away.
-    pub(super) fn excuses_machines(&self) -> bool {
-        let away = self.state().away;
-        away.is_some_and(|away| away.elapsed() < RETURN_OF_MACHINES)
     }
 }

@@ -2,6 +2,7 @@
 
 mod leading;
 mod placing;
+mod returning;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -52,6 +53,8 @@ pub(super) async fn world() -> World<EtcdKeys> {
 pub(super) fn settings(id: &str, lease_seconds: u32) -> Settings {
     Settings {
         lease_seconds,
+        // What is lost in these tests does not come back.
+        machine_lease: Duration::ZERO,
         interval: Duration::from_millis(500),
         ..Settings::new(id)
     }
@@ -73,7 +76,11 @@ impl<S: KeyStore> World<S> {
     }
 
     pub(super) fn engine_with(&self, id: &str, lease_seconds: u32) -> Running {
-        let engine = Engine::new(self.registry.clone(), settings(id, lease_seconds));
+        self.engine_of(settings(id, lease_seconds))
+    }
+
+    pub(super) fn engine_of(&self, settings: Settings) -> Running {
+        let engine = Engine::new(self.registry.clone(), settings);
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(engine.run(async { _ = stopped.await }));
         Running {
