@@ -36,7 +36,7 @@ demo: ## Play a cluster's whole life against `make run`, checking each answer (B
 
 # ---- Test -----------------------------------------------------------------------------------
 
-.PHONY: test check fuzz deny sbom chaos check-long fmt lint doc sqlx sqlx-check openapi etcd-protoset config-reference mutants fuzz-search fuzz-units
+.PHONY: test check fuzz deny sbom chaos check-long fmt lint doc sqlx sqlx-check openapi etcd-protoset config-reference mutants fuzz-search fuzz-units fleet-seeds
 test: setup ## Build and run every test; they start their own PostgreSQL
 	cargo test
 
@@ -112,6 +112,9 @@ fuzz-units: setup ## Look for a unit file that breaks a law of unit files (cargo
 	@mkdir -p fuzz/found/unit_file
 	cargo fuzz run --sanitizer none unit_file fuzz/found/unit_file fuzz/corpus/unit_file -- -dict=fuzz/unit_file.dict \
 		-max_len=4200 -max_total_time=$(if $(filter command line environment,$(origin SECONDS)),$(SECONDS),60)
+
+fleet-seeds: setup ## Simulate engines that freeze, fail and are killed (SEEDS=1000; FLEET_SEED=n repeats one)
+	FLEET_SEEDS=$(if $(SEEDS),$(SEEDS),1000) cargo test --test it fleet::engine::simulation -- --nocapture
 
 # ---- Measure --------------------------------------------------------------------------------
 

@@ -14,6 +14,8 @@
 mod known;
 mod reasons;
 mod steps;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

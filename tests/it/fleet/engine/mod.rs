@@ -1,8 +1,11 @@
 //! The engine on a real etcd, as its users and agents see it: by the registry alone.
 
+mod frozen;
+mod held;
 mod leading;
 mod placing;
 mod returning;
+mod simulation;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -68,6 +71,10 @@ impl<S: KeyStore> World<S> {
             store,
             prefix,
         }
+    }
+
+    pub(super) fn prefix(&self) -> &str {
+        &self.prefix
     }
 
     /// An engine with a lease that a test does not see the end of.
