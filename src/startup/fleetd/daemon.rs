@@ -151,7 +151,11 @@ impl Daemon {
                 () = signals.next() => break Ok(()),
                 error = self.serving.failed() => break Err(error),
                 wish = wishes.next() => match wish {
-                    Wish::Reload => self.reload().await,
+                    // Whatever it waits for, it can be told to end meanwhile.
+                    Wish::Reload => tokio::select! {
+                        () = reload(&mut self.running) => {}
+                        () = signals.next() => break Ok(()),
+                    },
                     Wish::Describe => describe(&self.facts, self.serving.connections.open()),
                 },
             }
@@ -161,12 +165,6 @@ impl Daemon {
         }
         manager::stopping();
         failed.and(self.end(signals).await)
-    }
-
-    async fn reload(&mut self) {
-        manager::reloading();
-        self.running.reload().await;
-        manager::ready();
     }
 
     /// Answers what is under way; the engine resigns meanwhile, so that another one leads at once.
@@ -195,4 +193,10 @@ impl Daemon {
         beside.shutdown().await;
         drained
     }
+}
+
+async fn reload(running: &mut Running) {
+    manager::reloading();
+    running.reload().await;
+    manager::ready();
 }

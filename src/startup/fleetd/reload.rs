@@ -48,11 +48,6 @@ impl Running {
         for note in loaded.notes.iter().chain(notes) {
             tracing::warn!("{note}");
         }
-        let level = loaded.settings.logging.level;
-        let is_new = level != self.latest.settings.logging.level;
-        if is_new && !telemetry::set_level(level) {
-            tracing::warn!("log_level does not count: RUST_LOG does");
-        }
         let taken = loaded.changed_since(&self.latest).at_once.join(", ");
         let settings = loaded.summary();
         tracing::info!(settings, taken, "the settings were read again");
@@ -60,6 +55,12 @@ impl Running {
         if !waiting.is_empty() {
             let keys = waiting.join(", ");
             tracing::warn!("these changes count after a restart: {keys}");
+        }
+        // Last: what is told of a reload is told as before.
+        let level = loaded.settings.logging.level;
+        let is_new = level != self.latest.settings.logging.level;
+        if is_new && !telemetry::set_level(level) {
+            tracing::warn!("log_level does not count: RUST_LOG does");
         }
         self.latest = loaded;
     }

@@ -8,6 +8,7 @@ mod cut;
 mod database;
 mod dev;
 mod exhausted;
+mod fleet;
 mod killed;
 mod listeners;
 mod load;

@@ -1,1 +1,145 @@
+//! Towards etcd: TLS, users, and an etcd that is away.
 
+use super::program::{Fleetd, Place};
+use crate::registry::secure::{Authority, prepare_users, server};
+use crate::support::{TestEtcd, until};
+
+/// What every path but the metrics answers while etcd is away.
+const AWAY: &str = "fleet server unable to communicate with etcd";
+
+async fn assert_away(fleetd: &Fleetd) {
+    until("it answers", async || {
+        fleetd.get("/fleet/v1/units").await.is_some()
+    })
+    .await;
+    for path in [
+        "/fleet/v1/units",
+        "/fleet/v1/discovery",
+        "/fleet/v1/nonsense",
+    ] {
+        let (status, body) = fleetd.get(path).await.unwrap();
+        assert_eq!(
+            (status, &body["error"]["message"]),
+            (503, &AWAY.into()),
+            "{path}"
+        );
+    }
+    let (status, _) = fleetd.get("/metrics").await.unwrap();
+    assert_eq!(status, 200);
+}
+
+#[tokio::test]
+async fn it_starts_without_etcd_says_so_and_serves_as_soon_as_etcd_is_there() {
+    let mut etcd = TestEtcd::start().await;
+    etcd.kill();
+    let place = Place::on(etcd.url());
+    let mut fleetd = place.start();
+    assert_away(&fleetd).await;
+    fleetd.until_said("waiting for etcd: ").await;
+    let said = fleetd.said();
+    let line = format!(
+        "waiting for etcd: {}: cannot connect: Connection refused",
+        etcd.url()
+    );
+    assert!(said.contains(&line), "{said}");
+    // Once, however long it takes.
+    assert_eq!(said.matches("waiting for etcd: ").count(), 1, "{said}");
+    etcd.resume().await;
+    fleetd.until_serving().await;
+    fleetd.until_said("etcd is reached").await;
+    fleetd.launch("a.service").await;
+
+    etcd.kill();
+    until("it notices", async || {
+        matches!(fleetd.get("/fleet/v1/units").await, Some((503, _)))
+    })
+    .await;
+    assert_away(&fleetd).await;
+    etcd.resume().await;
+    fleetd.until_serving().await;
+    let (_, units) = fleetd.get("/fleet/v1/units").await.unwrap();
+    assert_eq!(units["units"][0]["name"], "a.service");
+    fleetd.stop().await;
+}
+
+#[tokio::test]
+async fn it_ends_in_order_without_etcd() {
+    let mut etcd = TestEtcd::start().await;
+    let place = Place::on(etcd.url());
+    let mut fleetd = place.start();
+    fleetd.until_serving().await;
+    fleetd.until_said("leadership").await;
+    etcd.kill();
+    fleetd.stop().await;
+    assert!(!fleetd.socket.exists());
+}
+
+#[tokio::test]
+async fn both_sides_show_certificates_and_a_user_logs_in() {
+    let authority = Authority::new();
+    let (etcd, _files) = server(&authority).await;
+    let identity = authority.issue("nobody");
+    prepare_users(&etcd, &authority, &identity).await;
+    let mut place = Place::on(etcd.url());
+    // What the user has a right to.
+    place.prefix = "/fleet/v3/".to_owned();
+    let stranger = Authority::new();
+    let ca = place.write("ca.pem", &authority.pem);
+    let strange_ca = place.write("strange.pem", &stranger.pem);
+    let cert = place.write("cert.pem", &identity.certificate_pem);
+    let key = place.write("key.pem", &identity.key_pem);
+    let password = place.write("password", "right\n");
+    let wrong = place.write("wrong", "hush");
+    let good = [
+        ("etcd_cafile", ca.as_str()),
+        ("etcd_certfile", cert.as_str()),
+        ("etcd_keyfile", key.as_str()),
+        ("etcd_username", "fleet"),
+        ("etcd_password_file", password.as_str()),
+    ];
+    let mut fleetd = place.start_as("m1", &good);
+    fleetd.until_serving().await;
+    fleetd.launch("a.service").await;
+    fleetd.stop().await;
+
+    // Each of the ways not to be let in is told plainly, and ends nothing.
+    let with = |key: &str, value| {
+        good.map(|(name, given)| {
+            if name == key {
+                (name, value)
+            } else {
+                (name, given)
+            }
+        })
+    };
+    let mut refused = place.start_as("m1", &with("etcd_password_file", wrong.as_str()));
+    refused
+        .until_said("waiting for etcd: it refuses us: ")
+        .await;
+    assert!(
+        refused.said().contains("authentication failed"),
+        "{}",
+        refused.said()
+    );
+    assert!(!refused.said().contains("hush"), "{}", refused.said());
+    assert_away(&refused).await;
+    refused.stop().await;
+
+    let mut distrusted = place.start_as("m1", &with("etcd_cafile", strange_ca.as_str()));
+    distrusted
+        .until_said("no TLS: invalid peer certificate: ")
+        .await;
+    assert_away(&distrusted).await;
+    distrusted.stop().await;
+
+    // An authority alone is verified, too; this server wants to see a certificate as well.
+    let mut unknown = place.start_as("m1", &[("etcd_cafile", ca.as_str())]);
+    unknown.until_said("it ends the connection: ").await;
+    assert!(
+        unknown.said().to_lowercase().contains("certificate"),
+        "{}",
+        unknown.said()
+    );
+    assert_away(&unknown).await;
+    unknown.stop().await;
+}

@@ -6,7 +6,7 @@ mod faults;
 mod keys;
 mod lists;
 mod machines;
-mod secure;
+pub(crate) mod secure;
 mod units;
 mod watch;
 

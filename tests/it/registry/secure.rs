@@ -13,13 +13,13 @@ use super::body;
 use crate::support::{TestEtcd, etcd_settings};
 
 /// An authority of certificates.
-struct Authority {
-    pem: String,
+pub(crate) struct Authority {
+    pub(crate) pem: String,
     issuer: Issuer<'static, KeyPair>,
 }
 
 impl Authority {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().unwrap();
@@ -31,7 +31,7 @@ impl Authority {
     }
 
     /// A certificate for a name, and its key.
-    fn issue(&self, name: &str) -> Identity {
+    pub(crate) fn issue(&self, name: &str) -> Identity {
         let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
         params.distinguished_name.push(DnType::CommonName, name);
         let key = KeyPair::generate().unwrap();
@@ -44,7 +44,7 @@ impl Authority {
 }
 
 /// A server that asks its clients for certificates.
-async fn server(authority: &Authority) -> (TestEtcd, tempfile::TempDir) {
+pub(crate) async fn server(authority: &Authority) -> (TestEtcd, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let identity = authority.issue("127.0.0.1");
     let file = |name: &str, content: &[u8]| {
@@ -172,7 +172,7 @@ async fn users_do_what_their_role_lets_them() {
     .await;
 }
 
-async fn prepare_users(server: &TestEtcd, authority: &Authority, identity: &Identity) {
+pub(crate) async fn prepare_users(server: &TestEtcd, authority: &Authority, identity: &Identity) {
     let tls = TlsOptions::new()
         .ca_certificate(etcd_client::Certificate::from_pem(&authority.pem))
         .identity(etcd_client::Identity::from_pem(
