@@ -1,5 +1,6 @@
 //! What tests share: a server, a client, a clock, a PostgreSQL.
 
+mod agents;
 mod api;
 mod clock;
 mod etcd;
@@ -14,6 +15,7 @@ mod raw;
 mod series;
 mod tenants;
 
+pub(crate) use agents::Agent;
 pub(crate) use api::{Answer, TestApi, http_client};
 pub(crate) use clock::TestClock;
 pub(crate) use etcd::{TestEtcd, etcd_settings, fresh_prefix, shared_etcd, shared_etcd_url};

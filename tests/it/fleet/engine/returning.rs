@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hyperfleet::fleet::engine::Settings;
 use hyperfleet::storage::memory::MemoryKeys;
-use hyperfleet::storage::registry::{Change, Registration, Scope, Seen, Told};
+use hyperfleet::storage::registry::{Change, Machine, Registered, Registration, Scope, Seen, Told};
 use tokio::time::{advance, sleep};
 
 use super::{Running, World, settings};
@@ -22,13 +22,13 @@ struct Scene {
 impl Scene {
     async fn set() -> Self {
         let world = World::new(MemoryKeys::new());
-        let machine = world.machine("m1", &[]).await;
+        let machine = register(&world, "m1").await;
         let engine = world.engine("m0");
         for name in ["a.service", "b.service", "c.service"] {
             world.launch(name, &[]).await;
         }
         world.until_placed(&all_on("m1")).await;
-        world.machine("m2", &[]).await;
+        register(&world, "m2").await;
         engine.stop().await;
         Self { world, machine }
     }
@@ -48,6 +48,16 @@ impl Scene {
 
     async fn placed(&self) -> BTreeMap<String, String> {
         self.world.places().await
+    }
+}
+
+/// On a lease that nobody has to keep.
+async fn register(world: &World<MemoryKeys>, id: &str) -> Registration {
+    let machine = Machine::default();
+    let registered = world.registry.register_machine(id, &machine, 100_000);
+    match registered.await.unwrap() {
+        Registered::As(registration) => registration,
+        Registered::Taken => panic!("{id} is taken"),
     }
 }
 
@@ -101,7 +111,7 @@ async fn what_comes_back_after_a_silence_was_never_told_to_stop() {
     advance(MACHINE_LEASE / 2).await;
     scene.lose_machine().await;
     sleep(MACHINE_LEASE / 2).await;
-    scene.world.machine("m1", &[]).await;
+    register(&scene.world, "m1").await;
     sleep(MACHINE_LEASE * 3).await;
     let end = registry.newest().await.unwrap();
     let mut told = 0;
