@@ -57,8 +57,11 @@ struct Lead<'a, S: KeyStore> {
     written: Revision,
     agenda: Agenda,
     pass: Option<telemetry::Pass>,
-    /// After a stale step: what made it stale is not decided about before it is told, or after so long.
-    stale: Option<(u64, Instant)>,
+    /// What `news` was when the agenda was made.
+    decided_at: u64,
+    /// After a stale step: nothing is decided before something was told since, for what made it stale is among what
+    /// was not; or before this time.
+    stale_until: Option<Instant>,
     ticks: Interval,
 }
 
@@ -109,7 +112,8 @@ impl<'a, S: KeyStore> Lead<'a, S> {
             written: 0,
             agenda: Agenda::default(),
             pass: None,
-            stale: None,
+            decided_at: 0,
+            stale_until: None,
             ticks,
         })
     }
@@ -158,13 +162,14 @@ impl<'a, S: KeyStore> Lead<'a, S> {
 
     /// Whether something is under way to us that has to be known before anything is decided.
     fn is_behind(&self) -> bool {
-        let is_waited_for =
-            |(news, until): (u64, Instant)| news == self.news && Instant::now() < until;
-        self.seen < self.written || self.stale.is_some_and(is_waited_for)
+        let is_new = self.news > self.decided_at;
+        let is_waited_for = |until: Instant| !is_new && Instant::now() < until;
+        self.seen < self.written || self.stale_until.is_some_and(is_waited_for)
     }
 
     fn decide(&mut self) {
-        self.stale = None;
+        self.stale_until = None;
+        self.decided_at = self.news;
         self.pass = None; // It tells what it did.
         let begun = Instant::now();
         self.agenda = self.decider.decide();
@@ -184,6 +189,8 @@ impl<'a, S: KeyStore> Lead<'a, S> {
     async fn carry_out(&mut self, decisions: &[Decision]) -> Result<(), Error> {
         let steps: Vec<_> = decisions.iter().map(|next| next.step.clone()).collect();
         let carried = self.write(&steps).await?;
+        self.term.contact.answered();
+        self.engine.outages.is_well(Part::Work);
         let mut is_stale = false;
         for (decision, carried) in decisions.iter().zip(&carried) {
             match carried {
@@ -194,8 +201,7 @@ impl<'a, S: KeyStore> Lead<'a, S> {
         }
         if is_stale {
             self.agenda = Agenda::default();
-            let until = Instant::now() + self.engine.settings.interval;
-            self.stale = Some((self.news, until));
+            self.stale_until = Some(Instant::now() + self.engine.settings.interval);
         }
         if self.agenda.is_empty() {
             self.pass = None;
@@ -240,6 +246,7 @@ impl<'a, S: KeyStore> Lead<'a, S> {
                 self.decider.extend(changes);
             }
             Ok(Told::Relisted { revision, found }) => {
+                self.engine.outages.is_well(Part::Watch);
                 self.seen = revision;
                 self.news += 1;
                 self.decider = Decider::new(self.term.leading.epoch);

@@ -33,6 +33,9 @@ use crate::storage::registry::{Error, Registry};
 /// leads again.
 pub const VERSION: u64 = 1;
 
+/// An engine that looks at itself more often does nothing else.
+const INTERVAL_MIN: Duration = Duration::from_millis(100);
+
 /// What an engine is told when it is made.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -43,7 +46,7 @@ pub struct Settings {
     /// How long the leases of machines last. As long they have to come back before a machine that is not there
     /// counts as gone, where it may be well: in a new term, and after the store was silent.
     pub machine_lease: Duration,
-    /// How often it looks at itself without cause: reasons are renewed and gauges set then.
+    /// How often it looks at itself without cause, at most every 100 ms: reasons are renewed and gauges set then.
     pub interval: Duration,
 }
 
@@ -99,6 +102,11 @@ impl<S: KeyStore> Engine<S> {
     /// An engine that decides for a registry.
     #[must_use]
     pub fn new(registry: Registry<S>, settings: Settings) -> Self {
+        let settings = Settings {
+            lease_seconds: settings.lease_seconds.max(1),
+            interval: settings.interval.max(INTERVAL_MIN),
+            ..settings
+        };
         Self {
             registry,
             settings,
@@ -120,8 +128,9 @@ impl<S: KeyStore> Engine<S> {
     /// Dropped, it stops at once and leaves its lease to run out.
     pub async fn run(self, until: impl Future<Output = ()>) {
         let (stop, stopping) = watch::channel(false);
-        let work = self.work(Stopping(stopping));
-        tokio::pin!(until, work);
+        // In a box of its own: it is large, and callers hold it in their futures.
+        let mut work = Box::pin(self.work(Stopping(stopping)));
+        tokio::pin!(until);
         tokio::select! {
             () = &mut work => return,
             () = &mut until => { stop.send_replace(true); }

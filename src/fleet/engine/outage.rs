@@ -63,7 +63,7 @@ impl Outages {
         PAUSE_MIN.saturating_mul(factor).min(PAUSE_MAX)
     }
 
-    /// Something went well.
+    /// Something went well, or is not asked for any more.
     pub(super) fn is_well(&self, part: Part) {
         let mut state = self.state();
         state.failures[part as usize] = 0;

@@ -276,3 +276,33 @@ fn tell(decision: &Decision, is_long: bool) {
         Step::Explain { .. } | Step::Unexplain { .. } => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn the_manual_has_the_table() {
+        let mut table = String::new();
+        for metric in METRICS {
+            let of = match metric.of {
+                Counter => "counter",
+                Gauge => "gauge",
+                Histogram(_) => "histogram",
+            };
+            let labels: Vec<_> = metric
+                .labels
+                .iter()
+                .map(|(l, _)| format!("`{l}`"))
+                .collect();
+            let (name, labels, help) = (metric.name, labels.join(", "), metric.help);
+            writeln!(table, "| `{name}` | {of} | {labels} | {help} |").unwrap();
+        }
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/observability.md");
+        let text = std::fs::read_to_string(file).unwrap();
+        assert!(text.contains(&table), "expected:\n{table}");
+    }
+}

@@ -53,14 +53,15 @@ impl Term {
 
     /// Whether the term may have ended. A process that was frozen finds it so before anybody has told it.
     pub(super) fn is_over(&self) -> bool {
-        self.lasts
-            .borrow()
-            .is_none_or(|until| until <= Instant::now())
+        // Without its keeper it is not kept any more.
+        let is_kept = self.lasts.has_changed().is_ok();
+        let lasts = *self.lasts.borrow();
+        !is_kept || lasts.is_none_or(|until| until <= Instant::now())
     }
 
     /// Waits for its end.
     pub(super) async fn end(&self) {
-        // Without its keeper it is not kept any more.
+        // Its keeper being gone is an end, too.
         let _ = self.lasts.clone().wait_for(Option::is_none).await;
     }
 }

@@ -2,7 +2,7 @@
 
 use super::change::Change;
 use super::key::{Family, check_part};
-use super::{Error, Registry};
+use super::{CHUNK_KEYS, Error, Registry};
 use crate::storage::keys::{self, KeyStore, KeyWatch as _, Range, Revision};
 
 /// What to watch.
@@ -46,6 +46,19 @@ pub struct Watch<S: KeyStore> {
     registry: Registry<S>,
     range: Range,
     keys: S::Watch,
+    /// What has been listed so far, after a compaction.
+    listed: Option<Listed>,
+}
+
+/// A list that is under way. Given up half-way it goes on where it was: whoever gives a watch a second at a time would
+/// never see the end of a long one otherwise.
+#[derive(Debug)]
+struct Listed {
+    /// What is left of the range.
+    rest: Range,
+    /// When it is so; set by the first part.
+    at: Option<Revision>,
+    found: Vec<Change>,
 }
 
 impl<S: KeyStore> Registry<S> {
@@ -67,6 +80,7 @@ impl<S: KeyStore> Registry<S> {
             keys: self.store.watch(range.clone(), after),
             registry: self.clone(),
             range,
+            listed: None,
         })
     }
 
@@ -91,6 +105,15 @@ impl<S: KeyStore> Watch<S> {
     /// caller to say.
     pub async fn next(&mut self) -> Result<Told, Error> {
         loop {
+            if self.listed.is_some() {
+                match self.list_on().await {
+                    Ok(Some(told)) => return Ok(told),
+                    Ok(None) => continue,
+                    // Compacted once more while it was read.
+                    Err(keys::Error::Compacted { .. }) => self.list_anew(),
+                    Err(error) => return Err(error.into()),
+                }
+            }
             match self.keys.next().await {
                 Ok(batch) => {
                     let prefix = &self.registry.prefix;
@@ -102,18 +125,45 @@ impl<S: KeyStore> Watch<S> {
                             .collect(),
                     });
                 }
-                Err(keys::Error::Compacted { .. }) => {}
+                Err(keys::Error::Compacted { .. }) => self.list_anew(),
                 Err(error) => return Err(error.into()),
             }
-            match self.registry.changes(self.range.clone()).await {
-                Ok((found, revision)) => {
-                    let range = self.range.clone();
-                    self.keys = self.registry.store.watch(range, revision);
-                    return Ok(Told::Relisted { revision, found });
-                }
-                // Compacted once more while it was read.
-                Err(Error::Compacted) => {}
-                Err(error) => return Err(error),
+        }
+    }
+
+    fn list_anew(&mut self) {
+        self.listed = Some(Listed {
+            rest: self.range.clone(),
+            at: None,
+            found: Vec::new(),
+        });
+    }
+
+    /// The next part of the list; all of it once that was the last.
+    async fn list_on(&mut self) -> Result<Option<Told>, keys::Error> {
+        let Some(listed) = &mut self.listed else {
+            return Ok(None);
+        };
+        let (store, prefix) = (&self.registry.store, &self.registry.prefix);
+        let some = store
+            .list(listed.rest.clone(), CHUNK_KEYS, listed.at)
+            .await?;
+        listed.at = Some(some.revision);
+        let found = some.entries.iter();
+        listed
+            .found
+            .extend(found.map(|entry| Change::of_entry(prefix, entry)));
+        match some.entries.last() {
+            Some(last) if some.more => {
+                listed.rest = listed.rest.behind(&last.key);
+                Ok(None)
+            }
+            _ => {
+                let found = std::mem::take(&mut listed.found);
+                let revision = some.revision;
+                self.keys = store.watch(self.range.clone(), revision);
+                self.listed = None;
+                Ok(Some(Told::Relisted { revision, found }))
             }
         }
     }

@@ -58,6 +58,8 @@ impl Decider {
         Self {
             epoch,
             is_outdated: true,
+            // Until it is seen that it is we who lead.
+            deposed: true,
             ..Self::default()
         }
     }

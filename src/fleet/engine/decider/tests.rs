@@ -142,7 +142,9 @@ impl World {
             while !agenda.is_empty() {
                 let portion = agenda.portion();
                 done.push(portion.iter().map(|next| shown(&next.step)).collect());
-                portion.iter().for_each(|next| self.carry_out(&next.step));
+                for next in &portion {
+                    self.carry_out(&next.step);
+                }
             }
         }
         panic!("it does not come to an end: {done:?}");
@@ -350,9 +352,18 @@ fn only_what_others_do_makes_a_plan_wrong() {
         id: "m2".into(),
         version: 1,
     };
+    assert!(world.decider.is_deposed(), "nobody was seen to lead");
+    let (created, revision) = (EPOCH, EPOCH);
+    let value = leader.clone();
+    let ours = Stored {
+        value,
+        created,
+        revision,
+    };
+    world.see(Change::Leader(Seen::Here(ours)));
     assert!(!world.decider.is_deposed());
-    let leader = world.stored(leader);
-    world.see(Change::Leader(leader));
+    let another = world.stored(leader);
+    world.see(Change::Leader(another));
     assert!(world.decider.is_deposed());
 }
 
@@ -488,10 +499,14 @@ proptest! {
             }
         };
         zones.iter().enumerate().for_each(|(index, zone)| set_machine(&mut world, index, *zone));
-        units.into_iter().for_each(|unit| set(&mut world, unit));
+        for unit in units {
+            set(&mut world, unit);
+        }
         world.settle();
         prop_assert!(world.crowded().is_empty());
-        changes.into_iter().for_each(|unit| set(&mut world, unit));
+        for unit in changes {
+            set(&mut world, unit);
+        }
         later.iter().enumerate().for_each(|(index, zone)| set_machine(&mut world, index, *zone));
         let mut stale = stale.into_iter().cycle();
         for _ in 0..30 {

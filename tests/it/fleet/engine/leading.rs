@@ -3,10 +3,12 @@
 use std::time::{Duration, Instant};
 
 use hyperfleet::domain::unit::DesiredState;
+use hyperfleet::fleet::engine::Settings;
 use hyperfleet::storage::etcd::EtcdKeys;
-use hyperfleet::storage::registry::{Acquired, Gate, Leader};
+use hyperfleet::storage::registry::{Acquired, Error, Gate, Leader, Machine, Registered, Registry};
+use rustix::process::Signal;
 
-use super::{World, world};
+use super::{World, settings, world};
 use crate::support::{TestEtcd, etcd_settings, until};
 
 #[tokio::test]
@@ -142,4 +144,72 @@ async fn an_engine_goes_on_when_etcd_is_killed_and_comes_back() {
     super::agree(&world.snapshot().await);
     first.stop().await;
     second.stop().await;
+}
+
+#[tokio::test]
+async fn where_etcd_stood_still_units_stay_on_machines_that_come_back() {
+    let server = TestEtcd::start().await;
+    let mut settings = etcd_settings(&server.url());
+    settings.request_timeout = Duration::from_secs(1);
+    let world = World::new(EtcdKeys::connect(settings).await.unwrap());
+    let agents = ["m1", "m2"].map(|id| {
+        let registry = world.registry.clone();
+        tokio::spawn(async move { agent(registry, id).await })
+    });
+    let engine = world.engine_of(Settings {
+        machine_lease: Duration::from_secs(10),
+        ..settings("m1", 3)
+    });
+    for name in ["a.service", "b.service", "c.service"] {
+        world.launch(name, &[]).await;
+    }
+    until("all are placed", async || world.places().await.len() == 3).await;
+    let before = world.snapshot().await;
+    server.signal(Signal::STOP);
+    // Longer than any lease.
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    server.signal(Signal::CONT);
+    until("the machines are there again", async || {
+        let now = world.registry.snapshot().await;
+        now.is_ok_and(|now| {
+            let mut machines = now.machines.iter();
+            now.machines.len() == 2
+                && machines.all(|(id, m)| m.created > before.machines[id].created)
+        })
+    })
+    .await;
+    world.until_led_by("m1").await;
+    world.launch("late.service", &[]).await;
+    until("it decides again", async || {
+        world.places().await.contains_key("late.service")
+    })
+    .await;
+    let mut after = world.snapshot().await.places;
+    after.remove("late.service");
+    assert_eq!(after, before.places, "nothing was taken away");
+    // One that does not come back is lost all the same.
+    let [_, lost] = agents;
+    lost.abort();
+    until("all have left it", async || {
+        world.places().await.values().all(|machine| machine == "m1")
+    })
+    .await;
+    engine.stop().await;
+}
+
+/// Keeps a machine there, as its agent would.
+async fn agent(registry: Registry<EtcdKeys>, id: &str) {
+    loop {
+        let registered = registry.register_machine(id, &Machine::default(), 3).await;
+        if let Ok(Registered::As(registration)) = registered {
+            loop {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                if let Err(Error::Unregistered) = registry.keep_machine(&registration).await {
+                    break;
+                }
+            }
+        } else {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
 }

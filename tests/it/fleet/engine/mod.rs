@@ -4,6 +4,7 @@ mod frozen;
 mod held;
 mod leading;
 mod placing;
+mod relisting;
 mod returning;
 mod simulation;
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use hyperfleet::domain::schedule::{self, Cluster, MachineId, UnitName};
 use hyperfleet::domain::unit::{DesiredState, FleetSection, NameParts};
-use hyperfleet::fleet::engine::Engine;
+use hyperfleet::fleet::engine::{Engine, Settings};
 use hyperfleet::storage::keys::Revision;
 use hyperfleet::storage::memory::MemoryKeys;
 use hyperfleet::storage::registry::{
@@ -28,6 +28,8 @@ use crate::support::Random;
 const SEEDS: u64 = 20;
 const ENGINES: usize = 3;
 const LEASE_SECONDS: u32 = 10;
+/// As long machines that are gone are awaited where they may be well; short, or too little would happen.
+const MACHINE_LEASE: Duration = Duration::from_secs(5);
 const STEPS: usize = 200;
 const UNITS: usize = 12;
 const MACHINES: [&str; 5] = ["m1", "m2", "m3", "m4", "m5"];
@@ -46,10 +48,10 @@ fn whatever_happens_one_engine_decides_and_ends_with_nothing_to_do() {
             .start_paused(true)
             .build()
             .unwrap();
-        let seen = runtime.block_on(simulate(seed));
-        refused += seen.refused;
-        terms += seen.terms;
-        placed += seen.placed;
+        let record = runtime.block_on(simulate(seed));
+        refused += record.refused;
+        terms += record.terms;
+        placed += record.placed;
         std::mem::forget(told);
     }
     println!("{seeds:?}: {terms} terms, {placed} placements, {refused} writes of ended terms");
@@ -131,7 +133,10 @@ struct Seat {
 impl Seat {
     fn start(number: usize, store: Held<MemoryKeys>) -> Self {
         let registry = Registry::new(store.clone(), Prefix::default());
-        let settings = settings(&format!("e{number}"), LEASE_SECONDS);
+        let settings = Settings {
+            machine_lease: MACHINE_LEASE,
+            ..settings(&format!("e{number}"), LEASE_SECONDS)
+        };
         let (stop, stopped) = oneshot::channel();
         let engine = Engine::new(registry, settings).run(async { _ = stopped.await });
         Self {
@@ -159,14 +164,14 @@ struct Simulation {
     registry: Registry<MemoryKeys>,
     seats: Vec<Seat>,
     machines: BTreeMap<&'static str, Registration>,
-    seen: Arc<Mutex<Record>>,
+    record: Arc<Mutex<Record>>,
 }
 
 async fn simulate(seed: u64) -> Record {
     let store = MemoryKeys::new();
     let registry = Registry::new(store.clone(), Prefix::default());
-    let seen = Arc::<Mutex<Record>>::default();
-    let watching = tokio::spawn(watch(registry.clone(), Arc::clone(&seen)));
+    let record = Arc::<Mutex<Record>>::default();
+    let watching = tokio::spawn(watch(registry.clone(), Arc::clone(&record)));
     let seats = (0..ENGINES).map(|number| {
         let seed = seed * 31 + u64::try_from(number).unwrap();
         Seat::start(number, Held::new(store.clone(), seed))
@@ -178,7 +183,7 @@ async fn simulate(seed: u64) -> Record {
         registry,
         seats,
         machines: BTreeMap::new(),
-        seen,
+        record,
     };
     for _ in 0..STEPS {
         simulation.step().await;
@@ -187,24 +192,24 @@ async fn simulate(seed: u64) -> Record {
     simulation.end().await;
     assert!(!watching.is_finished(), "a law was broken: see above");
     watching.abort();
-    let mut seen = std::mem::take(&mut *simulation.seen.lock().unwrap());
-    seen.refused = simulation
+    let mut record = std::mem::take(&mut *simulation.record.lock().unwrap());
+    record.refused = simulation
         .seats
         .iter()
         .map(|seat| seat.store.refused())
         .sum();
-    seen
+    record
 }
 
-async fn watch(registry: Registry<MemoryKeys>, seen: Arc<Mutex<Record>>) {
+async fn watch(registry: Registry<MemoryKeys>, record: Arc<Mutex<Record>>) {
     let mut watch = registry.watch(&Scope::Everything, 1).unwrap();
     loop {
         let Told::Changes { revision, changes } = watch.next().await.unwrap() else {
             panic!("it is not compacted before it is seen");
         };
-        let mut seen = seen.lock().unwrap();
-        seen.take_in(changes);
-        seen.revision = revision;
+        let mut record = record.lock().unwrap();
+        record.take_in(changes);
+        record.revision = revision;
     }
 }
 
@@ -231,7 +236,7 @@ impl Simulation {
                 let is_clean = self.random.below(2) == 0;
                 self.seats[number].restart(is_clean);
             }
-            18 => self.store.compact(self.seen.lock().unwrap().revision),
+            18 => self.store.compact(self.record.lock().unwrap().revision),
             _ => {}
         }
         let most = self.random.pick(&[1, 5, 50, 500, 3_000, 15_000]);
@@ -307,8 +312,10 @@ impl Simulation {
 
     /// All are well again, and after a while nothing is left to do.
     async fn end(&mut self) {
-        self.seats.iter().for_each(|seat| seat.store.calm());
-        tokio::time::sleep(Duration::from_secs(120)).await;
+        for seat in &self.seats {
+            seat.store.calm();
+        }
+        tokio::time::sleep(Duration::from_mins(2)).await;
         let settled = self.registry.snapshot().await.unwrap();
         check(&settled);
         for seat in &mut self.seats {
