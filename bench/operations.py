@@ -5,7 +5,8 @@ import re
 import subprocess
 from dataclasses import dataclass
 
-from servers import ROOT, Failed, cpu_seconds
+from processes import cpu_seconds
+from servers import ROOT, Failed
 from statements import Statements
 
 REQUESTS = ROOT / "bench/requests.lua"
@@ -114,9 +115,9 @@ def wrk(fleet, connections, seconds, arguments):
     command = ["wrk", "-t", "1", "-c", connections, "-d", f"{seconds}s", "--timeout", "10s", "-s", REQUESTS,
                fleet.api.base, "--", *arguments]
     processes = {"server_us": fleet.api.process, "database_us": fleet.postgres.process}
-    before = {name: cpu_seconds(process) for name, process in processes.items()}
+    before = {name: cpu_seconds(process.pid) for name, process in processes.items()}
     output = run(command)
-    used = {name: cpu_seconds(process) - before[name] for name, process in processes.items()}
+    used = {name: cpu_seconds(process.pid) - before[name] for name, process in processes.items()}
     found = re.search(r"^RESULT (.*)$", output, re.MULTILINE)
     if not found:
         raise Failed(f"wrk did not finish:\n{output}")

@@ -9,16 +9,31 @@ STOPPED = "T"
 ENDED = "Z"
 
 
-def family(root):
-    """The state of a process and of everything that descends from it, by pid."""
-    parents, states = {}, {}
+def stats():
+    """The pid of each process, and its fields in /proc from the third on: state, parent, …"""
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             head, _, rest = stat.read_text().rpartition(")")
         except OSError:
             continue  # gone in the meantime
-        fields = rest.split()
-        pid = int(head.split()[0])
+        yield int(head.split()[0]), rest.split()
+
+
+def cpu_seconds(root):
+    """What a process, its children and those before them have used so far; 0 where there is no /proc."""
+    ticks = 0
+    for pid, fields in stats():
+        if pid == root:
+            ticks += sum(map(int, fields[11:15]))  # user and system, own and of children that ended
+        elif int(fields[1]) == root:
+            ticks += sum(map(int, fields[11:13]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def family(root):
+    """The state of a process and of everything that descends from it, by pid."""
+    parents, states = {}, {}
+    for pid, fields in stats():
         states[pid], parents[pid] = fields[0], int(fields[1])
     members = {root} & states.keys()
     while more := {pid for pid, parent in parents.items() if parent in members} - members:

@@ -221,23 +221,6 @@ def create_database(postgres, database, binary):
         raise Failed(f"hyperfleet-api migrate failed:\n{migrated.stderr}{migrated.stdout}")
 
 
-def cpu_seconds(process):
-    """What a process, its children and those before them have used so far; Linux only, else 0."""
-    ticks = 0
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            head, _, rest = stat.read_text().rpartition(")")
-        except OSError:
-            continue  # gone in the meantime
-        fields = rest.split()
-        pid, parent = int(head.split()[0]), int(fields[1])
-        if process.pid == pid:
-            ticks += sum(map(int, fields[11:15]))  # user and system, own and of children that ended
-        elif process.pid == parent:
-            ticks += sum(map(int, fields[11:13]))
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
 def free_port():
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

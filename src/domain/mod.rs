@@ -10,6 +10,7 @@ pub mod derivation;
 pub mod entity;
 pub mod entity_config;
 mod labels;
+mod laws;
 pub mod lifecycle;
 pub mod mapping;
 pub mod moment;

@@ -8,7 +8,7 @@ use crate::domain::schedule::{self, EXAMPLES_MAX, Job, MachineId, UnitName, glob
 use crate::domain::unit::fleet_section::FleetSection;
 use crate::domain::unit::{DesiredState, NameParts};
 use crate::storage::keys::KeyStore;
-use crate::storage::registry::{GlobalRule, Refusal, Unit, UnitState, Why};
+use crate::storage::registry::{GlobalRule, Refusal, Unit, UnitState};
 
 /// Why a unit is where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl<S: KeyStore> Fleet<S> {
                 let state = state.as_ref().map(|state| &state.value);
                 (self.placed(&place.value.machine, state), Vec::new())
             }
-            (_, None, Some(why)) => (found(&why), why.refusals),
+            (_, None, Some(why)) => (why.reason, why.refusals),
             (_, None, None) => (self.waiting(), Vec::new()),
         };
         let unit = UnitView::new(unit, state.as_ref());
@@ -71,7 +71,7 @@ impl<S: KeyStore> Fleet<S> {
         });
         match leader {
             None => "not looked at yet: no engine leads".to_owned(),
-            Some(id) => format!("not looked at yet: the engine on {id} has just to do so"),
+            Some(id) => format!("not looked at yet: the engine on {id} has yet to do so"),
         }
     }
 
@@ -150,23 +150,4 @@ fn job(picture: &Picture, name: &str) -> Option<Job> {
         desired: picture.known.wants.get(name)?.value.state,
         placed_on: place.map(|place| MachineId::new(place.value.machine.as_str())),
     })
-}
-
-/// What the engine last found.
-fn found(why: &Why) -> String {
-    if why.refusals.is_empty() {
-        return "there are no machines".to_owned();
-    }
-    let group = |refusal: &Refusal| {
-        let Refusal {
-            requirement,
-            count,
-            machines,
-        } = refusal;
-        let some = machines.join(", ");
-        let word = if *count == 1 { "machine" } else { "machines" };
-        format!("{requirement}: {count} {word} ({some})")
-    };
-    let groups: Vec<_> = why.refusals.iter().map(group).collect();
-    format!("no machine can run it: {}", groups.join("; "))
 }

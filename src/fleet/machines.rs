@@ -26,7 +26,7 @@ impl<S: KeyStore> Fleet<S> {
     pub async fn list_machines(&self, token: Option<&str>) -> Result<Page<MachineView>, Error> {
         let after = parse_token(token)?;
         let (after, limit) = (after.as_ref(), self.page_size);
-        let list = self.from_mirror(after, |picture| picture.known.list_machines(after, limit));
+        let list = self.mirrored(after, |picture| picture.known.list_machines(after, limit));
         if let Some(page) = list.await? {
             return Ok(Page::of(page));
         }

@@ -83,7 +83,7 @@ impl<S: KeyStore> Fleet<S> {
     ///
     /// It can if it lives and has come to what this process wrote; and of a list that goes on, if nothing has
     /// changed since its first page.
-    async fn from_mirror<T>(
+    async fn mirrored<T>(
         &self,
         after: Option<&PageToken>,
         list: impl FnOnce(&Picture) -> Result<T, registry::Error>,

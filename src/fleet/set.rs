@@ -191,7 +191,6 @@ fn desired(request: &SetUnit) -> Result<Option<DesiredState>, Error> {
     text.map(str::parse).transpose().map_err(invalid)
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 fn invalid(fault: impl std::error::Error) -> Error {
     Error::Invalid(fault.to_string())
 }

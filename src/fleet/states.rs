@@ -18,7 +18,7 @@ impl<S: KeyStore> Fleet<S> {
     ) -> Result<Page<StateView>, Error> {
         let after = parse_token(token)?;
         let (filter, after, limit) = (&given(filter), after.as_ref(), self.page_size);
-        let list = self.from_mirror(after, |picture| picture.list_states(filter, after, limit));
+        let list = self.mirrored(after, |picture| picture.list_states(filter, after, limit));
         if let Some(page) = list.await? {
             return Ok(Page::of(page));
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::domain::unit::{DesiredState, UnitOption};
 use crate::storage::registry::{
-    self, Body, GlobalRule, KnownMachine, ReportedState, Stored, Unit, UnitState,
+    self, Body, GlobalRule, KnownMachine, ListedUnit, ReportedState, Stored, Unit, UnitState,
 };
 
 /// A unit.
@@ -108,8 +108,8 @@ pub(super) fn current(state: Option<&UnitState>) -> DesiredState {
     }
 }
 
-impl From<(Unit, Option<Stored<UnitState>>)> for UnitView {
-    fn from((unit, state): (Unit, Option<Stored<UnitState>>)) -> Self {
+impl From<ListedUnit> for UnitView {
+    fn from((unit, state): ListedUnit) -> Self {
         Self::new(unit, state.as_ref())
     }
 }

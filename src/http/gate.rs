@@ -130,6 +130,21 @@ impl Gate {
 mod tests {
     use super::*;
 
+    #[tokio::test]
+    async fn whoever_waits_for_the_end_is_told_before_and_after() {
+        let gate = Gate::serving();
+        let other = gate.clone();
+        let waits = async {
+            tokio::join!(gate.stopped(), gate.stopped());
+        };
+        let stop = async {
+            tokio::task::yield_now().await;
+            other.stop();
+        };
+        tokio::join!(waits, stop);
+        gate.stopped().await;
+    }
+
     #[test]
     fn it_opens_once_and_what_stops_it_counts_most() {
         let gate = Gate::starting();

@@ -25,8 +25,6 @@ const ETCD: etcd::Names = etcd::Names {
 pub(super) struct Place {
     pub(super) etcd: Settings,
     pub(super) prefix: Prefix,
-    /// What the prefix is, as it was set.
-    pub(super) shown: String,
     pub(super) page_size: usize,
 }
 
@@ -50,7 +48,6 @@ pub(super) fn place(settings: &config::Fleet) -> anyhow::Result<Option<Place>> {
     Ok(Some(Place {
         etcd,
         prefix,
-        shown: settings.etcd.key_prefix.clone(),
         page_size: settings.page_size,
     }))
 }
@@ -71,8 +68,7 @@ pub(super) fn prefix(name: &str, text: &str) -> anyhow::Result<Prefix> {
 pub(super) struct Prepared {
     pub(super) fleet: EtcdFleet,
     pub(super) registry: Registry<EtcdKeys>,
-    keys: EtcdKeys,
-    place: Place,
+    etcd: Settings,
 }
 
 impl Prepared {
@@ -83,19 +79,20 @@ impl Prepared {
     /// Settings that cannot be right, which they were checked for.
     pub(super) fn new(place: Place) -> anyhow::Result<Self> {
         let keys = EtcdKeys::prepare(place.etcd.clone()).context("cannot prepare for etcd")?;
-        let registry = Registry::new(keys.clone(), place.prefix.clone());
+        let registry = Registry::new(keys, place.prefix);
         Ok(Self {
             fleet: Fleet::new(registry.clone(), place.page_size),
             registry,
-            keys,
-            place,
+            etcd: place.etcd,
         })
     }
 
     /// Keeps what comes from etcd, and says whether it is there, from now on: until the tasks end.
     pub(super) fn keep(self, tasks: &mut JoinSet<()>) {
         let Self {
-            fleet, keys, place, ..
+            fleet,
+            registry,
+            etcd,
         } = self;
         let mirrored = fleet.clone();
         tasks.spawn(keep("keep the mirror of fleet", PAUSE, move || {
@@ -103,8 +100,7 @@ impl Prepared {
         }));
         tasks.spawn(keep("say whether etcd is there", PAUSE, move || {
             let fleet = fleet.clone();
-            let (etcd, prefix) = (place.etcd.clone(), place.shown.clone());
-            etcd::keep_told(keys.clone(), etcd, prefix, move || fleet.is_connected())
+            etcd::keep_told(registry.clone(), etcd.clone(), move || fleet.is_connected())
         }));
     }
 }

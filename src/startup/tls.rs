@@ -53,7 +53,7 @@ pub(super) fn load(settings: &Settings) -> anyhow::Result<Configs> {
             continue;
         }
         let files = or_inherited(path, tls, server, &mut configs.notes);
-        let served = named(path, files).and_then(|()| {
+        let with_tls = named(path, files).and_then(|()| {
             let (cert, key) = (format!("{path}.cert_file"), format!("{path}.key_file"));
             serve(&Files {
                 listener,
@@ -62,8 +62,8 @@ pub(super) fn load(settings: &Settings) -> anyhow::Result<Configs> {
                 client_ca: None,
             })
         });
-        let (config, watched) = match served {
-            Ok(served) => served,
+        let (config, watched) = match with_tls {
+            Ok(with_tls) => with_tls,
             Err(fault) => {
                 let _ = writeln!(faults, "{fault:#}");
                 continue;

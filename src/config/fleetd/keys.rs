@@ -35,6 +35,7 @@ pub(super) enum Status {
 }
 
 /// One key.
+#[derive(Clone, Copy)]
 pub(super) struct Key {
     pub(super) name: &'static str,
     pub(super) status: Status,
@@ -214,7 +215,7 @@ pub(super) const KEYS: &[Key] = &[
         read!(limits.max_in_flight, count)),
     key("max_buffered_mib", "128", "Most MiB of large bodies and answers that are held for clients at a time; more are answered 503",
         read!(limits.max_buffered_mib, |text| number(text, &(1..=BUFFERED_MIB_MAX)))),
-    key("rate_per_second", "0", "Most requests of one address in a second, on average; more are answered 429; 0 for any number",
+    key("rate_per_second", "0", "Most requests of one address in a second, on average; more are answered 429; clients of unix sockets count as one; 0 for any number",
         read!(limits.rate.per_second, per_second)),
     key("rate_burst", "0", "Most requests of one address at once; 0 for as many as in one second",
         read!(limits.rate.burst, per_second)),

@@ -202,15 +202,12 @@ impl Sources {
                 }
                 continue;
             };
-            match value.into_string() {
-                Ok(text) => {
-                    let origin = Origin::Variable(name);
-                    self.given.insert(key.name, (text, origin));
-                }
-                Err(_) => {
-                    let text = format!("{} (from {name}): must be a text in UTF-8", key.name);
-                    self.faults.push(Fault::of_key(key.name, text));
-                }
+            if let Ok(text) = value.into_string() {
+                let origin = Origin::Variable(name);
+                self.given.insert(key.name, (text, origin));
+            } else {
+                let text = format!("{} (from {name}): must be a text in UTF-8", key.name);
+                self.faults.push(Fault::of_key(key.name, text));
             }
         }
     }

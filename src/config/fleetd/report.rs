@@ -16,13 +16,11 @@ pub fn reference() -> String {
             Status::Gone(instead) => gone.push(format!("| `{}` | {instead} |\n", key.name)),
         }
     }
-    text.push_str(&format!(
-        "\nChecked, and without effect because this version runs no agent: {}.\n\nWithout a meaning any more:\n\n\
-         | key | because |\n| --- | --- |\n{}",
-        agent.join(", "),
-        gone.concat(),
-    ));
-    text
+    let (agent, gone) = (agent.join(", "), gone.concat());
+    text + &format!(
+        "\nChecked, and without effect because this version runs no agent: {agent}.\n\n\
+         Without a meaning any more:\n\n| key | because |\n| --- | --- |\n{gone}"
+    )
 }
 
 fn row(key: &Key, more: &str) -> String {

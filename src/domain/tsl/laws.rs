@@ -8,6 +8,7 @@ use super::{
     ConditionPart, ELEMENTS_MAX, Fault, Field, Filter, PATTERN_BYTES_MAX, Predicate,
     SPEC_VALUES_MAX, TESTS_MAX, TEXT_BYTES_MAX, Test, Type, Value, parse,
 };
+use crate::domain::laws::{at_most, same};
 
 /// What a message may say beyond what it quotes of the search, in bytes.
 const MESSAGE_BYTES_MAX: usize = 256;
@@ -49,20 +50,6 @@ fn of_reading(
         Ok(expression) => of_expression(&expression),
         Err(_) => Ok(()),
     }
-}
-
-fn same<T: PartialEq + std::fmt::Debug>(is: &T, should: &T, what: &str) -> Result<(), String> {
-    if is == should {
-        return Ok(());
-    }
-    Err(format!("{what} is {is:?}, not {should:?}"))
-}
-
-fn at_most(count: usize, most: usize, what: &str) -> Result<(), String> {
-    if count <= most {
-        return Ok(());
-    }
-    Err(format!("{count} {what}, {most} are allowed"))
 }
 
 fn of_fault(text: &str, fault: &Fault) -> Result<(), String> {

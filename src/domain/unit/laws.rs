@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use super::file::{self, FILE_BYTES_MAX, LINE_BYTES_MAX, Malformed, OPTIONS_MAX, Unreadable};
 use super::{FleetSection, NameParts, Options, UnitHash, UnitOption, canonical, validity};
+use crate::domain::laws::{at_most, same};
 
 /// What a message may say beyond what it shows of the file, in bytes.
 const MESSAGE_BYTES_MAX: usize = 256;
@@ -87,20 +88,6 @@ pub fn hold_for_options(given: &[UnitOption]) -> Result<(), String> {
     of_options(&options)?;
     of_what_was_given(given, &options)?;
     of_requirements(&options)
-}
-
-fn same<T: PartialEq + std::fmt::Debug>(is: &T, should: &T, what: &str) -> Result<(), String> {
-    if is == should {
-        return Ok(());
-    }
-    Err(format!("{what} is {is:?}, not {should:?}"))
-}
-
-fn at_most(count: usize, most: usize, what: &str) -> Result<(), String> {
-    if count <= most {
-        return Ok(());
-    }
-    Err(format!("{count} {what}, {most} are allowed"))
 }
 
 fn of_fault(file: &[u8], fault: &Unreadable) -> Result<(), String> {

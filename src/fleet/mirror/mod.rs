@@ -20,7 +20,7 @@ use crate::storage::registry::{Change, Snapshot};
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The picture, and what is told of it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Mirror {
     /// Held shortly: for a page, or for what one answer of the watch holds. Never over an await.
     picture: RwLock<Picture>,
@@ -36,16 +36,6 @@ pub(super) struct News {
     pub(super) revision: Revision,
     /// Whether the watch lives.
     pub(super) is_connected: bool,
-}
-
-impl Default for Mirror {
-    fn default() -> Self {
-        Self {
-            picture: RwLock::default(),
-            news: watch::Sender::default(),
-            written: watch::Sender::default(),
-        }
-    }
 }
 
 impl Mirror {
@@ -114,5 +104,28 @@ impl Mirror {
             news.is_connected = is_connected;
             is_new
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_was_written_here_is_waited_for_and_not_for_ever() {
+        let mirror = Mirror::default();
+        assert!(!mirror.has_own_writes().await, "nothing was listed");
+        mirror.tell(5);
+        assert!(mirror.has_own_writes().await);
+        mirror.wrote(7);
+        mirror.wrote(6); // of two that write at the same time
+        assert!(!mirror.has_own_writes().await, "it does not come");
+        let (has, ()) = tokio::join!(mirror.has_own_writes(), async { mirror.tell(7) });
+        assert!(has);
+        mirror.wrote(9);
+        let (has, ()) = tokio::join!(mirror.has_own_writes(), async {
+            mirror.set_connected(false);
+        });
+        assert!(!has, "there is nothing to wait for");
     }
 }

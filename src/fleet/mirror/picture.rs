@@ -154,6 +154,11 @@ impl Picture {
         pairs.map(|(_, unit)| unit.as_str())
     }
 
+    /// Whether it knows all that was touched after a revision.
+    pub(in crate::fleet) fn remembers(&self, after: Revision) -> bool {
+        self.touched.reaches(after)
+    }
+
     /// Some of what was touched after a revision.
     pub(in crate::fleet) fn since(&self, after: Revision) -> Since<'_> {
         self.touched.since(after)

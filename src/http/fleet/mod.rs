@@ -105,8 +105,9 @@ pub fn fleet_app(
             // Whatever the method, as the older server does.
             let path = web::resource("/metrics").app_data(telemetry::RoutePath::new("/metrics"));
             config.service(path.to(probes::scraped));
-            PREFIXES.iter().for_each(|prefix| mount(config, prefix));
-            mount(config, "");
+            for prefix in PREFIXES.into_iter().chain([""]) {
+                mount(config, prefix);
+            }
         })
         .wrap(from_fn(frame::frame))
         .wrap(from_fn(telemetry::watch))
@@ -117,7 +118,9 @@ pub fn fleet_app(
 pub(super) fn beside(config: &mut ServiceConfig, fleet: EtcdFleet, build: Build) {
     let surface = Surface::prefixes(fleet.clone(), build.version);
     share(config, fleet, surface);
-    PREFIXES.iter().for_each(|prefix| mount(config, prefix));
+    for prefix in PREFIXES {
+        mount(config, prefix);
+    }
 }
 
 /// What every route of it works with.

@@ -166,9 +166,9 @@ fn described(operation: Operation) -> OperationBuilder {
     let more: &[u16] = match operation {
         O::Discovery | O::Document => &[],
         O::Units | O::States | O::Machines => &[400],
-        O::Unit | O::State | O::Explain => &[404, 409],
+        O::Unit | O::State | O::Explain | O::DestroyUnit => &[404, 409],
+        // 404: a slash in the name.
         O::SetUnit => &[400, 404, 408, 409, 413, 415],
-        O::DestroyUnit => &[404, 409],
         O::PatchMachines => &[400, 408, 409, 413, 415],
     };
     let common: &[u16] = match operation.wish() {

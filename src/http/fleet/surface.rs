@@ -48,12 +48,13 @@ pub(in crate::http) fn is_fleets(request: &ServiceRequest) -> bool {
     let Some(surface) = request.app_data::<Data<Surface>>() else {
         return false;
     };
-    let path = request.path();
-    let is_below = |prefix: &&str| {
-        let rest = path.strip_prefix(*prefix);
+    // As routes see it.
+    let path = request.match_info().as_str();
+    let is_below = |prefix: &str| {
+        let rest = path.strip_prefix(prefix);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    surface.is_everything || PREFIXES.iter().any(|prefix| is_below(&prefix))
+    surface.is_everything || PREFIXES.into_iter().any(is_below)
 }
 
 /// Lets requests through to the routes while it is known what there is, if their paths are clean.

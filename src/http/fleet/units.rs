@@ -89,7 +89,7 @@ pub(super) async fn explain(
         refusals,
     } = fleet.explain(&name).await?;
     let refusals = refusals.into_iter().map(|refusal| wire::RefusalView {
-        count: refusal.count.try_into().unwrap_or(u64::MAX),
+        count: refusal.count,
         machines: refusal.machines,
         requirement: refusal.requirement,
     });

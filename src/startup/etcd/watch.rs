@@ -8,7 +8,8 @@ use tokio::time::{Instant, sleep};
 use super::diagnosis::diagnose;
 use crate::causes;
 use crate::storage::etcd::{EtcdKeys, Settings};
-use crate::storage::keys::{Error, KeyStore as _, Range};
+use crate::storage::keys;
+use crate::storage::registry::{Error, Registry};
 
 /// How often one looks whether it is still there, which asks nobody.
 const PERIOD: Duration = Duration::from_millis(500);
@@ -19,9 +20,8 @@ const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
 /// Says in the log when etcd is reached, and why it is not: once for each reason, for ever. `is_connected` says
 /// whether those who use it get on; while they do, this asks etcd nothing.
 pub(in crate::startup) async fn keep_told(
-    keys: EtcdKeys,
+    registry: Registry<EtcdKeys>,
     settings: Settings,
-    prefix: String,
     is_connected: impl Fn() -> bool,
 ) {
     let mut told: Option<Result<(), String>> = None;
@@ -33,7 +33,7 @@ pub(in crate::startup) async fn keep_told(
             pause = PAUSES[0];
             next = Instant::now() + pause;
         } else if next <= Instant::now() {
-            if let Err(fault) = look(&keys, &settings, &prefix).await {
+            if let Err(fault) = look(&registry, &settings).await {
                 tell(&mut told, Err(fault), &settings);
             }
             pause = (pause * 2).min(PAUSES[1]);
@@ -43,13 +43,12 @@ pub(in crate::startup) async fn keep_told(
     }
 }
 
-/// Asks for a key, and if that fails looks for the reason.
-async fn look(keys: &EtcdKeys, settings: &Settings, prefix: &str) -> Result<(), String> {
-    let error = match keys.list(Range::below(prefix), 1, None).await {
-        Ok(_) => return Ok(()),
-        Err(error) => error,
+/// Asks how far it is, and if that fails looks for the reason.
+async fn look(registry: &Registry<EtcdKeys>, settings: &Settings) -> Result<(), String> {
+    let Err(error) = registry.newest().await else {
+        return Ok(());
     };
-    if let Error::Refused { message, .. } = &error {
+    if let Error::Store(keys::Error::Refused { message, .. }) = &error {
         return Err(format!("it refuses us: {message}"));
     }
     let settings = settings.clone();

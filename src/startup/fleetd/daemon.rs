@@ -58,6 +58,7 @@ pub(super) async fn run(file: Option<PathBuf>, handed_over: Vec<Listener>) -> an
         latest: loaded.clone(),
         started: loaded,
         doors,
+        stuck: None,
     };
     let ended = match Daemon::start(running, plan, handed_over, telemetry) {
         Ok(daemon) => Box::pin(daemon.serve(signals, wishes)).await,

@@ -43,7 +43,7 @@ impl Engine {
                     // Nobody can say so any more only if nobody waits either.
                     let _ = until.wait_for(|is_due| *is_due).await;
                 };
-                engine.run(stopped).await;
+                Box::pin(engine.run(stopped)).await;
                 if *until.borrow() {
                     resigned.send_replace(true);
                     std::future::pending::<()>().await;

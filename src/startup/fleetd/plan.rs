@@ -66,9 +66,8 @@ impl Plan {
         let etcd = check.part(&of_etcd, || {
             etcd::settings(&settings.etcd, &settings.etcd_password, &ETCD)
         });
-        let shown = settings.etcd.key_prefix.clone();
         let prefix = check.part(&["etcd_key_prefix"], || {
-            fleet::prefix("etcd_key_prefix", &shown)
+            fleet::prefix("etcd_key_prefix", &settings.etcd.key_prefix)
         });
         let machine_id = check.part(&["machine_id"], || own_machine_id(settings));
         let tls = check.part(&of_tls, || tls(settings));
@@ -87,7 +86,6 @@ impl Plan {
             place: Place {
                 etcd,
                 prefix,
-                shown,
                 page_size: settings.page_size,
             },
             machine_id,
@@ -109,8 +107,8 @@ impl Check<'_> {
         if !self.loaded.knows(keys) {
             return None;
         }
-        let made = make();
-        made.map_err(|fault| self.faults.push(format!("{fault:#}")))
+        let part = make();
+        part.map_err(|fault| self.faults.push(format!("{fault:#}")))
             .ok()
     }
 }

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
 use super::listen::Doors;
@@ -24,22 +24,39 @@ pub(super) struct Running {
     /// What was last read.
     pub(super) latest: Loaded,
     pub(super) doors: Doors,
+    /// A reading that took too long, and may go on for ever.
+    pub(super) stuck: Option<JoinHandle<Read>>,
 }
+
+/// What was read, with what is odd about it.
+type Read = anyhow::Result<(Loaded, Vec<String>)>;
 
 impl Running {
     /// Reads the settings again, and takes what can be taken.
     pub(super) async fn reload(&mut self) {
+        if self
+            .stuck
+            .as_ref()
+            .is_some_and(|stuck| !stuck.is_finished())
+        {
+            // Each would keep a thread.
+            tracing::error!("the settings stay as they were: they are still being read");
+            return;
+        }
         let (file, doors) = (self.file.clone(), self.doors.clone());
-        let reading = spawn_blocking(move || {
+        let mut reading = spawn_blocking(move || {
             let loaded = Loaded::read(file.as_deref());
             let plan = Plan::of(&loaded, &doors);
             plan.map(|plan| (loaded, plan.notes))
         });
-        let fault = match timeout(READ_TIME_MAX, reading).await {
+        let fault = match timeout(READ_TIME_MAX, &mut reading).await {
             Ok(Ok(Ok((loaded, notes)))) => return self.take(loaded, &notes),
             Ok(Ok(Err(fault))) => format!("{fault:#}"),
             Ok(Err(panicked)) => panicked.to_string(),
-            Err(_) => "they take too long to be read".to_owned(),
+            Err(_) => {
+                self.stuck = Some(reading);
+                "they take too long to be read".to_owned()
+            }
         };
         tracing::error!("the settings stay as they were: {fault}");
     }

@@ -3,7 +3,9 @@
 use std::fs::{self, File, Metadata, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{
+    FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
@@ -33,8 +35,8 @@ pub(super) struct SocketFile {
 ///
 /// A process listens there; something else is there; there is no right to make it.
 pub(super) fn listen(path: &Path, mode: u32) -> anyhow::Result<(UnixListener, SocketFile)> {
-    let made = make(path, mode);
-    made.with_context(|| format!("cannot listen on unix:{}", path.display()))
+    let socket = make(path, mode);
+    socket.with_context(|| format!("cannot listen on unix:{}", path.display()))
 }
 
 fn make(path: &Path, mode: u32) -> anyhow::Result<(UnixListener, SocketFile)> {
@@ -61,7 +63,10 @@ fn make(path: &Path, mode: u32) -> anyhow::Result<(UnixListener, SocketFile)> {
 fn locked(path: &Path) -> anyhow::Result<File> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
-    let file = File::options().create(true).append(true).open(&name);
+    // Whoever can open it can lock it, and keep fleetd from starting.
+    let mut options = File::options();
+    options.create(true).append(true).mode(0o600);
+    let file = options.open(&name);
     let file = file.with_context(|| format!("cannot open {}", name.display()))?;
     match file.try_lock() {
         Ok(()) => Ok(file),

@@ -28,6 +28,9 @@ pub struct Page<T> {
     pub next: Option<PageToken>,
 }
 
+/// A unit, with what the machine that it is placed on reports of it.
+pub type ListedUnit = (Unit, Option<Stored<UnitState>>);
+
 /// What became of a unit on a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportedState {
@@ -59,7 +62,7 @@ impl<S: KeyStore> Registry<S> {
         &self,
         after: Option<&PageToken>,
         limit: usize,
-    ) -> Result<Page<(Unit, Option<Stored<UnitState>>)>, Error> {
+    ) -> Result<Page<ListedUnit>, Error> {
         let (listing, next) = self.page(Family::Unit, after, limit).await?;
         let (Some(first), Some(last)) = (listing.entries.first(), listing.entries.last()) else {
             return Ok(page(Vec::new(), &listing, next));

@@ -31,7 +31,7 @@ pub use change::Change;
 pub use engine::{Acquired, Gate, Leading};
 pub use error::Error;
 pub use key::{Key, PART_BYTES_MAX, Prefix, is_part};
-pub use lists::{LISTED_MAX, Page, ReportedState, StateFilter};
+pub use lists::{LISTED_MAX, ListedUnit, Page, ReportedState, StateFilter};
 pub use machines::{KnownMachine, LABELS_MAX, Registered, Registration};
 pub use record::{
     Body, EngineVersion, Global, GlobalRule, Label, Leader, Machine, Place, Refusal, Run, Seen,
@@ -80,9 +80,11 @@ impl<S: KeyStore> Registry<S> {
 
     /// What stands in a range, all of it at one revision.
     async fn changes(&self, range: Range) -> Result<(Vec<Change>, Revision), Error> {
-        let (entries, revision) = self.read_all(range, None).await?;
-        let change = |entry| Change::of_entry(&self.prefix, entry);
-        Ok((entries.iter().map(change).collect(), revision))
+        // Chunk by chunk: all of a large registry at once would hold up whoever shares the thread.
+        let mut changes = Vec::new();
+        let take = |entry| changes.push(Change::of_entry(&self.prefix, &entry));
+        let revision = self.read_each(range, None, take).await?;
+        Ok((changes, revision))
     }
 
     /// The newest revision: whatever was written before this was asked is not later.
@@ -112,14 +114,27 @@ impl<S: KeyStore> Registry<S> {
         range: Range,
         at: Option<Revision>,
     ) -> Result<(Vec<Entry>, Revision), Error> {
-        let (mut range, mut at, mut all) = (range, at, Vec::new());
+        let mut all = Vec::new();
+        let revision = self.read_each(range, at, |entry| all.push(entry)).await?;
+        Ok((all, revision))
+    }
+
+    async fn read_each(
+        &self,
+        range: Range,
+        at: Option<Revision>,
+        mut take: impl FnMut(Entry) + Send,
+    ) -> Result<Revision, Error> {
+        let (mut range, mut at) = (range, at);
         loop {
             let some = self.store.list(range.clone(), CHUNK_KEYS, at).await?;
             at = Some(some.revision);
-            all.extend(some.entries);
-            match all.last() {
-                Some(last) if some.more => range = range.behind(&last.key),
-                _ => return Ok((all, some.revision)),
+            if let Some(last) = some.entries.last().filter(|_| some.more) {
+                range = range.behind(&last.key);
+            }
+            some.entries.into_iter().for_each(&mut take);
+            if !some.more {
+                return Ok(some.revision);
             }
         }
     }

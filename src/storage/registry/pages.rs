@@ -7,9 +7,8 @@ use std::ops::Bound;
 
 use super::Error;
 use super::key::{Family, Key};
-use super::lists::{Page, ReportedState, StateFilter};
+use super::lists::{ListedUnit, Page, ReportedState, StateFilter};
 use super::machines::KnownMachine;
-use super::record::{Stored, UnitState};
 use super::snapshot::Snapshot;
 use super::token::PageToken;
 use super::units::Unit;
@@ -17,7 +16,7 @@ use super::units::Unit;
 impl Snapshot {
     /// A unit, with what the machine that it is placed on reports of it.
     #[must_use]
-    pub fn unit(&self, name: &str) -> Option<(Unit, Option<Stored<UnitState>>)> {
+    pub fn unit(&self, name: &str) -> Option<ListedUnit> {
         let place = self.places.get(name).cloned();
         let state = place.as_ref().and_then(|place| {
             let pair = (name.to_owned(), place.value.machine.clone());
@@ -55,7 +54,7 @@ impl Snapshot {
         &self,
         after: Option<&PageToken>,
         limit: usize,
-    ) -> Result<Page<(Unit, Option<Stored<UnitState>>)>, Error> {
+    ) -> Result<Page<ListedUnit>, Error> {
         let behind = behind(Family::Unit, after)?;
         let names = self.bodies.range::<str, _>((behind, Bound::Unbounded));
         let names = names.map(|(name, _)| name);
@@ -145,11 +144,10 @@ impl Snapshot {
 }
 
 /// Some of a list; and the last of them, if there is more.
-fn some<T: Copy>(list: impl Iterator<Item = T>, limit: usize) -> (Vec<T>, Option<T>) {
-    let mut list = list;
+fn some<T: Copy>(mut list: impl Iterator<Item = T>, limit: usize) -> (Vec<T>, Option<T>) {
     let some: Vec<T> = list.by_ref().take(limit.max(1)).collect();
-    let last = some.last().copied();
-    (some, list.next().and(last))
+    let end = some.last().copied();
+    (some, list.next().and(end))
 }
 
 fn behind(family: Family, after: Option<&PageToken>) -> Result<Bound<&str>, Error> {

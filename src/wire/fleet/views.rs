@@ -259,7 +259,7 @@ mod tests {
             }),
             "{}"
         );
-        assert_eq!(text(&MachinePage { next, machines }), "{}");
+        assert_eq!(text(&MachinePage { machines, next }), "{}");
         let [name, section, value] = [const { String::new() }; 3];
         assert_eq!(
             text(&OptionView {

@@ -3,6 +3,7 @@
 mod attacks;
 mod caches;
 mod files;
+mod fleet;
 mod identity;
 mod issuers;
 mod metrics;

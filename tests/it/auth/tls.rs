@@ -4,19 +4,15 @@ use std::sync::Arc;
 
 use actix_web::{App, HttpResponse, HttpServer, web};
 use hyperfleet::auth::IssuerConfig;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use rustls::ServerConfig;
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use tempfile::TempDir;
 
 use super::signer::Signer;
 use super::world::{ISSUER, claims, config, key_set, read, service, slow};
+use crate::support::Authority;
 
 /// An issuer that answers over TLS, by an authority of its own.
 pub(crate) struct Secure {
     pub(crate) url: String,
-    /// Holds the authority's certificate, `ca.pem`.
-    pub(crate) folder: TempDir,
+    pub(crate) authority: Authority,
 }
 
 impl Secure {
@@ -26,22 +22,8 @@ impl Secure {
 
     /// As the machine of this name, on this one.
     pub(crate) fn start_as(name: &str, keys: String) -> Self {
-        hyperfleet::crypto::install();
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let authority = params.self_signed(&key).unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("ca.pem"), authority.pem()).unwrap();
-        let authority = Issuer::new(params, key);
-        let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-        let certificate = params.signed_by(&key, &authority).unwrap();
-        let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-        let tls = ServerConfig::builder()
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.der().clone()], private)
-            .unwrap();
+        let authority = Authority::new();
+        let tls = authority.server(name);
         let keys = Arc::new(keys);
         let app = move || {
             let keys = keys.clone();
@@ -54,7 +36,7 @@ impl Secure {
         let server = server.bind_rustls_0_23(("127.0.0.1", 0), tls).unwrap();
         let url = format!("https://{name}:{}/keys", server.addrs()[0].port());
         tokio::spawn(server.run());
-        Self { url, folder }
+        Self { url, authority }
     }
 
     fn config(&self) -> IssuerConfig {
@@ -71,7 +53,7 @@ async fn an_authority_of_ones_own_is_trusted_where_it_is_named_and_only_there() 
     let issuer = Secure::start(key_set(&[&key]));
     let token = key.sign(&claims());
     let named = IssuerConfig {
-        jwk_cert_ca_file: issuer.folder.path().join("ca.pem"),
+        jwk_cert_ca_file: issuer.authority.file(),
         ..issuer.config()
     };
     let api = service(std::slice::from_ref(&named), slow()).await;
@@ -81,7 +63,7 @@ async fn an_authority_of_ones_own_is_trusted_where_it_is_named_and_only_there() 
     // Of another authority of the same name.
     let other = Secure::start(key_set(&[&key]));
     let crossed = IssuerConfig {
-        jwk_cert_ca_file: other.folder.path().join("ca.pem"),
+        jwk_cert_ca_file: other.authority.file(),
         ..issuer.config()
     };
     let api = service(&[crossed], slow()).await;

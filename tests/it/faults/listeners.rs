@@ -374,12 +374,7 @@ async fn what_takes_too_long_at_the_end_is_cut_and_said() {
 #[tokio::test]
 async fn migrate_status_says_what_is_there_and_what_is_missing() {
     let database = TestDatabase::create_empty().await;
-    let url = database.url();
-    let run = async |args: &[&str]| {
-        let mut program = Program::start(&[args, &["--database-url", &url]].concat());
-        let code = program.ended().await.code();
-        (code, program.said())
-    };
+    let run = async |args: &[&str]| Program::run(&database, args).await;
     let (code, said) = run(&["migrate", "status"]).await;
     assert_eq!(code, Some(3), "{said}");
     assert!(said.contains("missing  20261121000000 resources"), "{said}");
@@ -394,7 +389,14 @@ async fn migrate_status_says_what_is_there_and_what_is_missing() {
     // Standard output has the answer alone; the log is elsewhere, wherever that of the service goes.
     let command = || {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_hyperfleet-api"));
-        command.args(["migrate", "status", "-o", "json", "--database-url", &url]);
+        command.args([
+            "migrate",
+            "status",
+            "-o",
+            "json",
+            "--database-url",
+            &database.url(),
+        ]);
         command.args(["--log-output", "stdout"]);
         command
     };

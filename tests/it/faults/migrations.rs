@@ -146,12 +146,7 @@ async fn the_trail_has_one_name() {
         .execute(&mut connection)
         .await
         .unwrap();
-    let url = database.url();
-    let run = async |args: &[&str]| {
-        let mut program = Program::start(&[args, &["--database-url", &url]].concat());
-        let code = program.ended().await.code();
-        (code, program.said())
-    };
+    let run = async |args: &[&str]| Program::run(&database, args).await;
     let (code, said) = run(&["migrate", "status"]).await;
     assert_eq!(code, Some(3), "{said}");
     let missing = "missing  20261121170000 audit view drop";

@@ -49,6 +49,13 @@ impl Program {
         program
     }
 
+    /// Runs a command on a database to its end: the code that it ends with, and what it says.
+    pub(super) async fn run(database: &TestDatabase, args: &[&str]) -> (Option<i32>, String) {
+        let mut program = Self::start(&[args, &["--database-url", &database.url()]].concat());
+        let code = program.ended().await.code();
+        (code, program.said())
+    }
+
     /// With these variables besides.
     pub(super) fn start_with(args: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hyperfleet-api"));

@@ -62,7 +62,7 @@ async fn serve(folder: &Path, issuer: &Secure, variables: &[(&str, &str)]) -> (P
     let text = json!({"server": {"jwt": {"configs": [{
         "issuer_url": "http://localhost/dev-token",
         "jwk_cert_url": issuer.url,
-        "jwk_cert_ca_file": issuer.folder.path().join("ca.pem"),
+        "jwk_cert_ca_file": issuer.authority.file(),
     }]}}, "health": {"port": 0}, "metrics": {"port": 0}});
     std::fs::write(&file, text.to_string()).unwrap();
     let database = TestDatabase::create().await;

@@ -3,50 +3,33 @@
 use std::io::{Read as _, Write as _};
 use std::sync::Arc;
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustix::process::Signal;
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, Stream};
-use tempfile::TempDir;
 
 use super::program::Program;
 use super::traces::{Collector, request};
-use crate::support::TestDatabase;
+use crate::support::{Authority, TestDatabase};
 
 /// What a collector proves itself with, and the file of who signed it.
 struct Identity {
     tls: Arc<ServerConfig>,
-    folder: TempDir,
+    authority: Authority,
 }
 
 impl Identity {
     fn new(protocol: &str) -> Self {
-        hyperfleet::crypto::install();
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let authority = params.self_signed(&key).unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("ca.pem"), authority.pem()).unwrap();
-        let authority = Issuer::new(params, key);
-        let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-        let certificate = params.signed_by(&key, &authority).unwrap();
-        let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-        let mut tls = ServerConfig::builder()
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.der().clone()], private)
-            .unwrap();
+        let authority = Authority::new();
+        let mut tls = authority.server("localhost");
         // gRPC is HTTP/2, and nothing else.
         tls.alpn_protocols = vec![if protocol == "grpc" { "h2" } else { "http/1.1" }.into()];
         Self {
             tls: Arc::new(tls),
-            folder,
+            authority,
         }
     }
 
     fn authority(&self) -> String {
-        self.folder.path().join("ca.pem").display().to_string()
+        self.authority.file().display().to_string()
     }
 
     /// A collector by HTTP or, as far as its first words, by gRPC. Whoever does not trust it says

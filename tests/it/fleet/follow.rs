@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hyperfleet::fleet::{
-    Error, Follow, Followed, Item, StateFilter, StateKey, StateView, Told, UnitView,
+    Error, Fleet, Follow, Followed, Item, StateFilter, StateKey, StateView, Told, UnitView,
 };
 use hyperfleet::storage::keys::{KeyStore, Revision};
 use hyperfleet::storage::memory::MemoryKeys;
@@ -257,6 +257,20 @@ async fn a_client_goes_on_where_it_was_on_any_server() {
 }
 
 #[tokio::test]
+async fn who_goes_on_waits_for_a_server_that_is_behind() {
+    let world = Mirrored::start(MemoryKeys::new(), fresh_prefix()).await;
+    world.create("a.service", &[SLEEP], "inactive").await;
+    let before = world.registry.newest().await.unwrap();
+    world.want("a.service", "loaded").await;
+    let beside = world.beside().await;
+    let mut client = units(&beside, Some(before)).await;
+    // The keeper shares the thread: it learns of this later than the history tells it.
+    world.want("a.service", "launched").await;
+    let expected = vec![world.fleet.find_unit("a.service").await.unwrap()];
+    client.until_it_is(&expected).await;
+}
+
+#[tokio::test]
 async fn what_was_compacted_or_has_not_come_is_not_gone_on_from() {
     let server = TestEtcd::start().await;
     let world = on(&server).await;
@@ -332,6 +346,94 @@ async fn many_are_listed_in_parts_and_change_meanwhile() {
     assert!(client.at.is_some());
 }
 
+#[tokio::test]
+async fn who_follows_is_told_what_was_listed_anew() {
+    let store = MemoryKeys::new();
+    let world = Mirrored::start(store.clone(), fresh_prefix()).await;
+    let mut reports = Reports::new(world.register("m1", &[]).await);
+    for name in ["a.service", "b.service", "c.service"] {
+        world.create(name, &[SLEEP], "loaded").await;
+    }
+    world
+        .report(&mut reports, &[("a.service", state("active", true))])
+        .await;
+    world.settle().await;
+    let mut client = units(&world, None).await;
+    let mut reported = states(&world, StateFilter::default(), None).await;
+    client.next().await;
+    reported.next().await;
+    // The keeper shares the thread: before it looks, all of this has happened and is forgotten.
+    world.fleet.destroy_unit("a.service").await.unwrap();
+    world.want("b.service", "launched").await;
+    world.create("d.service", &[SLEEP], "").await;
+    world
+        .report(&mut reports, &[("d.service", state("active", true))])
+        .await;
+    store.compact(Revision::MAX);
+    let expected = everything(&Fleet::new(world.registry.clone(), 100)).await;
+    let Told::Changed { items, .. } = client.next().await else {
+        panic!("it was listed");
+    };
+    assert_eq!(items.len(), 3, "what is as it was is not told: {items:?}");
+    client.until_it_is(&expected.units).await;
+    reported.until_it_is(&expected.states).await;
+}
+
+/// More than is kept in memory.
+const MANY: usize = 70_000;
+
+#[tokio::test]
+async fn who_was_away_for_long_is_told_by_the_history() {
+    let store = MemoryKeys::new();
+    let world = Mirrored::start(store.clone(), fresh_prefix()).await;
+    let mut reports = Reports::new(world.register("m1", &[]).await);
+    world.create("a.service", &[SLEEP], "loaded").await;
+    world.settle().await;
+    let filter = StateFilter::default();
+    let mut away = states(&world, filter.clone(), None).await;
+    let mut too_long = units(&world, None).await;
+    away.next().await;
+    too_long.next().await;
+    let name = |number: usize| format!("u{number:05}.service");
+    let names: Vec<_> = (0..MANY).map(name).collect();
+    let report = |active: &'static str| {
+        let states = names
+            .iter()
+            .map(|name| (name.as_str(), state(active, true)));
+        states.collect::<Vec<_>>()
+    };
+    world.report(&mut reports, &report("active")).await;
+    let expected = all_states(&world).await;
+    assert_eq!(expected.len(), MANY);
+    away.until_it_is(&expected).await;
+    // From there it goes on out of memory.
+    let at = away.at;
+    world.report(&mut reports, &report("active")[1..]).await;
+    assert!(matches!(away.next().await, Told::Changed { items, .. } if items.len() == 1));
+    assert!(away.at > at);
+    // Who would have to ask for what is forgotten, has to begin again.
+    world.report(&mut reports, &report("failed")).await;
+    let page = world.fleet.list_states(&filter, None).await.unwrap();
+    assert_eq!(
+        page.items[0].active, "active",
+        "the keeper has not looked yet"
+    );
+    crate::support::until("it has", async || {
+        let page = world.fleet.list_states(&filter, None).await.unwrap();
+        page.items[0].active == "failed"
+    })
+    .await;
+    store.compact(Revision::MAX);
+    let stale = too_long.follow.next().await.unwrap_err();
+    assert!(matches!(stale, Error::Stale), "{stale:?}");
+}
+
+async fn all_states<S: KeyStore>(world: &Mirrored<S>) -> Vec<StateView> {
+    let fleet = Fleet::new(world.registry.clone(), 256);
+    let filter = StateFilter::default();
+    all(async |token| fleet.list_states(&filter, token).await).await
+}
+
 /// Clients that are fast, slow, and resume, of a world in which much happens.
 async fn follow_a_life<S: KeyStore>(world: &Mirrored<S>, seed: u64) {
     let mut random = Random::seeded(seed);
@@ -369,14 +471,14 @@ async fn follow_a_life<S: KeyStore>(world: &Mirrored<S>, seed: u64) {
 async fn whoever_follows_ends_up_with_what_is_there() {
     for seed in 0..6 {
         let world = Mirrored::start(MemoryKeys::new(), fresh_prefix()).await;
-        follow_a_life(&world, seed).await;
+        Box::pin(follow_a_life(&world, seed)).await;
     }
 }
 
 #[tokio::test]
 async fn whoever_follows_ends_up_with_what_is_in_etcd() {
     let world = on_shared().await;
-    follow_a_life(&world, 100).await;
+    Box::pin(follow_a_life(&world, 100)).await;
 }
 
 #[tokio::test]

@@ -301,6 +301,14 @@ async fn whatever_happens_the_mirror_is_what_is_there() {
             }
         }
         world.settle().await;
+        let read = Fleet::new(world.registry.clone(), PAGE);
+        for machine in ["m0", "m1", "m2"] {
+            let (unit, machine) = (None, Some(machine.to_owned()));
+            let filter = StateFilter { unit, machine };
+            let here = world.fleet.list_states(&filter, None).await.unwrap();
+            let there = read.list_states(&filter, None).await.unwrap();
+            assert_eq!(here, there, "{filter:?}, seed {seed}");
+        }
         let beside = world.beside().await;
         let (here, there) = (
             everything(&world.fleet).await,
@@ -358,6 +366,8 @@ async fn a_server_that_falls_silent_is_noticed_in_time() {
     world.settle().await;
     server.signal(Signal::STOP);
     let since = Instant::now();
+    assert_eq!(names(&world.fleet, None).await.0, ["a.service"]);
+    assert!(since.elapsed() < Duration::from_secs(2), "out of memory");
     until("it is noticed", async || !world.fleet.is_connected()).await;
     // Ten seconds of silence, and five to answer whether it lives; the rest is for a busy machine.
     assert!(

@@ -1,10 +1,11 @@
 //! Units as users set, ask for and remove them.
 
-use hyperfleet::domain::unit::{DesiredState, UnitOption};
+use hyperfleet::domain::unit::DesiredState::{Inactive, Launched, Loaded};
+use hyperfleet::domain::unit::UnitOption;
 use hyperfleet::fleet::{Error, Fleet, MetadataChange, Set, SetUnit, StateFilter, UnitView};
 use hyperfleet::storage::keys::KeyStore;
 use hyperfleet::storage::memory::MemoryKeys;
-use hyperfleet::storage::registry::{Label, Reports};
+use hyperfleet::storage::registry::{Label, Refusal, Reports, Step, Why};
 
 use super::mirrored::{Mirrored, all, everything, on_shared, option, request, state};
 use crate::support::fresh_prefix;
@@ -133,7 +134,6 @@ async fn a_request_means_what_is_there_makes_of_it() {
         let unit = world.fleet.find_unit("a.service").await.unwrap();
         (set.unwrap(), unit.desired, unit.generation)
     };
-    use DesiredState::{Inactive, Launched, Loaded};
     // The name may be said again, and need not.
     let created = world.fleet.set_unit("a.service", called("a.service")).await;
     assert_eq!(created.unwrap(), Set::Created);
@@ -190,7 +190,6 @@ async fn how_far_a_unit_is_comes_from_the_machine_that_it_is_placed_on() {
         assert_eq!(found, listed[0], "the list says the same");
         (found.current.unwrap(), found.machine)
     };
-    use DesiredState::{Inactive, Launched, Loaded};
     world
         .report(
             &mut there,
@@ -309,7 +308,7 @@ async fn what_a_newer_version_wrote_is_left_alone() {
     world.put("state/b.service,m1", r#"{"v":2}"#).await;
     world.place(&leading, "b.service", "m1").await;
     let unit = world.fleet.find_unit("b.service").await.unwrap();
-    assert_eq!(unit.current, Some(DesiredState::Inactive));
+    assert_eq!(unit.current, Some(Inactive));
     let why = world.fleet.explain("b.service").await.unwrap();
     assert_eq!(why.unit, unit);
 }
@@ -548,6 +547,37 @@ async fn it_is_said_why_a_unit_is_where_it_is() {
             .await
             .starts_with("not looked at yet: the engine on m9")
     );
+    // What the engine found counts until the unit changes.
+    let why = Why {
+        generation: 1,
+        reason: "no machine can run it: Conflicts: 1 machine (m1)".to_owned(),
+        refusals: vec![Refusal {
+            requirement: "Conflicts".to_owned(),
+            count: 1,
+            machines: vec!["m1".to_owned()],
+        }],
+    };
+    let step = Step::Explain {
+        unit: "b.service".to_owned(),
+        want: world
+            .registry
+            .find_unit("b.service")
+            .await
+            .unwrap()
+            .unwrap()
+            .want
+            .revision,
+        why: why.clone(),
+    };
+    world.registry.carry_out(&leading, &[step]).await.unwrap();
+    let explained = world.fleet.explain("b.service").await.unwrap();
+    assert_eq!(
+        (explained.reason, explained.refusals),
+        (why.reason, why.refusals)
+    );
+    world.want("b.service", "launched").await;
+    let waits = "not looked at yet: the engine on m9";
+    assert!(said("b.service").await.starts_with(waits));
     world.place(&leading, "a.service", "m1").await;
     assert_eq!(
         said("a.service").await,

@@ -1,8 +1,50 @@
 //! Towards etcd: TLS, users, and an etcd that is away.
 
 use super::program::{Fleetd, Place};
-use crate::registry::secure::{Authority, prepare_users, server};
-use crate::support::{TestEtcd, until};
+use crate::registry::secure::{identity, prepare_users, server};
+use crate::support::{Authority, TestEtcd, until};
+
+/// A server that asks nobody for a certificate.
+async fn server_alone(authority: &Authority, place: &tempfile::TempDir) -> TestEtcd {
+    let issued = authority.issue("127.0.0.1");
+    let file = |name: &str, content: &str| {
+        let path = place.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path.display().to_string()
+    };
+    let arguments = [
+        format!(
+            "--cert-file={}",
+            file("server.pem", &issued.certificate)
+        ),
+        format!("--key-file={}", file("server.key", &issued.key)),
+    ];
+    TestEtcd::start_with("https", &arguments).await
+}
+
+#[tokio::test]
+async fn an_authority_is_all_that_tls_needs_and_it_is_not_passed_over() {
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    let files = tempfile::tempdir().unwrap();
+    let etcd = server_alone(&authority, &files).await;
+    let place = Place::on(etcd.url());
+    let good = authority.file().display().to_string();
+    let strange = stranger.file().display().to_string();
+    let mut fleetd = place.start_as("m1", &[("etcd_cafile", &good)]);
+    fleetd.until_serving().await;
+    fleetd.stop().await;
+    // The older fleetd did not look at it without a certificate of its own.
+    let mut fleetd = place.start_as("m1", &[("etcd_cafile", &strange)]);
+    fleetd
+        .until_said("no TLS: invalid peer certificate: ")
+        .await;
+    assert_away(&fleetd).await;
+    fleetd.stop().await;
+    let mut fleetd = place.start();
+    assert_eq!(fleetd.ended().await.code(), Some(2), "{}", fleetd.said());
+    let said = fleetd.said();
+    assert!(said.contains("etcd_cafile: https to etcd needs"), "{said}");
+}
 
 /// What every path but the metrics answers while etcd is away.
 const AWAY: &str = "fleet server unable to communicate with etcd";
@@ -78,14 +120,14 @@ async fn it_ends_in_order_without_etcd() {
 async fn both_sides_show_certificates_and_a_user_logs_in() {
     let authority = Authority::new();
     let (etcd, _files) = server(&authority).await;
-    let identity = authority.issue("nobody");
+    let identity = identity(authority.issue("nobody"));
     prepare_users(&etcd, &authority, &identity).await;
     let mut place = Place::on(etcd.url());
     // What the user has a right to.
     place.prefix = "/fleet/v3/".to_owned();
     let stranger = Authority::new();
-    let ca = place.write("ca.pem", &authority.pem);
-    let strange_ca = place.write("strange.pem", &stranger.pem);
+    let ca = authority.file().display().to_string();
+    let strange_ca = stranger.file().display().to_string();
     let cert = place.write("cert.pem", &identity.certificate_pem);
     let key = place.write("key.pem", &identity.key_pem);
     let password = place.write("password", "right\n");

@@ -3,8 +3,7 @@
 use reqwest::{Certificate, Identity};
 
 use super::program::{Fleetd, Place};
-use crate::registry::secure::Authority;
-use crate::support::{PATIENCE, until};
+use crate::support::{Authority, PATIENCE, until};
 
 /// Files of a listener that wants to see certificates.
 struct Files {
@@ -15,11 +14,11 @@ struct Files {
 
 impl Files {
     fn of(place: &Place, server: &Authority, clients: &Authority) -> Self {
-        let identity = server.issue("127.0.0.1");
+        let issued = server.issue("127.0.0.1");
         Self {
-            cert: place.write("cert.pem", &identity.certificate_pem),
-            key: place.write("key.pem", &identity.key_pem),
-            ca: place.write("clients.pem", &clients.pem),
+            cert: place.write("cert.pem", &issued.certificate),
+            key: place.write("key.pem", &issued.key),
+            ca: place.write("clients.pem", pem(clients)),
         }
     }
 
@@ -31,6 +30,10 @@ impl Files {
             ("listen_client_ca_file", &self.ca),
         ]
     }
+}
+
+fn pem(authority: &Authority) -> Vec<u8> {
+    std::fs::read(authority.file()).unwrap()
 }
 
 /// Where it listens, as soon as it says so.
@@ -48,14 +51,14 @@ async fn status(
     shown: Option<(&Authority, &str)>,
 ) -> Option<u16> {
     hyperfleet::crypto::install();
-    let trusted = Certificate::from_pem(server.pem.as_bytes()).unwrap();
+    let trusted = Certificate::from_pem(&pem(server)).unwrap();
     let mut client = reqwest::Client::builder()
         .tls_certs_only([trusted])
         .timeout(PATIENCE);
     if let Some((authority, name)) = shown {
-        let identity = authority.issue(name);
-        let pem = [identity.certificate_pem, identity.key_pem].concat();
-        client = client.identity(Identity::from_pem(&pem).unwrap());
+        let issued = authority.issue(name);
+        let pem = [issued.certificate, issued.key].concat();
+        client = client.identity(Identity::from_pem(pem.as_bytes()).unwrap());
     }
     let client = client.build().unwrap();
     let answer = client.get(format!("https://{address}/fleet/v1/discovery"));
@@ -85,7 +88,7 @@ async fn who_shows_a_good_certificate_gets_in_and_nobody_else() {
     assert!(plain.is_err(), "{plain:?}");
 
     // The authorities are read again: those that are gone count no more, for new connections.
-    place.write("clients.pem", &stranger.pem);
+    place.write("clients.pem", pem(&stranger));
     until("another authority counts", async || {
         status(&address, &server, Some((&stranger, "me"))).await == Some(200)
     })

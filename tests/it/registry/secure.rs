@@ -7,62 +7,31 @@ use hyperfleet::domain::unit::DesiredState;
 use hyperfleet::storage::etcd::{Credentials, EtcdKeys, Identity, Settings, Tls};
 use hyperfleet::storage::keys;
 use hyperfleet::storage::registry::{Error, Prefix, Registry};
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
 use super::body;
-use crate::support::{TestEtcd, etcd_settings};
+use crate::support::{Authority, Issued, TestEtcd, etcd_settings};
 
-/// An authority of certificates.
-pub(crate) struct Authority {
-    pub(crate) pem: String,
-    issuer: Issuer<'static, KeyPair>,
-}
-
-impl Authority {
-    pub(crate) fn new() -> Self {
-        let mut params = CertificateParams::default();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().unwrap();
-        let pem = params.self_signed(&key).unwrap().pem();
-        Self {
-            pem,
-            issuer: Issuer::new(params, key),
-        }
-    }
-
-    /// A certificate for a name, and its key.
-    pub(crate) fn issue(&self, name: &str) -> Identity {
-        let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-        params.distinguished_name.push(DnType::CommonName, name);
-        let key = KeyPair::generate().unwrap();
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        Identity {
-            certificate_pem: certificate.pem().into(),
-            key_pem: key.serialize_pem().into(),
-        }
+pub(crate) fn identity(issued: Issued) -> Identity {
+    Identity {
+        certificate_pem: issued.certificate.into(),
+        key_pem: issued.key.into(),
     }
 }
 
 /// A server that asks its clients for certificates.
 pub(crate) async fn server(authority: &Authority) -> (TestEtcd, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
-    let identity = authority.issue("127.0.0.1");
-    let file = |name: &str, content: &[u8]| {
+    let issued = authority.issue("127.0.0.1");
+    let file = |name: &str, content: &str| {
         let path = folder.path().join(name);
         fs::write(&path, content).unwrap();
         path.display().to_string()
     };
     let arguments = [
         "--client-cert-auth".to_owned(),
-        format!(
-            "--trusted-ca-file={}",
-            file("ca.pem", authority.pem.as_bytes())
-        ),
-        format!(
-            "--cert-file={}",
-            file("server.pem", &identity.certificate_pem)
-        ),
-        format!("--key-file={}", file("server.key", &identity.key_pem)),
+        format!("--trusted-ca-file={}", authority.file().display()),
+        format!("--cert-file={}", file("server.pem", &issued.certificate)),
+        format!("--key-file={}", file("server.key", &issued.key)),
     ];
     (TestEtcd::start_with("https", &arguments).await, folder)
 }
@@ -70,7 +39,7 @@ pub(crate) async fn server(authority: &Authority) -> (TestEtcd, tempfile::TempDi
 fn settings(server: &TestEtcd, authority: &Authority, identity: Option<Identity>) -> Settings {
     Settings {
         tls: Some(Tls {
-            authorities_pem: authority.pem.clone().into(),
+            authorities_pem: fs::read(authority.file()).unwrap(),
             identity,
             server_name: None,
         }),
@@ -89,14 +58,14 @@ async fn reads(settings: Settings) -> Result<(), Error> {
 async fn both_sides_show_a_certificate_or_nothing_is_said() {
     let (authority, stranger) = (Authority::new(), Authority::new());
     let (server, _files) = server(&authority).await;
-    let ours = || Some(authority.issue("fleet"));
+    let ours = || Some(identity(authority.issue("fleet")));
     reads(settings(&server, &authority, ours())).await.unwrap();
     // A server whose authority is not trusted, with a client certificate and without.
     assert!(reads(settings(&server, &stranger, ours())).await.is_err());
     assert!(reads(settings(&server, &stranger, None)).await.is_err());
     // A client without a certificate, and with one of another authority.
     assert!(reads(settings(&server, &authority, None)).await.is_err());
-    let strange = Some(stranger.issue("fleet"));
+    let strange = Some(identity(stranger.issue("fleet")));
     assert!(reads(settings(&server, &authority, strange)).await.is_err());
     // A server that is called something else.
     let mut elsewhere = settings(&server, &authority, ours());
@@ -124,7 +93,7 @@ async fn users_do_what_their_role_lets_them() {
     let authority = Authority::new();
     let (mut server, _files) = server(&authority).await;
     // The name in a client's certificate is a user's to etcd, too: this one is none.
-    let identity = authority.issue("nobody");
+    let identity = identity(authority.issue("nobody"));
     prepare_users(&server, &authority, &identity).await;
     let with = |password: &str| Settings {
         credentials: Some(Credentials {
@@ -174,7 +143,9 @@ async fn users_do_what_their_role_lets_them() {
 
 pub(crate) async fn prepare_users(server: &TestEtcd, authority: &Authority, identity: &Identity) {
     let tls = TlsOptions::new()
-        .ca_certificate(etcd_client::Certificate::from_pem(&authority.pem))
+        .ca_certificate(etcd_client::Certificate::from_pem(
+            fs::read(authority.file()).unwrap(),
+        ))
         .identity(etcd_client::Identity::from_pem(
             &identity.certificate_pem,
             &identity.key_pem,

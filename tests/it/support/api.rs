@@ -6,6 +6,7 @@ use hyperfleet::auth::Authentication;
 use hyperfleet::domain::EntityRegistry;
 use hyperfleet::domain::entity_config::{self, EntityConfig};
 use hyperfleet::domain::tenancy::Rules;
+use hyperfleet::fleet::EtcdFleet;
 use hyperfleet::http::{Admission, Api, Build, Gate, Limits, Masks};
 use hyperfleet::startup::{Options, Server};
 use hyperfleet::storage::postgres::Store;
@@ -99,6 +100,21 @@ impl TestApi {
         let service = Service::new(store, Arc::new(registry), false);
         Self::spawn_service(service, database, clock, |api| {
             api.authentication = authentication;
+        })
+    }
+
+    /// The built-in kinds with fleet beside them, and something else than usual.
+    pub(crate) async fn spawn_beside(
+        fleet: &EtcdFleet,
+        clock: TestClock,
+        adjust: impl FnOnce(&mut Api),
+    ) -> Self {
+        let registry = entity_config::registry(&entity_config::built_in()).unwrap();
+        let database = TestDatabase::create().await;
+        let service = Service::new(database.store(), Arc::new(registry), false);
+        Self::spawn_service(service, database, clock, |api| {
+            api.fleet = Some(fleet.clone());
+            adjust(api);
         })
     }
 

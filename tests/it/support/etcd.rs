@@ -148,7 +148,7 @@ pub(crate) async fn shared_etcd() -> EtcdKeys {
     EtcdKeys::connect(etcd_settings(&url)).await.unwrap()
 }
 
-/// Where it is.
+/// Where that server is.
 pub(crate) async fn shared_etcd_url() -> String {
     tokio::task::spawn_blocking(shared_url).await.unwrap()
 }

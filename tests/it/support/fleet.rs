@@ -2,6 +2,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,22 +18,29 @@ use hyperfleet::storage::registry::{
     Acquired, Carried, Leader, Leading, Machine, Prefix, Registered, Registry, Reports, Run, Step,
     UnitState,
 };
+use rustix::net::sockopt::set_socket_send_buffer_size;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::{
-    Answer, RawAnswer, TestClock, Then, fresh_prefix, http_client, send_raw_to, shared_etcd, until,
+    Answer, PATIENCE, RawAnswer, TestClock, Then, fresh_prefix, http_client, send_raw_to,
+    shared_etcd, until,
 };
 
 /// Fleet's API as fleetd serves it, on a free port, with a part of etcd of its own. There is no engine and no agent:
 /// tests do what they would.
 pub(crate) struct TestFleet {
-    /// `http://127.0.0.1:<port>`
+    /// `http://127.0.0.1:<port>`; it listens on a unix socket, too.
     pub(crate) base: String,
     pub(crate) client: reqwest::Client,
     pub(crate) registry: Registry<EtcdKeys>,
     pub(crate) fleet: EtcdFleet,
     pub(crate) gate: Gate,
+    /// One for each connection, one of ours, and one of the server's.
+    connections: Arc<()>,
     leading: tokio::sync::OnceCell<Leading>,
+    /// Where the unix socket is.
+    folder: tempfile::TempDir,
 }
 
 impl TestFleet {
@@ -72,13 +80,17 @@ impl TestFleet {
             scrape: Arc::new(|| "a_metric 1\n".to_owned()),
         };
         adjust(&mut api);
+        let connections = Arc::new(());
+        let folder = tempfile::tempdir().unwrap();
         Self {
-            base: serve(&api),
+            base: serve(&api, &connections, &folder.path().join(SOCKET)),
+            connections,
             client: http_client(),
             registry,
             fleet,
             gate,
             leading: tokio::sync::OnceCell::new(),
+            folder,
         }
     }
 
@@ -86,6 +98,16 @@ impl TestFleet {
     pub(crate) async fn connect(&self) {
         tokio::spawn(self.fleet.clone().keep_mirror());
         until("fleet is connected", async || self.fleet.is_connected()).await;
+    }
+
+    /// The unix socket on which it listens, too.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.folder.path().join(SOCKET)
+    }
+
+    /// How many connections are open.
+    pub(crate) fn open_connections(&self) -> usize {
+        Arc::strong_count(&self.connections) - 2
     }
 
     /// Where the server listens.
@@ -106,8 +128,11 @@ impl TestFleet {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let answer = request.body(body.to_owned()).send();
-        Answer::of(answer.await.unwrap()).await
+        let answer =
+            async { Answer::of(request.body(body.to_owned()).send().await.unwrap()).await };
+        timeout(PATIENCE, answer)
+            .await
+            .expect("a whole answer in time")
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
@@ -213,21 +238,28 @@ impl TestFleet {
 /// How long a connection may lie idle in these tests.
 pub(crate) const IDLE_TIME: Duration = Duration::from_secs(2);
 
-fn serve(api: &FleetApi) -> String {
+/// What the kernel keeps of an answer that is not taken, as of the real server's.
+const SEND_BYTES: usize = 64 * 1024;
+
+const SOCKET: &str = "fleet.sock";
+
+fn serve(api: &FleetApi, connections: &Arc<()>, socket: &Path) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    set_socket_send_buffer_size(&listener, SEND_BYTES).unwrap();
     listener.set_nonblocking(true).unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     let memory = api.admission.memory().clone();
-    let api = api.clone();
+    let (api, connections) = (api.clone(), connections.clone());
     let server = HttpServer::new(move || fleet_app(api.clone()))
         .workers(1)
         .h1_allow_half_closed(false)
         .disable_signals()
         .on_connect(move |io: &dyn Any, data| {
-            let stream = io.downcast_ref::<TcpStream>().unwrap();
-            let socket = stream.as_fd().try_clone_to_owned().ok();
-            Connection::open(data, socket, IDLE_TIME, Some(&memory), ());
+            let stream = io.downcast_ref::<TcpStream>();
+            let socket = stream.and_then(|stream| stream.as_fd().try_clone_to_owned().ok());
+            Connection::open(data, socket, IDLE_TIME, Some(&memory), connections.clone());
         });
-    tokio::spawn(server.listen(listener).unwrap().run());
+    let server = server.listen(listener).unwrap().bind_uds(socket);
+    tokio::spawn(server.unwrap().run());
     base
 }

@@ -2,6 +2,7 @@
 
 mod agents;
 mod api;
+mod authority;
 mod clock;
 mod etcd;
 mod fleet;
@@ -17,6 +18,7 @@ mod tenants;
 
 pub(crate) use agents::Agent;
 pub(crate) use api::{Answer, TestApi, http_client};
+pub(crate) use authority::{Authority, Issued};
 pub(crate) use clock::TestClock;
 pub(crate) use etcd::{TestEtcd, etcd_settings, fresh_prefix, shared_etcd, shared_etcd_url};
 pub(crate) use fleet::TestFleet;

@@ -1,8 +1,12 @@
 //! Fleet's API over HTTP, as fleetd serves it, on a real etcd.
 
+mod clients;
 mod defects;
+mod machines;
+mod pages;
 mod routes;
 mod units;
+mod watching;
 
 use serde_json::{Value, json};
 

@@ -1,10 +1,14 @@
 //! Following what happens: not each change, but what the things that were touched are now.
 
+mod source;
+
+use std::collections::BTreeSet;
+
 use tokio::sync::watch;
 
 use super::mirror::{News, Picture, Since, Touch, touches_of};
 use super::states::given;
-use super::view::{StateKey, StateView, UnitView};
+use super::view::{StateView, UnitView};
 use super::{Error, Fleet};
 use crate::storage::keys::{KeyStore, Revision};
 use crate::storage::registry::{self, LISTED_MAX, PageToken, Scope, StateFilter, Watch};
@@ -42,35 +46,6 @@ pub trait Followed: source::Source {}
 
 impl Followed for UnitView {}
 impl Followed for StateView {}
-
-mod source {
-    use super::{PageToken, Picture, Touch, registry};
-
-    /// Where what is followed comes from.
-    pub trait Source: Sized + Send + 'static {
-        /// What tells one from others.
-        type Key: std::fmt::Debug + Clone + Ord + Send + 'static;
-        /// Which of them are asked for.
-        type Filter: std::fmt::Debug + Clone + Send + Sync + 'static;
-
-        /// Some of what there is.
-        #[doc(hidden)]
-        fn list(
-            picture: &Picture,
-            filter: &Self::Filter,
-            after: Option<&PageToken>,
-            limit: usize,
-        ) -> Result<registry::Page<Self>, registry::Error>;
-
-        /// What was touched, if it is asked for.
-        #[doc(hidden)]
-        fn key(touch: &Touch, filter: &Self::Filter) -> Option<Self::Key>;
-
-        /// What it is now.
-        #[doc(hidden)]
-        fn find(picture: &Picture, key: &Self::Key) -> Option<Self>;
-    }
-}
 
 /// A follower. It costs its place in the history, however slow it is; where that is older than what is kept in memory,
 /// etcd is asked for the history.
@@ -148,10 +123,9 @@ impl<S: KeyStore> Fleet<S> {
     }
 
     async fn stage_at(&self, after: Revision) -> Result<Stage<S>, Error> {
-        let (is_known, newest) = self.mirror.read(|picture| {
-            let is_known = !matches!(picture.since(after), Since::Forgotten);
-            (is_known, picture.known.revision)
-        });
+        let (is_known, newest) = self
+            .mirror
+            .read(|picture| (picture.remembers(after), picture.known.revision));
         if is_known && after <= newest {
             return Ok(Stage::At(after));
         }
@@ -269,8 +243,7 @@ impl<S: KeyStore, T: Followed> Follow<S, T> {
         let touches = told.take().map(|(_, touches)| touches).unwrap_or_default();
         let (items, is_remembered) = self.fleet.mirror.read(|picture| {
             let items = items(picture, &self.filter, &touches);
-            let is_remembered = !matches!(picture.since(revision), Since::Forgotten);
-            (items, is_remembered)
+            (items, picture.remembers(revision))
         });
         if is_remembered {
             self.stage = Stage::At(revision);
@@ -291,71 +264,10 @@ fn items<'a, T: Followed>(
     touches: impl IntoIterator<Item = &'a Touch>,
 ) -> Vec<Item<T>> {
     let touches = touches.into_iter();
-    let keys: std::collections::BTreeSet<T::Key> =
-        touches.filter_map(|touch| T::key(touch, filter)).collect();
+    let keys: BTreeSet<T::Key> = touches.filter_map(|touch| T::key(touch, filter)).collect();
     let item = |key: T::Key| match T::find(picture, &key) {
         Some(thing) => Item::Is(thing),
         None => Item::Gone(key),
     };
     keys.into_iter().map(item).collect()
-}
-
-impl source::Source for UnitView {
-    type Key = String;
-    type Filter = ();
-
-    fn list(
-        picture: &Picture,
-        (): &(),
-        after: Option<&PageToken>,
-        limit: usize,
-    ) -> Result<registry::Page<Self>, registry::Error> {
-        Ok(shown(picture.known.list_units(after, limit)?))
-    }
-
-    fn key(touch: &Touch, (): &()) -> Option<String> {
-        match touch {
-            Touch::Unit(name) => Some(name.clone()),
-            Touch::State(_) => None,
-        }
-    }
-
-    fn find(picture: &Picture, name: &String) -> Option<Self> {
-        picture.known.unit(name).map(Into::into)
-    }
-}
-
-impl source::Source for StateView {
-    type Key = StateKey;
-    type Filter = StateFilter;
-
-    fn list(
-        picture: &Picture,
-        filter: &StateFilter,
-        after: Option<&PageToken>,
-        limit: usize,
-    ) -> Result<registry::Page<Self>, registry::Error> {
-        Ok(shown(picture.list_states(filter, after, limit)?))
-    }
-
-    fn key(touch: &Touch, filter: &StateFilter) -> Option<StateKey> {
-        let Touch::State(key) = touch else {
-            return None;
-        };
-        let asked = |wanted: &Option<String>, is: &String| wanted.as_ref().is_none_or(|w| w == is);
-        let is_asked = asked(&filter.unit, &key.unit) && asked(&filter.machine, &key.machine);
-        is_asked.then(|| key.clone())
-    }
-
-    fn find(picture: &Picture, key: &StateKey) -> Option<Self> {
-        picture.known.state(&key.unit, &key.machine).map(Into::into)
-    }
-}
-
-fn shown<T, R: Into<T>>(page: registry::Page<R>) -> registry::Page<T> {
-    registry::Page {
-        items: page.items.into_iter().map(Into::into).collect(),
-        revision: page.revision,
-        next: page.next,
-    }
 }

@@ -1,0 +1,90 @@
+//! Where what is followed comes from.
+
+use crate::fleet::mirror::{Picture, Touch};
+use crate::fleet::view::{StateKey, StateView, UnitView};
+use crate::storage::registry::{self, PageToken, StateFilter};
+
+/// Something that the mirror lists, and of which it knows when it is touched.
+pub trait Source: Sized + Send + 'static {
+    /// What tells one from others.
+    type Key: std::fmt::Debug + Clone + Ord + Send + 'static;
+    /// Which of them are asked for.
+    type Filter: std::fmt::Debug + Clone + Send + Sync + 'static;
+
+    /// Some of what there is.
+    #[doc(hidden)]
+    fn list(
+        picture: &Picture,
+        filter: &Self::Filter,
+        after: Option<&PageToken>,
+        limit: usize,
+    ) -> Result<registry::Page<Self>, registry::Error>;
+
+    /// What was touched, if it is asked for.
+    #[doc(hidden)]
+    fn key(touch: &Touch, filter: &Self::Filter) -> Option<Self::Key>;
+
+    /// What it is now.
+    #[doc(hidden)]
+    fn find(picture: &Picture, key: &Self::Key) -> Option<Self>;
+}
+
+impl Source for UnitView {
+    type Key = String;
+    type Filter = ();
+
+    fn list(
+        picture: &Picture,
+        (): &(),
+        after: Option<&PageToken>,
+        limit: usize,
+    ) -> Result<registry::Page<Self>, registry::Error> {
+        Ok(shown(picture.known.list_units(after, limit)?))
+    }
+
+    fn key(touch: &Touch, (): &()) -> Option<String> {
+        match touch {
+            Touch::Unit(name) => Some(name.clone()),
+            Touch::State(_) => None,
+        }
+    }
+
+    fn find(picture: &Picture, name: &String) -> Option<Self> {
+        picture.known.unit(name).map(Into::into)
+    }
+}
+
+impl Source for StateView {
+    type Key = StateKey;
+    type Filter = StateFilter;
+
+    fn list(
+        picture: &Picture,
+        filter: &StateFilter,
+        after: Option<&PageToken>,
+        limit: usize,
+    ) -> Result<registry::Page<Self>, registry::Error> {
+        Ok(shown(picture.list_states(filter, after, limit)?))
+    }
+
+    fn key(touch: &Touch, filter: &StateFilter) -> Option<StateKey> {
+        let Touch::State(key) = touch else {
+            return None;
+        };
+        let asked = |wanted: &Option<String>, is: &String| wanted.as_ref().is_none_or(|w| w == is);
+        let is_asked = asked(&filter.unit, &key.unit) && asked(&filter.machine, &key.machine);
+        is_asked.then(|| key.clone())
+    }
+
+    fn find(picture: &Picture, key: &StateKey) -> Option<Self> {
+        picture.known.state(&key.unit, &key.machine).map(Into::into)
+    }
+}
+
+fn shown<T, R: Into<T>>(page: registry::Page<R>) -> registry::Page<T> {
+    registry::Page {
+        items: page.items.into_iter().map(Into::into).collect(),
+        revision: page.revision,
+        next: page.next,
+    }
+}
