@@ -74,7 +74,7 @@ pub struct StateKey {
 }
 
 impl UnitView {
-    /// A unit, with what the machine that it is placed on reports of it.
+    /// A unit, with what the machine that it is placed on reports of it; nothing, if it is on none.
     pub(super) fn new(unit: Unit, state: Option<&Stored<UnitState>>) -> Self {
         let Body {
             options,
@@ -82,8 +82,7 @@ impl UnitView {
             global,
         } = unit.body.value;
         let machine = unit.place.map(|place| place.value.machine);
-        let is_there = machine.is_some();
-        let current = current(state.map(|s| &s.value).filter(|_| is_there));
+        let current = current(state.map(|state| &state.value));
         let is_global = global.is_some();
         Self {
             name: unit.name,

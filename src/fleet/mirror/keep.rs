@@ -31,7 +31,7 @@ impl<S: KeyStore> Fleet<S> {
             }
         };
         loop {
-            match self.watch_on(&mut watch).await {
+            match self.watch_on(&mut watch, &mut rest).await {
                 Ok(told) => {
                     rest.ended();
                     self.mirror.take(told);
@@ -52,7 +52,7 @@ impl<S: KeyStore> Fleet<S> {
     }
 
     /// What the watch tells next. One that was broken is connected once etcd answers and the watch lives for a while.
-    async fn watch_on(&self, watch: &mut Watch<S>) -> Result<Told, Error> {
+    async fn watch_on(&self, watch: &mut Watch<S>, rest: &mut Rest) -> Result<Told, Error> {
         if self.mirror.is_connected() {
             return watch.next().await;
         }
@@ -62,7 +62,7 @@ impl<S: KeyStore> Fleet<S> {
         if let Ok(told) = tokio::time::timeout(SETTLING, &mut next).await {
             return told;
         }
-        tracing::info!("the mirror of fleet is connected again");
+        rest.ended();
         self.mirror.set_connected(true);
         next.await
     }
@@ -108,6 +108,8 @@ impl Rest {
     }
 
     fn ended(&mut self) {
-        self.failures = 0;
+        if std::mem::take(&mut self.failures) > 0 {
+            tracing::info!("the mirror of fleet is connected");
+        }
     }
 }
