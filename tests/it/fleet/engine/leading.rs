@@ -8,7 +8,7 @@ use hyperfleet::storage::etcd::EtcdKeys;
 use hyperfleet::storage::registry::{Acquired, Error, Gate, Leader, Machine, Registered, Registry};
 use rustix::process::Signal;
 
-use super::{World, settings, world};
+use super::{World, world};
 use crate::support::{TestEtcd, etcd_settings, until};
 
 #[tokio::test]
@@ -158,7 +158,7 @@ async fn where_etcd_stood_still_units_stay_on_machines_that_come_back() {
     });
     let engine = world.engine_of(Settings {
         machine_lease: Duration::from_secs(10),
-        ..settings("m1", 3)
+        ..super::settings("m1", 3)
     });
     for name in ["a.service", "b.service", "c.service"] {
         world.launch(name, &[]).await;
