@@ -28,9 +28,10 @@ impl Engine {
         engine::describe_metrics();
         engine::count_from_zero();
         let settings = engine::Settings {
+            id: machine_id.to_owned(),
             lease_seconds: settings.lease_seconds(),
+            machine_lease: settings.machine_lease,
             interval: settings.interval,
-            ..engine::Settings::new(machine_id)
         };
         let (stop, stopping) = watch::channel(false);
         let (resigned, has_resigned) = watch::channel(false);
