@@ -60,7 +60,9 @@ impl Picture {
             machines_lost: self.machines_lost.clone(),
             ..Self::default()
         };
-        found.into_iter().for_each(|change| now.take_in(change));
+        for change in found {
+            now.take_in(change);
+        }
         for (machine, unit) in self.runs.difference(&now.runs) {
             now.is_told_to_stop(machine, unit);
         }
@@ -81,9 +83,9 @@ impl Guardian {
                 picture.machines_lost = lost.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 match told {
                     Ok(Told::Changes { changes, .. }) => {
-                        changes
-                            .into_iter()
-                            .for_each(|change| picture.take_in(change));
+                        for change in changes {
+                            picture.take_in(change);
+                        }
                     }
                     Ok(Told::Relisted { found, .. }) => picture.replace(found),
                     Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
