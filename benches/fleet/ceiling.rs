@@ -9,7 +9,7 @@ use hyperfleet::storage::etcd::EtcdKeys;
 use hyperfleet::storage::keys::{Guard, KeyStore as _, Operation, Transaction};
 
 use super::connect;
-use super::figures::Figures;
+use super::figures::{print_row, print_times, print_title};
 use super::processes::Etcd;
 use super::steps::CONNECTIONS;
 
@@ -36,8 +36,8 @@ async fn commit(store: &EtcdKeys, number: usize) {
 }
 
 /// Transactions in a second, as many at once as the bench has requests at once.
-pub(crate) async fn measure(figures: &Figures) -> f64 {
-    figures.section("etcd alone, a transaction of two new keys");
+pub(crate) async fn measure() -> f64 {
+    print_title("etcd alone, a transaction of two new keys");
     let etcd = Etcd::start().await;
     let store = connect(&etcd);
     let mut times = Vec::new();
@@ -46,7 +46,7 @@ pub(crate) async fn measure(figures: &Figures) -> f64 {
         commit(&store, number).await;
         times.push(begun.elapsed());
     }
-    figures.times("one at a time", &mut times);
+    print_times("one at a time", &mut times);
     let next = Arc::new(AtomicUsize::new(ALONE));
     let begun = Instant::now();
     let clients = (0..CONNECTIONS).map(|_| {
@@ -65,6 +65,6 @@ pub(crate) async fn measure(figures: &Figures) -> f64 {
         client.expect("it does not fail");
     }
     let rate = TOGETHER as f64 / begun.elapsed().as_secs_f64();
-    figures.row(&format!("{CONNECTIONS} at once"), &format!("{rate:.0}/s"));
+    print_row(&format!("{CONNECTIONS} at once"), &format!("{rate:.0}/s"));
     rate
 }

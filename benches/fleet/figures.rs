@@ -1,35 +1,14 @@
-//! Figures, their table, and the aims that they miss.
+//! Figures in tables, and the aims that they miss.
 
 use std::time::Duration;
 
-/// What was measured, row by row.
+/// What has come of the aims.
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
     missed: Vec<String>,
 }
 
 impl Figures {
-    pub(crate) fn section(&self, title: &str) {
-        println!("\n| {title} | |\n| --- | ---: |");
-    }
-
-    pub(crate) fn row(&self, what: &str, figure: &str) {
-        println!("| {what} | {figure} |");
-    }
-
-    /// Half of the times and nearly all of them. Gives the second.
-    pub(crate) fn times(&self, what: &str, times: &mut [Duration]) -> Duration {
-        times.sort_unstable();
-        let (half, most) = (percentile(times, 50), percentile(times, 99));
-        let figure = format!(
-            "p50 {:.1} ms, p99 {:.1} ms",
-            milliseconds(half),
-            milliseconds(most)
-        );
-        self.row(what, &figure);
-        most
-    }
-
     /// Notes an aim, and whether it is met.
     pub(crate) fn aim(&mut self, what: &str, is_met: bool) {
         println!(
@@ -46,8 +25,26 @@ impl Figures {
     }
 }
 
+/// Begins a table.
+pub(crate) fn print_title(title: &str) {
+    println!("\n| {title} | |\n| --- | ---: |");
+}
+
+pub(crate) fn print_row(what: &str, figure: &str) {
+    println!("| {what} | {figure} |");
+}
+
+/// Half of the times and nearly all of them. Gives the second.
+pub(crate) fn print_times(what: &str, times: &mut [Duration]) -> Duration {
+    times.sort_unstable();
+    let (half, most) = (percentile(times, 50), percentile(times, 99));
+    let [half_ms, most_ms] = [half, most].map(milliseconds);
+    print_row(what, &format!("p50 {half_ms:.1} ms, p99 {most_ms:.1} ms"));
+    most
+}
+
 /// Of sorted times; zero of none.
-pub(crate) fn percentile(sorted: &[Duration], percent: usize) -> Duration {
+fn percentile(sorted: &[Duration], percent: usize) -> Duration {
     let index = (sorted.len() * percent).div_ceil(100);
     let time = sorted.get(index.saturating_sub(1));
     time.copied().unwrap_or_default()

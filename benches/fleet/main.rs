@@ -120,13 +120,13 @@ impl Scene {
 async fn measure(size: Size) -> Figures {
     let mut figures = Figures::default();
     println!("{size:?}, etcd syncs every write to disk");
-    let ceiling = ceiling::measure(&figures).await;
+    let ceiling = ceiling::measure().await;
     let mut scene = Scene::set(size).await;
-    steps::burst(&scene, &mut figures, ceiling).await;
+    steps::burst(&scene, ceiling).await;
     steps::idle(&scene, &mut figures).await;
     steps::singles(&scene, &mut figures).await;
     steps::lists(&scene, &mut figures).await;
-    steps::lose_machine(&mut scene, &mut figures).await;
+    steps::lose_machine(&mut scene).await;
     steps::hand_over(&mut scene, &mut figures).await;
     for (id, agent) in &scene.agents {
         let stopped = agent.done().stopped;

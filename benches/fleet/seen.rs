@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 /// Longer than anything may take that is waited for.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// What was seen, and when. Clones share it.
 #[derive(Clone)]
@@ -37,10 +37,12 @@ impl Times {
             Change::Place(unit, Value::Here(place)) => {
                 self.placed.insert(unit, (place.value.machine, now));
             }
-            Change::State { unit, state, .. } => {
-                if state.here().is_some_and(|state| state.value.launched) {
-                    self.launched.entry(unit).or_insert(now);
-                }
+            Change::State {
+                unit,
+                state: Value::Here(state),
+                ..
+            } if state.value.launched => {
+                self.launched.entry(unit).or_insert(now);
             }
             Change::Machine(_, Value::Here(_)) => self.machines += 1,
             Change::Machine(id, _) => {

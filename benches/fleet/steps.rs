@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use tokio::time::sleep;
 
 use super::Scene;
-use super::figures::{Figures, milliseconds};
+use super::figures::{Figures, milliseconds, print_row, print_times, print_title};
 use super::processes::Fleetd;
 
 /// Requests at once where as many are sent as can be.
@@ -27,9 +27,9 @@ fn unit(number: usize) -> String {
 }
 
 /// All units at once, each by a request of its own.
-pub(crate) async fn burst(scene: &Scene, figures: &mut Figures, ceiling: f64) {
+pub(crate) async fn burst(scene: &Scene, ceiling: f64) {
     let units = scene.size.units;
-    figures.section(&format!(
+    print_title(&format!(
         "{units} units submitted, {CONNECTIONS} requests at once"
     ));
     let next = Arc::new(AtomicUsize::new(0));
@@ -41,7 +41,7 @@ pub(crate) async fn burst(scene: &Scene, figures: &mut Figures, ceiling: f64) {
         let rate = units as f64 / took.as_secs_f64();
         let share = 100.0 * rate / ceiling;
         let seconds = took.as_secs_f64();
-        figures.row(what, &format!("{seconds:.1} s, {rate:.0}/s, {share:.0} %"));
+        print_row(what, &format!("{seconds:.1} s, {rate:.0}/s, {share:.0} %"));
     };
     row("all answered (share of what etcd can alone)", took);
     let placed = scene.seen.until("all are placed", |times| {
@@ -61,8 +61,8 @@ pub(crate) async fn burst(scene: &Scene, figures: &mut Figures, ceiling: f64) {
         to_launched.push(times.launched[&unit].saturating_duration_since(at));
     }
     drop(times);
-    figures.times("answered to placed", &mut to_placed);
-    figures.times("answered to reported", &mut to_launched);
+    print_times("answered to placed", &mut to_placed);
+    print_times("answered to reported", &mut to_launched);
 }
 
 /// Submits units as long as there are more. Gives when each was answered.
@@ -82,7 +82,7 @@ async fn submit(fleetd: &Fleetd, units: usize, next: &AtomicUsize) -> Vec<(Strin
 /// Nothing happens: machines are kept there, and nothing else.
 pub(crate) async fn idle(scene: &Scene, figures: &mut Figures) {
     let seconds = scene.size.idle_seconds;
-    figures.section(&format!("idle for {seconds} s"));
+    print_title(&format!("idle for {seconds} s"));
     sleep(Duration::from_secs(5)).await;
     let revision = async || scene.registry.newest().await.expect("etcd answers");
     let processors = || {
@@ -92,7 +92,7 @@ pub(crate) async fn idle(scene: &Scene, figures: &mut Figures) {
     let before = (revision().await, processors(), scene.etcd.metrics().await);
     sleep(Duration::from_secs(seconds)).await;
     let after = (revision().await, processors(), scene.etcd.metrics().await);
-    figures.row("revisions of etcd", &(after.0 - before.0).to_string());
+    print_row("revisions of etcd", &(after.0 - before.0).to_string());
     let called = |metrics: &[(String, f64)], words: &[&str]| -> f64 {
         let is_meant = |name: &str| words.iter().all(|word| name.contains(word));
         let meant = metrics.iter().filter(|(name, _)| is_meant(name));
@@ -113,24 +113,24 @@ pub(crate) async fn idle(scene: &Scene, figures: &mut Figures) {
     ];
     for (what, words) in calls {
         let count = called(&after.2, words) - called(&before.2, words);
-        figures.row(what, &format!("{:.1}/s", count / seconds as f64));
+        print_row(what, &format!("{:.1}/s", count / seconds as f64));
     }
     let who = ["fleetd that leads", "fleetd that stands by", "etcd"];
     for ((who, before), after) in who.into_iter().zip(before.1).zip(after.1) {
         let share = 100.0 * (after - before) / seconds as f64;
-        figures.row(&format!("processor: {who}"), &format!("{share:.1} %"));
+        print_row(&format!("processor: {who}"), &format!("{share:.1} %"));
     }
     let [first, second] = scene.fleetds.each_ref().map(|f| f.process.memory());
     let memory = [first, second, scene.etcd.process.memory()];
     for (who, memory) in who.into_iter().zip(memory) {
-        figures.row(&format!("memory: {who}"), &format!("{memory:.0} MB"));
+        print_row(&format!("memory: {who}"), &format!("{memory:.0} MB"));
     }
     figures.aim("nothing is written while idle", after.0 == before.0);
 }
 
 /// One unit after the other, beside all that are there.
 pub(crate) async fn singles(scene: &Scene, figures: &mut Figures) {
-    figures.section("one unit at a time");
+    print_title("one unit at a time");
     let [mut answer, mut placed, mut launched, mut reaction] = [const { Vec::new() }; 4];
     for number in 0..scene.size.singles {
         let name = unit(scene.size.units + number);
@@ -144,10 +144,10 @@ pub(crate) async fn singles(scene: &Scene, figures: &mut Figures) {
         let at = scene.seen.until_launched(&name).await;
         launched.push(at.saturating_duration_since(answered));
     }
-    figures.times("submitted to answered", &mut answer);
-    figures.times("answered to placed", &mut placed);
-    figures.times("answered to reported", &mut launched);
-    let most = figures.times("submitted to placed", &mut reaction);
+    print_times("submitted to answered", &mut answer);
+    print_times("answered to placed", &mut placed);
+    print_times("answered to reported", &mut launched);
+    let most = print_times("submitted to placed", &mut reaction);
     figures.aim(
         "p99 of submitted to placed below 200 ms",
         most < REACTION_MAX,
@@ -158,7 +158,7 @@ pub(crate) async fn singles(scene: &Scene, figures: &mut Figures) {
 pub(crate) async fn lists(scene: &Scene, figures: &mut Figures) {
     let fleetd = &scene.fleetds[0];
     for what in ["units", "state"] {
-        figures.section(&format!("GET /fleet/v1/{what}"));
+        print_title(&format!("GET /fleet/v1/{what}"));
         let mut first = Vec::new();
         for _ in 0..FIRST_PAGES {
             let begun = Instant::now();
@@ -182,16 +182,16 @@ pub(crate) async fn lists(scene: &Scene, figures: &mut Figures) {
                 "all of {what}"
             );
         }
-        let most = figures.times("the first page", &mut first);
-        let most = most.max(figures.times("a later page", &mut later));
-        figures.times("all pages, one after the other", &mut walks);
+        let most = print_times("the first page", &mut first);
+        let most = most.max(print_times("a later page", &mut later));
+        print_times("all pages, one after the other", &mut walks);
         figures.aim("p99 of a page below 100 ms", most < PAGE_MAX);
     }
 }
 
 /// An agent is lost. What it had runs elsewhere once its lease has run out.
-pub(crate) async fn lose_machine(scene: &mut Scene, figures: &mut Figures) {
-    figures.section("one machine lost");
+pub(crate) async fn lose_machine(scene: &mut Scene) {
+    print_title("one machine lost");
     let (lost, agent) = scene.agents.pop().expect("a machine");
     let units = agent.done().running.len();
     let begun = Instant::now();
@@ -206,11 +206,11 @@ pub(crate) async fn lose_machine(scene: &mut Scene, figures: &mut Figures) {
         (!is_left).then(|| times.placed.values().map(|(_, at)| *at).max())?
     });
     let moved = moved.await;
-    figures.row("units that it had", &units.to_string());
+    print_row("units that it had", &units.to_string());
     let seconds = (gone - begun).as_secs_f64();
-    figures.row("lost to lease run out", &format!("{seconds:.1} s"));
+    print_row("lost to lease run out", &format!("{seconds:.1} s"));
     let time = milliseconds(moved.saturating_duration_since(gone));
-    figures.row(
+    print_row(
         "lease run out to all placed elsewhere",
         &format!("{time:.0} ms"),
     );
@@ -218,20 +218,20 @@ pub(crate) async fn lose_machine(scene: &mut Scene, figures: &mut Figures) {
 
 /// The leader ends in order, and then its follower is killed.
 pub(crate) async fn hand_over(scene: &mut Scene, figures: &mut Figures) {
-    figures.section("who leads changes");
+    print_title("who leads changes");
     let begun = Instant::now();
     scene.fleetds[0].process.signal(Signal::TERM);
     let [led, placed] = take_over(scene, 1, begun, 0).await;
-    figures.row("ended in order to another leads", &seconds(led));
-    figures.row("ended in order to it has placed a unit", &seconds(placed));
+    print_row("ended in order to another leads", &seconds(led));
+    print_row("ended in order to it has placed a unit", &seconds(placed));
     figures.aim("hand-over at once", led < HAND_OVER_MAX);
     let folder = scene.folder.path();
     scene.fleetds[0] = Fleetd::start(&scene.etcd, folder, "engine-c").await;
     let begun = Instant::now();
     scene.fleetds[1].process.signal(Signal::KILL);
     let [led, placed] = take_over(scene, 0, begun, 1).await;
-    figures.row("killed to another leads", &seconds(led));
-    figures.row("killed to it has placed a unit", &seconds(placed));
+    print_row("killed to another leads", &seconds(led));
+    print_row("killed to it has placed a unit", &seconds(placed));
     figures.aim(
         "taken over within a lease of 10 s and 2 s more",
         led < TAKE_OVER_MAX,
