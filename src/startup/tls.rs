@@ -57,6 +57,7 @@ pub(super) fn load(settings: &Settings) -> anyhow::Result<Configs> {
             let (cert, key) = (format!("{path}.cert_file"), format!("{path}.key_file"));
             serve(&Files {
                 listener,
+                pair: path,
                 cert: (&cert, &files.cert_file),
                 key: (&key, &files.key_file),
                 client_ca: None,

@@ -7,7 +7,6 @@ use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::{HttpResponse, ResponseError};
 
 use crate::causes::chain;
-use crate::domain::tenancy;
 use crate::fleet;
 use crate::http::caching;
 use crate::http::problem::Problem;
@@ -151,12 +150,6 @@ impl From<InvalidChange> for Fault {
 impl From<InvalidParameter> for Fault {
     fn from(fault: InvalidParameter) -> Self {
         Self::new(StatusCode::BAD_REQUEST, fault.to_string())
-    }
-}
-
-impl From<tenancy::Denied> for Fault {
-    fn from(denied: tenancy::Denied) -> Self {
-        Problem::from(denied).into()
     }
 }
 

@@ -3,8 +3,8 @@
 use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse};
 
-use super::Fault;
 use super::body::query;
+use super::{Fault, PAGE_ITEMS};
 use crate::fleet::{EtcdFleet, MachineView, MetadataChange};
 use crate::http::answer::Room;
 use crate::wire::fleet as wire;
@@ -14,13 +14,13 @@ pub(super) async fn list(
     request: HttpRequest,
     fleet: Data<EtcdFleet>,
 ) -> Result<HttpResponse, Fault> {
-    let room = Room::of(&request)?;
+    let room = Room::of_page(&request, PAGE_ITEMS)?;
     let page = fleet.list_machines(query(&request).page_token()?).await?;
     let page = wire::MachinePage {
         machines: page.items.into_iter().map(view).collect(),
         next: page.next,
     };
-    Ok(room.item(HttpResponse::Ok(), &page)?)
+    Ok(room.page(&page)?)
 }
 
 /// `PATCH …/machines`, whatever its `Content-Type`: all of it is looked at before any of it is done.

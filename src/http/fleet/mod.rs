@@ -43,6 +43,10 @@ pub(super) use surface::{is_fleets, tell};
 /// Where the API is found: both are the same.
 pub(super) const PREFIXES: [&str; 2] = ["/fleet/v1", "/v1-alpha"];
 
+/// How many items memory is held for before a page is made: as large as items are of late. All pages of a server are of
+/// one size, so what is learned of them is right whatever this says.
+const PAGE_ITEMS: u32 = 100;
+
 /// What fleet's API serves from.
 #[derive(Clone)]
 pub struct FleetApi {

@@ -7,7 +7,7 @@ use utoipa::openapi::path::{
     PathItemBuilder,
 };
 use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};
-use utoipa::openapi::schema::{ArrayBuilder, Object, Schema, Type};
+use utoipa::openapi::schema::{ArrayBuilder, Object, Schema, SchemaType, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{
     Components, Content, ContentBuilder, InfoBuilder, LicenseBuilder, OpenApiBuilder, PathsBuilder,
@@ -17,7 +17,7 @@ use utoipa::openapi::{
 use super::PREFIXES;
 use super::routes::{ENDPOINTS, Operation};
 use crate::http::openapi::convert;
-use crate::wire::fleet::{EVENT_STREAM, schemas};
+use crate::wire::fleet::{CHANGES_MAX, EVENT_STREAM, schemas};
 
 const DESCRIPTION: &str = "\
 Units are systemd unit files with what is wanted of them; fleet places them on machines and says what became of them.
@@ -239,7 +239,10 @@ fn body(operation: Operation) -> Option<RequestBody> {
         Operation::SetUnit => Ref::from_schema_name("UnitRequest").into(),
         Operation::PatchMachines => {
             let change = Ref::from_schema_name("MetadataChange");
-            let changes = ArrayBuilder::new().items(change).max_items(Some(1000));
+            let changes = ArrayBuilder::new()
+                .items(change)
+                .max_items(Some(CHANGES_MAX));
+            let changes = changes.schema_type(SchemaType::from_iter([Type::Array, Type::Null]));
             Schema::Array(changes.build()).into()
         }
         _ => return None,

@@ -2,6 +2,7 @@
 
 use actix_web::guard::fn_guard;
 use actix_web::http::StatusCode;
+use actix_web::http::header::ALLOW;
 use actix_web::middleware::from_fn;
 use actix_web::web::{Payload, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, Route, web};
@@ -103,6 +104,15 @@ pub(super) struct Endpoint {
     pub(super) otherwise: (StatusCode, &'static str),
 }
 
+impl Endpoint {
+    /// What is said to methods that it does not have: the older server's text, and which there are.
+    fn other_method(&self) -> Fault {
+        let (status, text) = self.otherwise;
+        let methods: Vec<_> = self.operations.iter().map(|o| o.method()).collect();
+        Fault::new(status, text).with_header(ALLOW, &methods.join(", "))
+    }
+}
+
 const GET_ONLY: (StatusCode, &str) = (
     StatusCode::METHOD_NOT_ALLOWED,
     "only GET supported against this resource",
@@ -142,10 +152,11 @@ pub(super) fn configure(config: &mut ServiceConfig, prefix: &str) {
         for operation in endpoint.operations {
             resource = resource.route(operation.route());
         }
-        let (status, text) = endpoint.otherwise;
+        let fault = endpoint.other_method();
         let otherwise = move |request: HttpRequest, payload: Payload| {
             body::leave(&request, payload.into_inner());
-            async move { Err::<HttpResponse, _>(Fault::new(status, text)) }
+            let fault = fault.clone();
+            async move { Err::<HttpResponse, _>(fault) }
         };
         config.service(resource.default_service(web::to(otherwise)));
     }

@@ -3,9 +3,9 @@
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 
-use super::Fault;
 use super::body::query;
 use super::follow;
+use super::{Fault, PAGE_ITEMS};
 use crate::fleet::{EtcdFleet, StateFilter, StateView};
 use crate::http::Admission;
 use crate::http::answer::Room;
@@ -28,13 +28,13 @@ pub(super) async fn list(
         let changes = fleet.follow_states(filter, after).await?;
         return Ok(follow::answer(&admission, changes, place));
     }
-    let room = Room::of(&request)?;
+    let room = Room::of_page(&request, PAGE_ITEMS)?;
     let page = fleet.list_states(&filter, query.page_token()?).await?;
     let page = wire::StatePage {
         next: page.next,
         states: page.items.into_iter().map(view).collect(),
     };
-    Ok(room.item(HttpResponse::Ok(), &page)?)
+    Ok(room.page(&page)?)
 }
 
 /// `GET …/state/{unitName}`: that of the machine with the lowest id, if there are several.

@@ -3,10 +3,10 @@
 use actix_web::web::{Bytes, Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 
-use super::Fault;
 use super::body::{check_media_type, query};
 use super::follow;
-use crate::domain::unit::UnitOption;
+use super::{Fault, PAGE_ITEMS};
+use crate::domain::unit::{DesiredState, UnitOption};
 use crate::fleet::{EtcdFleet, Explained, Set, SetUnit, UnitView};
 use crate::http::Admission;
 use crate::http::answer::Room;
@@ -25,13 +25,13 @@ pub(super) async fn list(
         let changes = fleet.follow_units(after).await?;
         return Ok(follow::answer(&admission, changes, place));
     }
-    let room = Room::of(&request)?;
+    let room = Room::of_page(&request, PAGE_ITEMS)?;
     let page = fleet.list_units(query.page_token()?).await?;
     let page = wire::UnitPage {
         next: page.next,
         units: page.items.into_iter().map(view).collect(),
     };
-    Ok(room.item(HttpResponse::Ok(), &page)?)
+    Ok(room.page(&page)?)
 }
 
 /// `GET …/units/{unitName}`
@@ -94,8 +94,8 @@ pub(super) async fn explain(
         requirement: refusal.requirement,
     });
     let explanation = wire::ExplanationView {
-        current_state: unit.current.map(wire::UnitView::word),
-        desired_state: wire::UnitView::word(unit.desired),
+        current_state: unit.current.map(DesiredState::as_str),
+        desired_state: unit.desired.as_str(),
         machine_id: unit.machine,
         name: unit.name,
         reason,
@@ -112,8 +112,8 @@ pub(super) fn view(unit: UnitView) -> wire::UnitView {
         value: option.value,
     };
     wire::UnitView {
-        current_state: unit.current.map(wire::UnitView::word),
-        desired_state: wire::UnitView::word(unit.desired),
+        current_state: unit.current.map(DesiredState::as_str),
+        desired_state: unit.desired.as_str(),
         machine_id: unit.machine,
         name: unit.name,
         options: unit.options.into_iter().map(option).collect(),

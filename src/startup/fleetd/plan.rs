@@ -135,6 +135,7 @@ fn tls(settings: &Settings) -> anyhow::Result<Option<(ServerConfig, tls::Watched
     let has_clients = !listen.client_ca_file.as_os_str().is_empty();
     tls::serve(&tls::Files {
         listener: "api",
+        pair: "listen_cert_file",
         cert: ("listen_cert_file", &listen.cert_file),
         key: ("listen_key_file", &listen.key_file),
         client_ca: has_clients.then_some(("listen_client_ca_file", &listen.client_ca_file)),

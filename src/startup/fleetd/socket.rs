@@ -169,6 +169,27 @@ mod tests {
     }
 
     #[test]
+    fn of_several_that_find_a_left_over_together_one_listens() {
+        for _ in 0..20 {
+            let (_folder, path) = place();
+            fs::create_dir(path.parent().unwrap()).unwrap();
+            drop(UnixListener::bind(&path).unwrap());
+            let starts: Vec<_> = (0..8)
+                .map(|_| {
+                    let path = path.clone();
+                    std::thread::spawn(move || listen(&path, 0o600).ok())
+                })
+                .collect();
+            let listening: Vec<_> = starts
+                .into_iter()
+                .filter_map(|s| s.join().unwrap())
+                .collect();
+            assert_eq!(listening.len(), 1);
+            UnixStream::connect(&path).unwrap();
+        }
+    }
+
+    #[test]
     fn one_of_a_program_that_locks_nothing_is_left_alone_even_if_it_takes_nobody() {
         let (_folder, path) = place();
         fs::create_dir(path.parent().unwrap()).unwrap();

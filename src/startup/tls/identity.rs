@@ -49,6 +49,8 @@ struct InUse {
 pub(in crate::startup) struct Files<'a> {
     /// Which listener, in metrics and the log.
     pub(in crate::startup) listener: &'static str,
+    /// What both settings of the pair are called together.
+    pub(in crate::startup) pair: &'a str,
     pub(in crate::startup) cert: (&'a str, &'a Path),
     pub(in crate::startup) key: (&'a str, &'a Path),
     /// With the authorities of clients' certificates, if they must show one.
@@ -86,7 +88,7 @@ impl Identity {
         };
         let in_use = pair(&texts.certificate, &texts.key).with_context(|| {
             let (cert, key) = (files.cert.1.display(), files.key.1.display());
-            format!("{}: cannot use {cert} with {key}", files.cert.0)
+            format!("{}: cannot use {cert} with {key}", files.pair)
         })?;
         let clients = files.client_ca.map(|(name, file)| {
             let authorities = ClientAuthorities::new(&texts.client_ca)

@@ -173,6 +173,7 @@ mod tests {
         files.write(pair);
         let (identity, texts) = Identity::load(&Files {
             listener: "api",
+            pair: "tls",
             cert: ("cert_file", &files.path("crt")),
             key: ("key_file", &files.path("key")),
             client_ca: None,

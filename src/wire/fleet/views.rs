@@ -6,8 +6,6 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::domain::unit::DesiredState;
-
 /// One line of a unit file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = UnitOption)]
@@ -190,7 +188,7 @@ pub struct RefusalView {
     #[schema(required = false)]
     pub machines: Vec<String>,
     /// What they do not meet.
-    #[schema(example = "MachineMetadata=region=eu")]
+    #[schema(example = "MachineMetadata, key region")]
     pub requirement: String,
 }
 
@@ -222,14 +220,6 @@ pub struct UnitGone<'a> {
     pub machine_id: Option<&'a str>,
     /// Which unit.
     pub name: &'a str,
-}
-
-impl UnitView {
-    /// The word for a state.
-    #[must_use]
-    pub fn word(state: DesiredState) -> &'static str {
-        state.as_str()
-    }
 }
 
 #[cfg(test)]

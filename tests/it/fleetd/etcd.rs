@@ -13,10 +13,7 @@ async fn server_alone(authority: &Authority, place: &tempfile::TempDir) -> TestE
         path.display().to_string()
     };
     let arguments = [
-        format!(
-            "--cert-file={}",
-            file("server.pem", &issued.certificate)
-        ),
+        format!("--cert-file={}", file("server.pem", &issued.certificate)),
         format!("--key-file={}", file("server.key", &issued.key)),
     ];
     TestEtcd::start_with("https", &arguments).await

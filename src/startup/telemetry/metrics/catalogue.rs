@@ -91,7 +91,7 @@ pub(super) const CATALOGUE: &[Metric] = &[
     metric("hyperfleet_api_tls_certificate_reload_failures_total", Counter, &["listener"],
            "Looks at the files of a certificate, one every two seconds, that found nothing to use; the old one stays in use."),
     metric("hyperfleet_api_requests_refused_total", Counter, &["reason"],
-           "Requests that were not let in: starting, rate (of one caller), in_flight (of all), memory (held for all)."),
+           "Requests that were not let in: starting, rate (of one caller), in_flight (of all), memory (held for all), watchers (of fleet)."),
     metric("hyperfleet_api_requests_in_flight", Gauge, &[],
            "Requests under way."),
     metric("hyperfleet_api_buffered_bytes", Gauge, &[],

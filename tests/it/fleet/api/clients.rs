@@ -132,7 +132,7 @@ async fn everything_that_the_discovery_document_describes_answers() {
                 .unwrap()
                 .replace("{unitName}", "a.service");
             let verb = method["httpMethod"].as_str().unwrap();
-            // The last of them: methods stand in alphabetical order.
+            // At the end: others need the unit.
             if verb == "DELETE" {
                 continue;
             }
@@ -253,10 +253,10 @@ async fn the_example_lists_sets_gets_and_destroys_over_tcp_and_over_a_unix_socke
         .mode();
     assert_eq!(mode & 0o111, 0o111);
     let fleet = TestFleet::spawn().await;
-    let unix = format!("unix://{}", fleet.socket().display());
+    let local = format!("unix://{}", fleet.socket().display());
     let file =
         "# a comment\n[Unit]\nDescription = Web\n\n[Service]\nExecStart=/bin/web --port=80\n";
-    for endpoint in [fleet.base.as_str(), &unix] {
+    for endpoint in [fleet.base.as_str(), &local] {
         let set = run(endpoint, &["set", "web@1.service", "launched", "-"], file).await;
         assert_eq!((set.code, set.err.as_str()), (Some(0), ""), "{endpoint}");
         let got = run(endpoint, &["get", "web@1.service"], "").await;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use etcd_client::Client;
 use hyperfleet::storage::etcd::EtcdKeys;
-use hyperfleet::storage::keys::KeyStore as _;
+use hyperfleet::storage::keys::{KeyStore as _, Transaction};
 use serde_json::json;
 
 use super::{error, unit};
@@ -153,7 +153,7 @@ async fn a_list_whose_history_is_gone_is_to_be_started_over() {
     let page = fleet.get("/units").await.body;
     let token = page["nextPageToken"].as_str().unwrap();
     fleet.put("/units/c.service", &unit("1")).await;
-    let now = store.commit(Default::default()).await.unwrap().revision;
+    let now = store.commit(Transaction::default()).await.unwrap().revision;
     let mut client = Client::connect([server.url()], None).await.unwrap();
     client.compact(now, None).await.unwrap();
     let refused = fleet.get(&format!("/units?nextPageToken={token}")).await;

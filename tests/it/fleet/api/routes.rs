@@ -45,6 +45,7 @@ async fn every_other_method_is_told_what_there_is() {
                 assert_eq!(answer.status, status, "{method} {path}");
                 assert_eq!(answer.header("content-type"), Some("application/json"));
                 assert_eq!(answer.header("server"), Some("fleetd/1.2.3"), "{path}");
+                assert_eq!(answer.header("allow"), Some(&*methods.join(", ")));
                 if *method != "HEAD" {
                     assert_eq!(answer.body, error(status, text), "{method} {path}");
                 }
