@@ -118,7 +118,7 @@ fleet-seeds: setup ## Simulate engines that freeze, fail and are killed (SEEDS=1
 
 # ---- Measure --------------------------------------------------------------------------------
 
-.PHONY: setup-bench bench bench-search bench-engine
+.PHONY: setup-bench bench bench-search bench-engine bench-fleet
 setup-bench: setup ## Install the load generator
 	@bench/setup
 
@@ -131,5 +131,8 @@ bench-search: setup ## Measure that reading a search takes time in proportion to
 
 bench-engine: setup ## Measure what the engine's decisions cost, up to 10,000 machines and 100,000 units
 	cargo bench --quiet --bench engine
+
+bench-fleet: setup ## Measure fleet with 200 agents and 10,000 units on one etcd (ARGS="units=500 machines=10 idle=5")
+	cargo bench --quiet --bench fleet -- $(ARGS)
 
 FORCE:

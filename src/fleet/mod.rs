@@ -7,6 +7,9 @@
 //!        │               mirror                what is there, in memory, kept by one watch
 //!        ▼                  │
 //! storage::registry ◀───────┘                  what is there, and the one way to change it
+//!        ▲
+//!        │
+//! engine                                       the one of all that leads decides which unit runs where
 //! ```
 //!
 //! Whatever is changed, and a single unit or state that is asked for, goes to the registry: that is the newest there

@@ -186,6 +186,8 @@ pub(super) const KEYS: &[Key] = &[
 
     key("engine_reconcile_interval", "2", "How often the engine looks at everything, in seconds; it leads on a lease of five times that",
         read!(engine.interval, short)),
+    key("agent_ttl", "30s", "How long a machine counts as there without a sign of life; the same on all machines",
+        read!(engine.machine_lease, |text| time(text, &(SECOND..=DAY)))),
     key("disable_engine", "false", "Whether this fleetd only serves, and never decides where units run",
         read!(engine.is_disabled, truth)),
     key("machine_id", "", "What this machine is called; unset: what /etc/machine-id says",
@@ -242,8 +244,6 @@ pub(super) const KEYS: &[Key] = &[
         |_, _| Ok(()))),
     agent(key("metadata", "", "What the machine says of itself: key=value, with commas between them",
         |_, text| metadata(text))),
-    agent(key("agent_ttl", "30s", "How long a machine counts as there without a sign of life",
-        |_, text| time(text, &(SECOND..=DAY)).map(drop))),
     agent(key("units_directory", "/run/fleet/units/", "Folder of unit files",
         |_, _| Ok(()))),
     agent(key("systemd_user", "false", "Whether units run under the user's systemd",

@@ -43,6 +43,8 @@ pub struct Engine {
     pub is_disabled: bool,
     /// How often all is looked at, changes or not.
     pub interval: Duration,
+    /// How long machines count as there without a sign of life, and have to come back.
+    pub machine_lease: Duration,
 }
 
 /// Where the API is served, and to whom.
@@ -88,6 +90,7 @@ impl Settings {
             engine: Engine {
                 is_disabled: false,
                 interval: Duration::ZERO,
+                machine_lease: Duration::ZERO,
             },
             machine_id: String::new(),
             listen: Listen {

@@ -58,7 +58,7 @@ etcd_password="p4ss#w0rd"
 etcd_key_prefix = /_coreos.com/fleet/
 public_ip="10.0.0.7"
 metadata="region=us-west,az=us-west-1"
-agent_ttl="30s"
+agent_ttl="45s"
 engine_reconcile_interval=2
 units_directory='/run/fleet/units/'
 token_limit=50
@@ -89,6 +89,7 @@ fn a_file_of_the_older_fleetd_works() {
     assert_eq!(etcd_password.expose(), "p4ss#w0rd");
     assert_eq!(etcd.key_prefix, "/_coreos.com/fleet/");
     assert_eq!(engine.interval, Duration::from_secs(2));
+    assert_eq!(engine.machine_lease, Duration::from_secs(45));
     assert_eq!((*page_size, logging.level), (50, Level::Debug));
     let notes = loaded.notes.join("\n");
     for note in [
@@ -96,7 +97,7 @@ fn a_file_of_the_older_fleetd_works() {
         "enable_grpc (from ",
         "verify_units (from ",
         "authorized_keys_file (from ",
-        "runs no agent: agent_ttl, metadata, public_ip, units_directory",
+        "runs no agent: metadata, public_ip, units_directory",
     ] {
         assert!(notes.contains(note), "no {note:?} in: {notes}");
     }

@@ -125,7 +125,7 @@ impl<'a, S: KeyStore> Lead<'a, S> {
                 return Ok(end);
             }
             self.decider
-                .await_machines(self.engine.outages.excuses_machines());
+                .await_machines(self.term.contact.excuses_machines());
             if self.decider.is_outdated() || self.agenda.is_empty() {
                 if self.is_behind() {
                     self.wait().await;
@@ -138,7 +138,7 @@ impl<'a, S: KeyStore> Lead<'a, S> {
                 self.carry_out(&portion).await?;
                 continue;
             }
-            self.engine.outages.is_idle(Part::Work);
+            self.engine.outages.is_well(Part::Work);
             match self.decider.explain() {
                 Some(slice) if !slice.is_empty() => self.carry_out(&slice).await?,
                 // Others may have waited for the thread meanwhile.
@@ -189,6 +189,7 @@ impl<'a, S: KeyStore> Lead<'a, S> {
     async fn carry_out(&mut self, decisions: &[Decision]) -> Result<(), Error> {
         let steps: Vec<_> = decisions.iter().map(|next| next.step.clone()).collect();
         let carried = self.write(&steps).await?;
+        self.term.contact.answered();
         self.engine.outages.is_well(Part::Work);
         let mut is_stale = false;
         for (decision, carried) in decisions.iter().zip(&carried) {
@@ -234,6 +235,9 @@ impl<'a, S: KeyStore> Lead<'a, S> {
 
     fn take_in(&mut self, told: Result<Told, Error>) {
         self.watch_rests_until = None;
+        if told.is_ok() {
+            self.term.contact.answered();
+        }
         match told {
             Ok(Told::Changes { revision, changes }) => {
                 self.engine.outages.is_well(Part::Watch);

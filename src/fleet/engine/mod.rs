@@ -8,6 +8,7 @@
 //!
 //! `docs/fleet-engine.md` tells how leaders change, how batches are cut and what becomes of failures.
 
+mod contact;
 mod decider;
 mod lead;
 mod outage;
@@ -42,6 +43,9 @@ pub struct Settings {
     pub id: String,
     /// How long a leader that is lost goes on to keep others from leading, in seconds. etcd makes it two at least.
     pub lease_seconds: u32,
+    /// How long the leases of machines last. As long they have to come back before a machine that is not there
+    /// counts as gone, where it may be well: in a new term, and after the store was silent.
+    pub machine_lease: Duration,
     /// How often it looks at itself without cause, at most every 100 ms: reasons are renewed and gauges set then.
     pub interval: Duration,
 }
@@ -53,6 +57,7 @@ impl Settings {
         Self {
             id: id.into(),
             lease_seconds: 10,
+            machine_lease: Duration::from_secs(30),
             interval: Duration::from_secs(2),
         }
     }
@@ -102,12 +107,11 @@ impl<S: KeyStore> Engine<S> {
             interval: settings.interval.max(INTERVAL_MIN),
             ..settings
         };
-        let lease = Duration::from_secs(settings.lease_seconds.into());
         Self {
             registry,
             settings,
             clock: None,
-            outages: Outages::new(lease),
+            outages: Outages::default(),
         }
     }
 

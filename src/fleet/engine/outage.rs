@@ -6,16 +6,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::causes;
-use crate::storage::keys;
 use crate::storage::registry::Error;
 
 /// How long to wait after a first failure.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 /// How long to wait at most.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
-/// How long machines have to come back after the store was away: their agents learn at a sign of life, every third
-/// part of a lease (30 s unless configured), that their lease has run out, and register again.
-const RETURN_OF_MACHINES: Duration = Duration::from_secs(15);
 
 /// What an engine asks of the store, each of which may fail by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,59 +27,31 @@ pub(super) enum Part {
 }
 
 /// What an engine knows of the store's health. Clones share it.
-#[derive(Debug, Clone)]
-pub(super) struct Outages {
-    /// Silence of this length is no outage yet: by then a lease that is kept three times in its length still lives.
-    silence_max: Duration,
-    state: Arc<Mutex<State>>,
-}
+#[derive(Debug, Clone, Default)]
+pub(super) struct Outages(Arc<Mutex<State>>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
     /// Failures of each part since its last success.
     failures: [u32; 4],
     /// Since when something fails; told.
     since: Option<Instant>,
-    /// When something last went well.
-    well_at: Instant,
-    /// Whether it was found to be away since then.
-    is_away: bool,
-    /// Until when machines that are gone are taken to come back.
-    excused_until: Option<Instant>,
 }
 
 impl Outages {
-    /// For an engine with a lease of this length.
-    pub(super) fn new(lease: Duration) -> Self {
-        Self {
-            silence_max: lease * 2 / 3,
-            state: Arc::new(Mutex::new(State {
-                failures: [0; 4],
-                since: None,
-                well_at: Instant::now(),
-                is_away: false,
-                excused_until: None,
-            })),
-        }
-    }
-
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Something failed. How long to wait before it is tried again.
     pub(super) fn failed(&self, part: Part, error: &Error) -> Duration {
-        let now = Instant::now();
         let mut state = self.state();
-        if matches!(error, Error::Store(keys::Error::Unavailable { .. })) {
-            state.is_away = true;
-        }
         let failures = &mut state.failures[part as usize];
         *failures = failures.saturating_add(1);
         let factor = 2_u32.saturating_pow(*failures - 1);
         let error = causes::chain(error);
         if state.since.is_none() {
-            state.since = Some(now);
+            state.since = Some(Instant::now());
             tracing::warn!(
                 ?part,
                 error,
@@ -95,21 +63,8 @@ impl Outages {
         PAUSE_MIN.saturating_mul(factor).min(PAUSE_MAX)
     }
 
-    /// Something went well.
+    /// Something went well, or is not asked for any more.
     pub(super) fn is_well(&self, part: Part) {
-        let now = Instant::now();
-        let mut state = self.state();
-        // One failure among many answers is no reason to wait for machines.
-        if std::mem::take(&mut state.is_away) && now - state.well_at > self.silence_max {
-            state.excused_until = Some(now + RETURN_OF_MACHINES);
-        }
-        state.well_at = now;
-        drop(state);
-        self.is_idle(part);
-    }
-
-    /// Nothing is asked of a part any more, so that nothing of it fails.
-    pub(super) fn is_idle(&self, part: Part) {
         let mut state = self.state();
         state.failures[part as usize] = 0;
         if state.failures == [0; 4]
@@ -126,12 +81,5 @@ impl Outages {
         for part in [Part::Lease, Part::Watch] {
             state.failures[part as usize] = 0;
         }
-    }
-
-    /// Whether machines that are gone may be so because the store was away: nothing was heard of it for so long that
-    /// leases may have run out which nobody could keep.
-    pub(super) fn excuses_machines(&self) -> bool {
-        let until = self.state().excused_until;
-        until.is_some_and(|until| Instant::now() < until)
     }
 }

@@ -136,11 +136,7 @@ impl<S: KeyStore> Engine<S> {
                 tracing::info!(epoch = leading.epoch, "Engine leadership acquired");
                 let since = self.clock.as_ref().map(|seconds| seconds());
                 telemetry::leads(leading.epoch, since);
-                let (registry, outages) = (self.registry.clone(), self.outages.clone());
-                let lease = self.lease();
-                Ok(Some(Term::keep(
-                    registry, leading, asked_at, lease, outages,
-                )))
+                Ok(Some(Term::keep(self, leading, asked_at)))
             }
             // Deposed: one led and is gone again, in between.
             Ok(Acquired::Standby(_)) | Err(Error::Deposed) => Ok(None),

@@ -6,6 +6,8 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+use super::Engine;
+use super::contact::Contact;
 use super::outage::{Outages, Part};
 use crate::storage::keys::KeyStore;
 use crate::storage::registry::{Error, Leading, Registry};
@@ -17,30 +19,33 @@ const KEPT_PER_LEASE: u32 = 3;
 #[derive(Debug)]
 pub(super) struct Term {
     pub(super) leading: Leading,
+    pub(super) contact: Contact,
     /// Until when it lasts for sure; none once it has ended.
     lasts: watch::Receiver<Option<Instant>>,
     keeper: AbortHandle,
 }
 
 impl Term {
-    /// Keeps a term that was asked for at that time.
+    /// Keeps a term that an engine has asked for at that time.
     pub(super) fn keep<S: KeyStore>(
-        registry: Registry<S>,
+        engine: &Engine<S>,
         leading: Leading,
         asked_at: Instant,
-        lease: Duration,
-        outages: Outages,
     ) -> Self {
+        let lease = engine.lease();
+        let contact = Contact::begin(engine.settings.machine_lease);
         let (tell, lasts) = watch::channel(Some(asked_at + lease));
         let keeper = Keeper {
-            registry,
+            registry: engine.registry.clone(),
             leading: leading.clone(),
             lease,
-            outages,
+            contact: contact.clone(),
+            outages: engine.outages.clone(),
             tell,
         };
         Self {
             leading,
+            contact,
             lasts,
             keeper: tokio::spawn(keeper.keep()).abort_handle(),
         }
@@ -71,13 +76,15 @@ struct Keeper<S> {
     registry: Registry<S>,
     leading: Leading,
     lease: Duration,
+    contact: Contact,
     outages: Outages,
     tell: watch::Sender<Option<Instant>>,
 }
 
 impl<S: KeyStore> Keeper<S> {
     async fn keep(self) {
-        let mut pause = self.lease / KEPT_PER_LEASE;
+        let usual = (self.lease / KEPT_PER_LEASE).min(self.contact.pause_max());
+        let mut pause = usual;
         loop {
             let Some(until) = *self.tell.borrow() else {
                 return;
@@ -88,14 +95,14 @@ impl<S: KeyStore> Keeper<S> {
             let kept = self.registry.keep_leading(&self.leading);
             pause = match tokio::time::timeout_at(until, kept).await {
                 Ok(Ok(())) => {
+                    self.contact.answered();
                     self.outages.is_well(Part::Lease);
                     self.tell.send_replace(Some(asked_at + self.lease));
-                    self.lease / KEPT_PER_LEASE
+                    usual
                 }
-                Ok(Err(error @ Error::Store(_))) if asked_at < until => self
-                    .outages
-                    .failed(Part::Lease, &error)
-                    .min(self.lease / KEPT_PER_LEASE),
+                Ok(Err(error @ Error::Store(_))) if asked_at < until => {
+                    self.outages.failed(Part::Lease, &error).min(usual)
+                }
                 Ok(Err(_)) | Err(_) => {
                     self.tell.send_replace(None);
                     return;

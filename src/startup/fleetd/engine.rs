@@ -30,6 +30,7 @@ impl Engine {
         let settings = engine::Settings {
             id: machine_id.to_owned(),
             lease_seconds: settings.lease_seconds(),
+            machine_lease: settings.machine_lease,
             interval: settings.interval,
         };
         let (stop, stopping) = watch::channel(false);

@@ -2,6 +2,7 @@
 
 mod api;
 mod engine;
+mod faults;
 mod follow;
 mod mirror;
 mod mirrored;

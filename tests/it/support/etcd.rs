@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use hyperfleet::storage::etcd::{EtcdKeys, Settings};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
 /// A server of its own, on free ports of the loopback and in a folder of its own.
 ///
@@ -99,8 +99,17 @@ impl TestEtcd {
     /// Ends it as a crash would.
     pub(crate) fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
-            kill_process_group(Pid::from_child(&process), Signal::KILL).unwrap();
+            let group = Pid::from_child(&process);
+            // It may have ended by itself.
+            let _ = kill_process_group(group, Signal::KILL);
             process.wait().unwrap();
+            // That was the shell. As long as the server is there, so are its ports.
+            for _ in 0..500 {
+                if test_kill_process_group(group).is_err() {
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
         }
     }
 

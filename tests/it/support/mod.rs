@@ -1,5 +1,6 @@
 //! What tests share: a server, a client, a clock, a PostgreSQL.
 
+mod agents;
 mod api;
 mod authority;
 mod clock;
@@ -15,6 +16,7 @@ mod raw;
 mod series;
 mod tenants;
 
+pub(crate) use agents::Agent;
 pub(crate) use api::{Answer, TestApi, http_client};
 pub(crate) use authority::{Authority, Issued};
 pub(crate) use clock::TestClock;

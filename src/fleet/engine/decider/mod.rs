@@ -207,9 +207,7 @@ impl Decider {
         self.newest_version
     }
 
-    /// Says whether machines that are not there are taken to come back: units stay placed on them then. So it is
-    /// after the store was away, when leases have run out that nobody could keep: their machines are well, and so
-    /// are their units (decision F5).
+    /// Says whether machines that are not there are taken to come back: units stay placed on them then (`contact`).
     pub(super) fn await_machines(&mut self, awaits: bool) {
         if std::mem::replace(&mut self.awaits_machines, awaits) != awaits {
             self.is_outdated = true;

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use hyperfleet::domain::unit::DesiredState;
+use hyperfleet::fleet::engine::Settings;
 use hyperfleet::storage::etcd::EtcdKeys;
 use hyperfleet::storage::registry::{Acquired, Error, Gate, Leader, Machine, Registered, Registry};
 use rustix::process::Signal;
@@ -155,7 +156,10 @@ async fn where_etcd_stood_still_units_stay_on_machines_that_come_back() {
         let registry = world.registry.clone();
         tokio::spawn(async move { agent(registry, id).await })
     });
-    let engine = world.engine_with("m1", 3);
+    let engine = world.engine_of(Settings {
+        machine_lease: Duration::from_secs(10),
+        ..super::settings("m1", 3)
+    });
     for name in ["a.service", "b.service", "c.service"] {
         world.launch(name, &[]).await;
     }

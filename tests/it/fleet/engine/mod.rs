@@ -5,6 +5,7 @@ mod held;
 mod leading;
 mod placing;
 mod relisting;
+mod returning;
 mod simulation;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,6 +57,8 @@ pub(super) async fn world() -> World<EtcdKeys> {
 pub(super) fn settings(id: &str, lease_seconds: u32) -> Settings {
     Settings {
         lease_seconds,
+        // What is lost in these tests does not come back.
+        machine_lease: Duration::ZERO,
         interval: Duration::from_millis(500),
         ..Settings::new(id)
     }
@@ -81,7 +84,11 @@ impl<S: KeyStore> World<S> {
     }
 
     pub(super) fn engine_with(&self, id: &str, lease_seconds: u32) -> Running {
-        let engine = Engine::new(self.registry.clone(), settings(id, lease_seconds));
+        self.engine_of(settings(id, lease_seconds))
+    }
+
+    pub(super) fn engine_of(&self, settings: Settings) -> Running {
+        let engine = Engine::new(self.registry.clone(), settings);
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(engine.run(async { _ = stopped.await }));
         Running {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use hyperfleet::domain::schedule::{self, Cluster, MachineId, UnitName};
 use hyperfleet::domain::unit::{DesiredState, FleetSection, NameParts};
-use hyperfleet::fleet::engine::Engine;
+use hyperfleet::fleet::engine::{Engine, Settings};
 use hyperfleet::storage::keys::Revision;
 use hyperfleet::storage::memory::MemoryKeys;
 use hyperfleet::storage::registry::{
@@ -28,6 +28,8 @@ use crate::support::Random;
 const SEEDS: u64 = 20;
 const ENGINES: usize = 3;
 const LEASE_SECONDS: u32 = 10;
+/// As long machines that are gone are awaited where they may be well; short, or too little would happen.
+const MACHINE_LEASE: Duration = Duration::from_secs(5);
 const STEPS: usize = 200;
 const UNITS: usize = 12;
 const MACHINES: [&str; 5] = ["m1", "m2", "m3", "m4", "m5"];
@@ -131,7 +133,10 @@ struct Seat {
 impl Seat {
     fn start(number: usize, store: Held<MemoryKeys>) -> Self {
         let registry = Registry::new(store.clone(), Prefix::default());
-        let settings = settings(&format!("e{number}"), LEASE_SECONDS);
+        let settings = Settings {
+            machine_lease: MACHINE_LEASE,
+            ..settings(&format!("e{number}"), LEASE_SECONDS)
+        };
         let (stop, stopped) = oneshot::channel();
         let engine = Engine::new(registry, settings).run(async { _ = stopped.await });
         Self {

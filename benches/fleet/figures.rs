@@ -1,0 +1,55 @@
+//! Figures in tables, and the aims that they miss.
+
+use std::time::Duration;
+
+/// What has come of the aims.
+#[derive(Debug, Default)]
+pub(crate) struct Figures {
+    missed: Vec<String>,
+}
+
+impl Figures {
+    /// Notes an aim, and whether it is met.
+    pub(crate) fn aim(&mut self, what: &str, is_met: bool) {
+        println!(
+            "| aim: {what} | {} |",
+            if is_met { "met" } else { "MISSED" }
+        );
+        if !is_met {
+            self.missed.push(what.to_owned());
+        }
+    }
+
+    pub(crate) fn missed(&self) -> &[String] {
+        &self.missed
+    }
+}
+
+/// Begins a table.
+pub(crate) fn print_title(title: &str) {
+    println!("\n| {title} | |\n| --- | ---: |");
+}
+
+pub(crate) fn print_row(what: &str, figure: &str) {
+    println!("| {what} | {figure} |");
+}
+
+/// Half of the times and nearly all of them. Gives the second.
+pub(crate) fn print_times(what: &str, times: &mut [Duration]) -> Duration {
+    times.sort_unstable();
+    let (half, most) = (percentile(times, 50), percentile(times, 99));
+    let [half_ms, most_ms] = [half, most].map(milliseconds);
+    print_row(what, &format!("p50 {half_ms:.1} ms, p99 {most_ms:.1} ms"));
+    most
+}
+
+/// Of sorted times; zero of none.
+fn percentile(sorted: &[Duration], percent: usize) -> Duration {
+    let index = (sorted.len() * percent).div_ceil(100);
+    let time = sorted.get(index.saturating_sub(1));
+    time.copied().unwrap_or_default()
+}
+
+pub(crate) fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}

@@ -1,0 +1,196 @@
+//! The real programs: one etcd, which syncs every write as it does by default, and fleetd. Killed with this one.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Clock ticks of a second of processor time: the same on every Linux that Rust runs on.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// A program that runs.
+pub(crate) struct Process(Child);
+
+impl Process {
+    fn start(program: &str, with: impl FnOnce(&mut Command) -> &mut Command, log: &Path) -> Self {
+        let log = fs::File::create(log).expect("a log");
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "--", program]);
+        with(&mut command)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        Self(command.stderr(log).spawn().expect("setpriv, of util-linux"))
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.0), signal).expect("it runs");
+    }
+
+    /// Seconds of processors that it has had.
+    pub(crate) fn processor(&self) -> f64 {
+        let text = self.read("stat");
+        let fields = text.rsplit(')').next().unwrap_or_default();
+        let ticks = fields.split_whitespace().skip(11).take(2);
+        let ticks: f64 = ticks.filter_map(|t| t.parse::<f64>().ok()).sum();
+        ticks / TICKS_PER_SECOND
+    }
+
+    /// What it has in memory, in MB.
+    pub(crate) fn memory(&self) -> f64 {
+        let text = self.read("status");
+        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes = line.and_then(|l| l.trim().strip_suffix(" kB")?.parse::<f64>().ok());
+        kilobytes.map_or(f64::NAN, |kilobytes| kilobytes / 1024.0)
+    }
+
+    fn read(&self, what: &str) -> String {
+        fs::read_to_string(format!("/proc/{}/{what}", self.0.id())).unwrap_or_default()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A server with its data in a folder that goes with it.
+pub(crate) struct Etcd {
+    pub(crate) process: Process,
+    pub(crate) url: String,
+    /// Kept as long as the server.
+    _folder: tempfile::TempDir,
+}
+
+impl Etcd {
+    pub(crate) async fn start() -> Self {
+        let folder = tempfile::tempdir_in("target").expect("a folder in target/");
+        let found = Command::new("scripts/find-etcd").output();
+        let found = found.expect("it is started in the project's folder");
+        assert!(
+            found.status.success(),
+            "{}",
+            String::from_utf8_lossy(&found.stderr)
+        );
+        let program = String::from_utf8(found.stdout).expect("a path");
+        let [client, peer] = [free_address(), free_address()].map(|at| format!("http://{at}"));
+        let data = folder.path().join("data");
+        let process = Process::start(
+            program.trim(),
+            |command| {
+                let command = command.args(["--name", "bench", "--log-outputs", "stderr"]);
+                let command = command.arg("--data-dir").arg(&data);
+                let command = command.args(["--listen-client-urls", &client]);
+                let command = command.args(["--advertise-client-urls", &client]);
+                let command = command.args(["--listen-peer-urls", &peer]);
+                let command = command.args(["--initial-advertise-peer-urls", &peer]);
+                command.args(["--initial-cluster", &format!("bench={peer}")])
+            },
+            &folder.path().join("log"),
+        );
+        let etcd = Self {
+            process,
+            url: client,
+            _folder: folder,
+        };
+        while etcd.metrics().await.is_empty() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        etcd
+    }
+
+    /// What it counts, by series.
+    pub(crate) async fn metrics(&self) -> Vec<(String, f64)> {
+        let Ok(answer) = reqwest::get(format!("{}/metrics", self.url)).await else {
+            return Vec::new();
+        };
+        let text = answer.text().await.unwrap_or_default();
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let series = lines.filter_map(|line| {
+            let (name, value) = line.rsplit_once(' ')?;
+            Some((name.to_owned(), value.parse().ok()?))
+        });
+        series.collect()
+    }
+}
+
+fn free_address() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("it is bound").to_string()
+}
+
+/// A fleetd on its default settings, but for where things are.
+pub(crate) struct Fleetd {
+    pub(crate) process: Process,
+    pub(crate) client: reqwest::Client,
+    pub(crate) id: String,
+}
+
+impl Fleetd {
+    /// Starts it and waits until it serves.
+    pub(crate) async fn start(etcd: &Etcd, folder: &Path, id: &str) -> Self {
+        let socket: PathBuf = folder.join(format!("{id}.sock"));
+        let process = Process::start(
+            env!("CARGO_BIN_EXE_fleetd"),
+            |command| {
+                let command = command.env("FLEET_ETCD_SERVERS", &etcd.url);
+                let command = command.env("FLEET_MACHINE_ID", id);
+                command.env("FLEET_LISTEN", format!("unix:{}", socket.display()))
+            },
+            &folder.join(format!("{id}.log")),
+        );
+        let client = reqwest::Client::builder().unix_socket(socket.as_path());
+        let fleetd = Self {
+            process,
+            client: client.build().expect("a client"),
+            id: id.to_owned(),
+        };
+        while !fleetd.is_serving().await {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        fleetd
+    }
+
+    async fn is_serving(&self) -> bool {
+        let answer = self.client.get(url("machines")).send().await;
+        answer.is_ok_and(|answer| answer.status().is_success())
+    }
+
+    /// Reads a page; gives its items and the token of the next.
+    pub(crate) async fn page(&self, what: &str, token: Option<&str>) -> (usize, Option<String>) {
+        let token = token.map_or(String::new(), |t| format!("?nextPageToken={t}"));
+        let request = self.client.get(url(&format!("{what}{token}")));
+        let answer = request.send().await.expect("an answer");
+        assert!(answer.status().is_success(), "{}", answer.status());
+        let page: serde_json::Value = answer.json().await.expect("JSON");
+        let items = page["units"]
+            .as_array()
+            .or_else(|| page["states"].as_array());
+        let next = page["nextPageToken"].as_str().map(str::to_owned);
+        (items.map_or(0, Vec::len), next)
+    }
+
+    /// Puts a unit that is to run somewhere.
+    pub(crate) async fn launch(&self, name: &str) {
+        let options = [
+            ("Unit", "Description", "A unit of the bench"),
+            ("Service", "ExecStart", "/usr/bin/sleep infinity"),
+            ("Service", "Restart", "always"),
+        ];
+        let options = options.map(|(section, name, value)| {
+            serde_json::json!({"section": section, "name": name, "value": value})
+        });
+        let body = serde_json::json!({"desiredState": "launched", "options": options});
+        let request = self.client.put(url(&format!("units/{name}")));
+        let answer = request.json(&body).send().await.expect("an answer");
+        assert_eq!(answer.status(), 201, "{name}");
+    }
+}
+
+fn url(path: &str) -> String {
+    format!("http://fleet/fleet/v1/{path}")
+}
