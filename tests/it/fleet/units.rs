@@ -336,6 +336,28 @@ async fn everybody_gets_through_where_many_set_one_unit() {
     assert_eq!(unit.generation, 16);
 }
 
+/// More than there are attempts, and at two servers.
+#[tokio::test]
+async fn writers_of_one_unit_take_turns() {
+    let world = on_shared().await;
+    let beside = world.beside().await;
+    let set = |number: usize| {
+        let fleet = [&world.fleet, &beside.fleet][number % 2].clone();
+        tokio::spawn(async move {
+            let line = format!("ExecStart=/bin/sleep {number}");
+            fleet
+                .set_unit("a.service", request(&[&line], "loaded"))
+                .await
+        })
+    };
+    const WRITERS: usize = 200;
+    for task in (0..WRITERS).map(set).collect::<Vec<_>>() {
+        task.await.unwrap().unwrap();
+    }
+    let unit = world.fleet.find_unit("a.service").await.unwrap();
+    assert_eq!(unit.generation, WRITERS as u64);
+}
+
 #[tokio::test]
 async fn of_many_who_destroy_a_unit_one_does() {
     let world = on_shared().await;
