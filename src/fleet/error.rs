@@ -23,8 +23,9 @@ pub enum Error {
     /// What was to be gone on with is older than the history that is kept: begin again.
     #[error("the history was compacted meanwhile: start over without a token or revision")]
     Stale,
-    /// It was written by a newer version of fleet, and is left alone.
-    #[error("{0} was written by a newer version of fleet and is left alone")]
+    /// It was written by a newer version of fleet, or is damaged, and is left alone. The text says which, and names
+    /// the key in etcd.
+    #[error("{0}")]
     Foreign(String),
     /// Others were faster too often. The same may succeed later.
     #[error("too many changes at the same time: try again")]
@@ -43,7 +44,7 @@ impl From<registry::Error> for Error {
         match error {
             Source::Compacted => Self::Stale,
             Source::Token => Self::Token,
-            Source::Foreign { key, .. } => Self::Foreign(named(&key)),
+            Source::Foreign { key, name, version } => Self::Foreign(foreign(&key, &name, version)),
             Source::Unusable { .. } => Self::Invalid(error.to_string()),
             Source::Store(keys::Error::Unavailable { .. }) => Self::Unavailable(Some(error)),
             Source::Deposed | Source::Unregistered | Source::Store(_) => Self::Failed(error),
@@ -56,6 +57,23 @@ impl Error {
     pub(super) fn is_unusable_name(error: &registry::Error) -> bool {
         matches!(error, registry::Error::Unusable { .. })
     }
+}
+
+/// What is to be said of a key that is not ours to read, and what helps.
+fn foreign(key: &Key, name: &str, version: Option<u64>) -> String {
+    let what = named(key);
+    if registry::is_newer(version) {
+        return format!(
+            "{what} was written by a newer version of fleet and is left alone: etcd key {name:?}"
+        );
+    }
+    let mend = match key {
+        Key::Unit(_) | Key::Want(_) | Key::Place(_) | Key::Global(_) => {
+            "destroy the unit and create it again"
+        }
+        _ => "delete that key in etcd",
+    };
+    format!("{what} is damaged: etcd key {name:?} is missing or cannot be read: {mend}")
 }
 
 /// What a key is about, for people.

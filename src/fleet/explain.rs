@@ -1,14 +1,13 @@
 //! Why a unit is where it is, or nowhere.
 
 use super::mirror::Picture;
-use super::units::ours;
 use super::view::{UnitView, current};
 use super::{Error, Fleet};
 use crate::domain::schedule::{self, EXAMPLES_MAX, Job, MachineId, UnitName, globals_on};
 use crate::domain::unit::fleet_section::FleetSection;
 use crate::domain::unit::{DesiredState, NameParts};
 use crate::storage::keys::KeyStore;
-use crate::storage::registry::{GlobalRule, Refusal, Unit, UnitState};
+use crate::storage::registry::{self, GlobalRule, Key, Refusal, Unit, UnitState};
 
 /// Why a unit is where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,19 +28,23 @@ impl<S: KeyStore> Fleet<S> {
     /// [`Error::NoUnit`].
     pub async fn explain(&self, name: &str) -> Result<Explained, Error> {
         let unit = self.stored_unit(name).await?;
-        let generation = unit.want.value.generation;
-        let why = ours(self.registry.find_why(name).await)?.map(|why| why.value);
-        let why = why.filter(|why| why.generation == generation);
         let state = self.state_of(&unit).await?;
-        let (reason, refusals) = match (unit.want.value.state, &unit.place, why) {
-            (DesiredState::Inactive, ..) => (inactive(&unit), Vec::new()),
-            _ if unit.body.value.global.is_some() => (self.global(name).await, Vec::new()),
-            (_, Some(place), _) => {
+        let is_global = unit.body.value.global.is_some();
+        let place = unit
+            .place
+            .as_ref()
+            .map(|place| place.value.machine.as_str());
+        // First what is foreign: nothing else that could be said would be true beside it.
+        let stays = place.and_then(|machine| self.stays(name, machine));
+        let (reason, refusals) = match (stays, unit.want.value.state, place) {
+            (Some(reason), ..) => (reason, Vec::new()),
+            (None, DesiredState::Inactive, _) => (inactive(&unit), Vec::new()),
+            _ if is_global => (self.global(name).await, Vec::new()),
+            (None, _, Some(machine)) => {
                 let state = state.as_ref().map(|state| &state.value);
-                (self.placed(&place.value.machine, state), Vec::new())
+                (self.placed(name, machine, state), Vec::new())
             }
-            (_, None, Some(why)) => (why.reason, why.refusals),
-            (_, None, None) => (self.waiting(), Vec::new()),
+            (None, _, None) => self.unplaced(&unit).await?,
         };
         let unit = UnitView::new(unit, state.as_ref());
         Ok(Explained {
@@ -51,12 +54,63 @@ impl<S: KeyStore> Fleet<S> {
         })
     }
 
-    fn placed(&self, machine: &str, state: Option<&UnitState>) -> String {
+    /// What is there and not ours to read, of some keys: the first.
+    fn foreign(&self, keys: &[Key]) -> Option<String> {
+        let is_foreign = |picture: &Picture, key: &&Key| picture.known.foreign.contains_key(key);
+        let key = self
+            .mirror
+            .read(|picture| keys.iter().find(|key| is_foreign(picture, key)))?;
+        Some(format!("etcd key {:?}", self.registry.name(key)))
+    }
+
+    /// Why the engine leaves a unit on its machine, whatever is wanted of it; none if it does not.
+    fn stays(&self, unit: &str, machine: &str) -> Option<String> {
+        let (machine, unit) = (machine.to_owned(), unit.to_owned());
+        let run = Key::Run {
+            machine: machine.clone(),
+            unit,
+        };
+        let key = self.foreign(&[Key::Machine(machine.clone()), run])?;
+        Some(format!(
+            "placed on {machine}, and left there: this version of fleet cannot read {key}"
+        ))
+    }
+
+    /// In the engine's words, if it has found why and they can be read.
+    async fn unplaced(&self, unit: &Unit) -> Result<(String, Vec<Refusal>), Error> {
+        let why = match self.registry.find_why(&unit.name).await {
+            Err(registry::Error::Foreign { name, .. }) => {
+                let reason = format!(
+                    "on no machine: this version of fleet cannot read why, etcd key {name:?}"
+                );
+                return Ok((reason, Vec::new()));
+            }
+            found => found?.map(|why| why.value),
+        };
+        let generation = unit.want.value.generation;
+        Ok(match why.filter(|why| why.generation == generation) {
+            Some(why) => (why.reason, why.refusals),
+            None => (self.waiting(), Vec::new()),
+        })
+    }
+
+    fn placed(&self, unit: &str, machine: &str, state: Option<&UnitState>) -> String {
         let is_there = self
             .mirror
             .read(|picture| picture.known.machines.contains_key(machine));
         if !is_there {
             return format!("placed on {machine}, which is not there any more: about to be moved");
+        }
+        let report = Key::State {
+            unit: unit.to_owned(),
+            machine: machine.to_owned(),
+        };
+        if state.is_none()
+            && let Some(key) = self.foreign(&[report])
+        {
+            return format!(
+                "placed on {machine}: this version of fleet cannot read its report, {key}"
+            );
         }
         match current(state) {
             DesiredState::Inactive => format!("placed on {machine}, which has not reported it yet"),
@@ -65,6 +119,11 @@ impl<S: KeyStore> Fleet<S> {
     }
 
     fn waiting(&self) -> String {
+        if let Some(key) = self.foreign(&[Key::Leader]) {
+            return format!(
+                "not looked at yet: this version of fleet cannot read who leads, {key}"
+            );
+        }
         let leader = self.mirror.read(|picture| {
             let leader = picture.known.leader.as_ref();
             leader.map(|leader| leader.value.id.clone())
@@ -77,9 +136,11 @@ impl<S: KeyStore> Fleet<S> {
 
     /// Machine by machine, so that the mirror is never held for long.
     async fn global(&self, name: &str) -> String {
-        let ids: Vec<String> = self.mirror.read(|picture| {
-            let ids = picture.known.machines.keys();
-            ids.cloned().collect()
+        let (ids, unread) = self.mirror.read(|picture| {
+            let ids: Vec<String> = picture.known.machines.keys().cloned().collect();
+            let machines = picture.known.foreign.keys();
+            let machines = machines.filter(|key| matches!(key, Key::Machine(_)));
+            (ids, machines.count())
         });
         let mut on = Vec::new();
         for id in &ids {
@@ -89,13 +150,17 @@ impl<S: KeyStore> Fleet<S> {
             tokio::task::yield_now().await;
         }
         let count = ids.len();
+        let beside = match unread {
+            0 => String::new(),
+            count => format!(", not counting {count} that this version of fleet cannot read"),
+        };
         if on.is_empty() {
-            return format!("global: belongs on none of {count} machines");
+            return format!("global: belongs on none of {count} machines{beside}");
         }
         let more = if on.len() > EXAMPLES_MAX { ", …" } else { "" };
         let some = on[..on.len().min(EXAMPLES_MAX)].join(", ");
         let of = on.len();
-        format!("global: belongs on {of} of {count} machines ({some}{more})")
+        format!("global: belongs on {of} of {count} machines ({some}{more}){beside}")
     }
 }
 

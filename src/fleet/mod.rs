@@ -24,6 +24,7 @@ mod machines;
 mod mirror;
 mod set;
 mod states;
+mod turns;
 mod units;
 mod view;
 
@@ -38,19 +39,21 @@ pub use self::view::{MachineView, Page, StateKey, StateView, UnitView};
 pub use crate::storage::registry::{Refusal, StateFilter};
 
 use self::mirror::{Mirror, Picture};
+use self::turns::Turns;
 use crate::storage::etcd::EtcdKeys;
 use crate::storage::keys::KeyStore;
 use crate::storage::registry::{self, LISTED_MAX, PageToken, Registry};
 
-/// How often something is read and decided anew because others were faster. One of those who contend for a unit gets
-/// through each time, so this many may contend at once.
-const ATTEMPTS_MAX: usize = 32;
+/// How often something is read and decided anew because others were faster. Who writes here takes turns, so those
+/// are other processes; one of those who contend gets through each time.
+const ATTEMPTS_MAX: u32 = 32;
 
-/// Fleet as the users of its API see it. Clones share one mirror.
+/// Fleet as the users of its API see it. Clones share one mirror, and take turns where they write the same unit.
 #[derive(Debug, Clone)]
 pub struct Fleet<S: KeyStore> {
     registry: Registry<S>,
     mirror: Arc<Mirror>,
+    turns: Arc<Turns>,
     page_size: usize,
 }
 
@@ -69,6 +72,7 @@ impl<S: KeyStore> Fleet<S> {
         Self {
             registry,
             mirror: Arc::default(),
+            turns: Arc::default(),
             page_size: page_size.clamp(1, LISTED_MAX),
         }
     }

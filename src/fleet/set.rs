@@ -50,7 +50,8 @@ impl<S: KeyStore> Fleet<S> {
     /// time.
     pub async fn set_unit(&self, name: &str, request: SetUnit) -> Result<Set, Error> {
         let name = checked_name(name, request.name.as_deref())?;
-        for _ in 0..ATTEMPTS_MAX {
+        let _turn = self.turns.take(name.as_str()).await;
+        for lost in 0..ATTEMPTS_MAX {
             let found = self.registry.find_unit(name.as_str()).await?;
             let decision = decide(&name, &request, found.as_ref())?;
             if let Decision::Create(body, _) | Decision::Replace(body, _) = &decision {
@@ -59,6 +60,7 @@ impl<S: KeyStore> Fleet<S> {
             if let Some(set) = self.write(&name, found, decision).await? {
                 return Ok(set);
             }
+            self.turns.pause(lost).await;
         }
         Err(Error::Busy)
     }

@@ -3,25 +3,39 @@
 use super::view::{Page, UnitView};
 use super::{ATTEMPTS_MAX, Error, Fleet, parse_token};
 use crate::storage::keys::KeyStore;
-use crate::storage::registry::{self, Stored, Unit, UnitState, Written};
+use crate::storage::registry::{self, Stored, Unit, UnitState, Written, is_newer};
 
 impl<S: KeyStore> Fleet<S> {
-    /// Removes a unit, wherever it is.
+    /// Removes a unit, wherever it is; one that is damaged, too.
     ///
     /// # Errors
-    /// [`Error::NoUnit`]; [`Error::Busy`] if others changed it all the time.
+    /// [`Error::NoUnit`]; [`Error::Foreign`] if something of it is of a newer version; [`Error::Busy`] if others
+    /// changed it all the time.
     pub async fn destroy_unit(&self, name: &str) -> Result<(), Error> {
-        for _ in 0..ATTEMPTS_MAX {
-            let unit = self.stored_unit(name).await?;
-            match self.registry.destroy_unit(&unit).await? {
+        let _turn = self.turns.take(name).await;
+        for lost in 0..ATTEMPTS_MAX {
+            match self.remove(name).await? {
                 Written::At(revision) => {
                     self.mirror.wrote(revision);
                     return Ok(());
                 }
-                Written::Stale => {}
+                Written::Stale => self.turns.pause(lost).await,
             }
         }
         Err(Error::Busy)
+    }
+
+    async fn remove(&self, name: &str) -> Result<Written, Error> {
+        let registry = &self.registry;
+        Ok(match registry.find_unit(name).await {
+            Ok(Some(unit)) => registry.destroy_unit(&unit).await?,
+            Ok(None) => return Err(Error::NoUnit),
+            Err(registry::Error::Foreign { version, .. }) if !is_newer(version) => {
+                registry.destroy_damaged_unit(name).await?
+            }
+            Err(error) if Error::is_unusable_name(&error) => return Err(Error::NoUnit),
+            Err(error) => return Err(error.into()),
+        })
     }
 
     /// The unit of that name, as it is now.

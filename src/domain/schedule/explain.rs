@@ -1,12 +1,14 @@
 //! Why a unit has no machine (decision F6).
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
 
 use super::cluster::Cluster;
 use super::names::{MachineId, UnitName};
 use super::rules::Refusal;
+use crate::domain::shown;
+use crate::domain::unit::Requirements;
 
 /// How many machines of a group are named.
 pub const EXAMPLES_MAX: usize = 5;
@@ -42,8 +44,15 @@ pub struct Group {
 pub enum Requirement {
     /// `MachineID`: it asks for this one.
     MachineId(String),
-    /// `MachineMetadata`: none of the values that it asks for under this key.
-    Metadata(String),
+    /// `MachineMetadata`: none of the values that it asks for under a key.
+    Metadata {
+        /// The key.
+        key: String,
+        /// The first of the values that it asks for, in order, [`EXAMPLES_MAX`] at most.
+        values: Vec<String>,
+        /// Whether it asks for more of them.
+        more: bool,
+    },
     /// `MachineOf`: this unit is on another machine.
     MachineOf(String),
     /// `Conflicts`, its own or that of a unit there.
@@ -126,18 +135,12 @@ impl Cluster {
 
     fn groups(&self, name: &UnitName) -> Vec<Group> {
         let unit = &self.units[name];
-        let mut groups: BTreeMap<Requirement, (usize, Vec<MachineId>)> = BTreeMap::new();
+        let mut groups: BTreeMap<Refusal<'_>, (usize, Vec<MachineId>)> = BTreeMap::new();
         for id in &self.ids {
             let Err(refusal) = self.judge(unit, id, &self.machines[id]) else {
                 continue;
             };
-            let requirement = match refusal {
-                Refusal::MachineId(wanted) => Requirement::MachineId(wanted.to_owned()),
-                Refusal::Metadata(key) => Requirement::Metadata(key.to_owned()),
-                Refusal::MachineOf(leader) => Requirement::MachineOf(leader.to_owned()),
-                Refusal::Conflict => Requirement::Conflicts,
-            };
-            let (count, machines) = groups.entry(requirement).or_default();
+            let (count, machines) = groups.entry(refusal).or_default();
             *count += 1;
             if machines.len() < EXAMPLES_MAX {
                 machines.push(id.clone());
@@ -145,12 +148,32 @@ impl Cluster {
         }
         let groups = groups.into_iter();
         groups
-            .map(|(requirement, (count, machines))| Group {
-                requirement,
+            .map(|(refusal, (count, machines))| Group {
+                requirement: Requirement::of(refusal, &unit.job.requirements),
                 count,
                 machines,
             })
             .collect()
+    }
+}
+
+impl Requirement {
+    fn of(refusal: Refusal<'_>, asked: &Requirements) -> Self {
+        match refusal {
+            Refusal::MachineId(wanted) => Self::MachineId(wanted.to_owned()),
+            Refusal::Metadata(key) => {
+                let values = asked.metadata.get(key);
+                let count = values.map_or(0, BTreeSet::len);
+                let values = values.into_iter().flatten().take(EXAMPLES_MAX);
+                Self::Metadata {
+                    key: key.to_owned(),
+                    values: values.cloned().collect(),
+                    more: count > EXAMPLES_MAX,
+                }
+            }
+            Refusal::MachineOf(leader) => Self::MachineOf(leader.to_owned()),
+            Refusal::Conflict => Self::Conflicts,
+        }
     }
 }
 
@@ -203,7 +226,12 @@ impl fmt::Display for Requirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::MachineId(wanted) => write!(f, "MachineID={wanted}"),
-            Self::Metadata(key) => write!(f, "MachineMetadata, key {key}"),
+            Self::Metadata { key, values, more } => {
+                let separator = format!(" or {key}=");
+                let values: Vec<_> = values.iter().map(|value| shown(value)).collect();
+                let more = if *more { " or …" } else { "" };
+                write!(f, "MachineMetadata={key}={}{more}", values.join(&separator))
+            }
             Self::MachineOf(leader) => write!(f, "MachineOf={leader}"),
             Self::Conflicts => f.write_str("Conflicts"),
         }

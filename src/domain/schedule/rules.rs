@@ -19,7 +19,7 @@ pub trait Neighbours {
 }
 
 /// The first requirement that a machine does not meet, in the order in which they are looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Refusal<'a> {
     /// It asks for this machine, which is another.
     MachineId(&'a str),

@@ -64,6 +64,15 @@ pub enum InvalidOption {
     /// What follows would be an option of its own, or nothing.
     #[error(r#"a value cannot have a newline without a "\" before it"#)]
     Value,
+    /// A section with what does not show, or makes what shows another text than it is.
+    #[error("a section cannot have {}", control(*.0))]
+    SectionControl(char),
+    /// The same in a name.
+    #[error("a name cannot have {}", control(*.0))]
+    NameControl(char),
+    /// A value with a control character other than a tab.
+    #[error("a value cannot have {}", control(*.0))]
+    ValueControl(char),
     /// A line is too long.
     #[error("{}", Malformed::LineTooLong)]
     LineTooLong,
@@ -139,32 +148,57 @@ impl Options {
     }
 }
 
-/// For systemd a carriage return and a zero end a line, too.
-const NEWLINES: [char; 3] = ['\n', '\r', '\0'];
+/// A character that cannot be shown, for people.
+fn control(c: char) -> String {
+    match c {
+        '\0' => "NUL".to_owned(),
+        '\r' => "a carriage return".to_owned(),
+        c => format!("the control character U+{:04X}", u32::from(c)),
+    }
+}
+
+/// Characters that change how those around them are shown: directions of writing, and the ends of lines that are no
+/// control characters.
+fn is_misleading(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// The first character that sections and names cannot have. systemd takes a carriage return and NUL for the end of a
+/// line; no name that it knows has any of the others.
+fn hidden(text: &str) -> Option<char> {
+    text.chars().find(|c| c.is_control() || is_misleading(*c))
+}
 
 /// The option without blanks around its name and value, if it can be written down. A newline that a
 /// backslash asked for stays, though nothing follows it.
 fn checked(option: &UnitOption) -> Result<UnitOption, InvalidOption> {
     let (section, name) = (&option.section, option.name.trim());
-    if section.contains(']') || section.contains(NEWLINES) {
+    if section.contains([']', '\n']) {
         return Err(InvalidOption::Section);
+    }
+    if let Some(c) = hidden(section) {
+        return Err(InvalidOption::SectionControl(c));
     }
     if section.len() > SECTION_BYTES_MAX {
         return Err(InvalidOption::SectionTooLong);
     }
-    if option.name.contains('=') || option.name.contains(NEWLINES) {
+    if option.name.contains(['=', '\n']) {
         return Err(InvalidOption::Name);
+    }
+    if let Some(c) = hidden(option.name.trim_matches(['\t', ' '])) {
+        return Err(InvalidOption::NameControl(c));
     }
     if name.starts_with(['[', '#', ';']) {
         return Err(InvalidOption::NameStart);
     }
     let value = option.value.replace("\r\n", "\n");
-    let ends_unasked = value.match_indices(NEWLINES).any(|(at, newline)| {
-        let goes_on = newline == "\n" && value[..at].ends_with('\\');
-        !goes_on
-    });
-    if ends_unasked {
+    let mut newlines = value.match_indices('\n');
+    if newlines.any(|(at, _)| !value[..at].ends_with('\\')) {
         return Err(InvalidOption::Value);
+    }
+    let is_refused = |c: &char| c.is_control() && !matches!(c, '\t' | '\n');
+    if let Some(c) = value.chars().find(is_refused) {
+        return Err(InvalidOption::ValueControl(c));
     }
     let (trimmed, behind) = value.split_at(value.trim_end().len());
     let end = if behind.starts_with('\n') { "\n" } else { "" };

@@ -173,17 +173,18 @@ impl<'a, S: KeyStore> Lead<'a, S> {
         self.pass = None; // It tells what it did.
         let begun = Instant::now();
         self.agenda = self.decider.decide();
-        for (key, version) in self.decider.foreign_new() {
-            tracing::warn!(
-                ?key,
-                version,
-                "not ours to read; what it belongs to is left alone"
-            );
-        }
+        self.tell_foreign();
         if !self.agenda.is_empty() {
             self.pass = Some(telemetry::Pass::begin(begun, self.agenda.len()));
         }
         self.set_gauges();
+    }
+
+    /// Tells of keys that are not ours to read, each once in a term.
+    fn tell_foreign(&mut self) {
+        let foreign = self.decider.foreign_new();
+        let name = |(key, version)| (self.engine.registry.name(&key), version);
+        telemetry::left_alone(foreign.into_iter().map(name), self.decider.unknown_new());
     }
 
     async fn carry_out(&mut self, decisions: &[Decision]) -> Result<(), Error> {
@@ -249,8 +250,11 @@ impl<'a, S: KeyStore> Lead<'a, S> {
                 self.engine.outages.is_well(Part::Watch);
                 self.seen = revision;
                 self.news += 1;
-                self.decider = Decider::new(self.term.leading.epoch);
-                self.decider.extend(found);
+                self.tell_foreign();
+                let mut decider = Decider::new(self.term.leading.epoch);
+                decider.extend(found);
+                decider.was_told(&self.decider);
+                self.decider = decider;
             }
             Err(error) => {
                 let pause = self.engine.outages.failed(Part::Watch, &error);

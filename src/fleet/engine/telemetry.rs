@@ -8,10 +8,15 @@ use tokio::time::Instant;
 use super::decider::Decision;
 use crate::domain::schedule::Reason;
 use crate::storage::keys::Revision;
-use crate::storage::registry::{Carried, Step};
+use crate::storage::registry::{Carried, Step, is_newer};
 
 /// A plan of more steps than this is told in one line; its steps are told at level `debug`.
 const TOLD_STEPS_MAX: usize = 100;
+
+/// Keys that are told of at a time; the others are counted.
+const TOLD_KEYS_MAX: usize = 100;
+/// Longest key that is told whole: all of ours are shorter.
+const KEY_CHARACTERS_MAX: usize = 1024;
 
 const LEADING: &str = "fleet_engine_leading";
 const LEADER_START_TIME: &str = "fleet_engine_leader_start_time";
@@ -70,7 +75,7 @@ pub const METRICS: &[Metric] = &[
     Metric { name: UNITS_UNPLACED, of: Gauge, labels: &[],
              help: "Units that are to be on a machine and are on none; 0 while this engine does not lead." },
     Metric { name: KEYS_LEFT_ALONE, of: Gauge, labels: &[],
-             help: "Keys that hold what this engine cannot read; what they belong to is left as it is." },
+             help: "Keys that hold what this engine cannot read, and keys that it does not know; what they belong to is left as it is." },
     Metric { name: TASKS, of: Counter, labels: TASK_TYPES,
              help: "Placements and withdrawals that were written; a move is one of each." },
     Metric { name: TASK_FAILURES, of: Counter, labels: TASK_TYPES,
@@ -140,6 +145,42 @@ pub(super) fn leads_no_more() {
 pub(super) fn set_gauges(unplaced: usize, left_alone: usize) {
     gauge!(UNITS_UNPLACED).set(unplaced as f64);
     gauge!(KEYS_LEFT_ALONE).set(left_alone as f64);
+}
+
+/// Keys are not ours to read, or not ours at all: these are new among them.
+pub(super) fn left_alone(
+    foreign: impl Iterator<Item = (String, Option<u64>)>,
+    unknown: Vec<String>,
+) {
+    let foreign = foreign.map(|(key, version)| match version {
+        Some(version) if is_newer(Some(version)) => (key, format!("of version {version}")),
+        _ => (key, "not to be read".to_owned()),
+    });
+    let unknown = unknown
+        .into_iter()
+        .map(|key| (key, "of no known name".to_owned()));
+    for (told, (key, what)) in foreign.chain(unknown).enumerate() {
+        if told == TOLD_KEYS_MAX {
+            tracing::warn!("more keys in etcd are left alone: see {KEYS_LEFT_ALONE}");
+            return;
+        }
+        let key = shortened(&key);
+        tracing::warn!(
+            key,
+            what,
+            "a key in etcd is left alone, and what it belongs to"
+        );
+    }
+}
+
+/// A key for people; what a stranger may have written there is escaped, and cut.
+fn shortened(key: &str) -> String {
+    let mut escaped = key.escape_debug();
+    let mut text: String = escaped.by_ref().take(KEY_CHARACTERS_MAX).collect();
+    if escaped.next().is_some() {
+        text.push('…');
+    }
+    text
 }
 
 /// A plan that is carried out. Dropped, it tells what became of it.
@@ -283,6 +324,19 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+
+    #[test]
+    fn keys_are_told_without_what_would_deceive() {
+        assert_eq!(
+            shortened("/fleet/v3/want/a.service"),
+            "/fleet/v3/want/a.service"
+        );
+        assert_eq!(shortened("a\u{1b}[31m\nb"), r"a\u{1b}[31m\nb");
+        assert_eq!(
+            shortened(&"k".repeat(5000)).chars().count(),
+            KEY_CHARACTERS_MAX + 1
+        );
+    }
 
     #[test]
     fn the_manual_has_the_table() {

@@ -190,12 +190,13 @@ pub(in crate::fleet) fn replaces(name: &str, options: &[UnitOption]) -> Vec<Glob
 /// What a change may touch, whatever was before it.
 pub(in crate::fleet) fn touches_of(change: &Change) -> impl Iterator<Item = Touch> + use<> {
     let (unit, state) = match change {
-        Change::Unit(name, _) | Change::Want(name, _) | Change::Place(name, _) => {
-            (Some(name), None)
-        }
+        // What is global says the same as the file, unless it is not ours to read: then the unit is not shown.
+        Change::Unit(name, _)
+        | Change::Want(name, _)
+        | Change::Place(name, _)
+        | Change::Global(name, _) => (Some(name), None),
         Change::State { unit, machine, .. } => (Some(unit), Some(machine)),
         Change::Run { .. }
-        | Change::Global(..)
         | Change::Machine(..)
         | Change::Label { .. }
         | Change::Why(..)
@@ -230,8 +231,11 @@ fn differences(before: &Snapshot, after: &Snapshot) -> BTreeSet<Touch> {
     touches
 }
 
-/// When what users see of a unit was last put.
+/// When what users see of a unit was last put; nothing if they do not see it.
 fn marks(snapshot: &Snapshot, name: &str) -> [Option<Revision>; 4] {
+    if snapshot.is_left_alone(name) {
+        return [None; 4];
+    }
     let place = snapshot.places.get(name);
     let state = place.and_then(|place| {
         let pair = (name.to_owned(), place.value.machine.clone());

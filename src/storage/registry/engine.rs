@@ -137,7 +137,7 @@ impl<S: KeyStore> Registry<S> {
             let stored = match self.seen::<EngineVersion>(&found, &key) {
                 Seen::Here(stored) => Some(stored),
                 Seen::Gone => None,
-                Seen::Foreign { version } => return Err(Error::Foreign { key, version }),
+                Seen::Foreign { version } => return Err(self.foreign(key, version)),
             };
             match &stored {
                 Some(newest) if newest.value.version > version => {

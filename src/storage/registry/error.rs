@@ -10,19 +10,23 @@ pub enum Error {
     /// The text is no page token of this list.
     #[error("invalid page token")]
     Token,
-    /// The key holds what is not ours to read, such as what a newer program has written. It was left alone.
-    #[error("{key:?} holds a value of a foreign version ({version:?})")]
+    /// The key holds what is not ours to read, or lacks what belongs there. It was left alone.
+    #[error("{name} {}", if super::is_newer(*version) { "was written by a newer version" } else { "holds nothing that can be read" })]
     Foreign {
         /// Which one.
         key: Key,
-        /// The version that it names.
+        /// What it is called in etcd.
+        name: String,
+        /// The version that it names. Only a [newer](super::is_newer) one is somebody's; all else is damage.
         version: Option<u64>,
     },
     /// It would not make a key, or is more than may be stored. Nothing was done.
-    #[error("unusable {what}")]
+    #[error("unusable {what}: {rule}")]
     Unusable {
         /// What was given.
         what: &'static str,
+        /// Which rule it breaks.
+        rule: String,
     },
     /// Somebody else decides now, or nobody. Nothing was done.
     #[error("no longer the leader")]

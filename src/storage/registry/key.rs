@@ -115,7 +115,13 @@ impl Prefix {
         let plain = text.bytes().all(|byte| byte.is_ascii_graphic());
         let text = text.trim_end_matches('/');
         if text.is_empty() || text.len() >= Self::BYTES_MAX || !plain {
-            return Err(Error::Unusable { what: "key prefix" });
+            return Err(Error::Unusable {
+                what: "key prefix",
+                rule: format!(
+                    "expect printable ASCII, less than {} bytes",
+                    Self::BYTES_MAX
+                ),
+            });
         }
         Ok(Self(format!("{text}/")))
     }
@@ -207,12 +213,16 @@ pub(super) fn check_part(what: &'static str, text: &str) -> Result<(), Error> {
     if is_part(text) {
         Ok(())
     } else {
-        Err(Error::Unusable { what })
+        let allowed = r"A-Z a-z 0-9 and - . : ; < = > ? @ [ \ ] ^ _ ` { | } ~";
+        let rule = format!("expect 1 to {PART_BYTES_MAX} characters of {allowed}");
+        Err(Error::Unusable { what, rule })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn keys() -> Vec<Key> {
@@ -271,6 +281,20 @@ mod tests {
             assert_eq!(prefix.read(name.as_bytes()), None, "{name}");
         }
         assert_eq!(prefix.read(b"/fleet/v3/unit/\xff"), None);
+    }
+
+    #[test]
+    fn what_is_refused_says_what_may_stand_there() {
+        let text = check_part("machine id", "m 1").unwrap_err().to_string();
+        let (_, allowed) = text.split_once("characters of A-Z a-z 0-9 and ").unwrap();
+        let named: BTreeSet<char> = allowed.chars().filter(|c| *c != ' ').collect();
+        let taken = (0..=255).map(char::from);
+        let taken = taken.filter(|c| is_part(&c.to_string()) && !c.is_ascii_alphanumeric());
+        assert_eq!(named, taken.collect(), "{text}");
+        assert!(
+            text.starts_with("unusable machine id: expect 1 to 256 "),
+            "{text}"
+        );
     }
 
     #[test]

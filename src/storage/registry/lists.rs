@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::change::Change;
 use super::key::{Family, Key, check_part};
 use super::machines::KnownMachine;
-use super::record::{Place, Stored, UnitState, Want, Why};
-use super::snapshot::overlay;
+use super::record::{Stored, UnitState, Why};
+use super::snapshot::{Snapshot, overlay};
 use super::token::PageToken;
 use super::units::Unit;
 use super::{CHUNK_KEYS, Error, Registry};
@@ -54,7 +54,7 @@ pub struct StateFilter {
 impl<S: KeyStore> Registry<S> {
     /// Units by name, each with what the machine that it is placed on reports of it.
     ///
-    /// Units of which something is not ours to read are left out.
+    /// Units of which something is not ours to read are left out, as of [`Snapshot::is_left_alone`].
     ///
     /// # Errors
     /// [`Error::Compacted`] if the list has gone stale, [`Error::Token`] for a token of another list.
@@ -72,32 +72,16 @@ impl<S: KeyStore> Registry<S> {
             self.rest(Family::Unit, &last.key),
         );
         let at = listing.revision;
-        let mut wants: BTreeMap<String, Stored<Want>> = BTreeMap::new();
-        let mut places: BTreeMap<String, Stored<Place>> = BTreeMap::new();
-        for family in [Family::Want, Family::Place] {
+        let mut known = Snapshot::default();
+        let bodies = listing.entries.iter();
+        known.extend(bodies.map(|entry| Change::of_entry(&self.prefix, entry)));
+        for family in [Family::Want, Family::Place, Family::Global] {
             let range = self.between(family, &first, &last);
-            for entry in self.read_all(range, Some(at)).await?.0 {
-                match Change::of_entry(&self.prefix, &entry) {
-                    Change::Want(name, seen) => wants.extend(seen.here().map(|w| (name, w))),
-                    Change::Place(name, seen) => places.extend(seen.here().map(|p| (name, p))),
-                    _ => {}
-                }
-            }
+            let take = |entry| known.apply(Change::of_entry(&self.prefix, &entry));
+            self.read_each(range, Some(at), take).await?;
         }
-        let mut units = Vec::new();
-        for entry in &listing.entries {
-            if let Change::Unit(name, seen) = Change::of_entry(&self.prefix, entry)
-                && let (Some(body), Some(want)) = (seen.here(), wants.remove(&name))
-            {
-                let place = places.remove(&name);
-                units.push(Unit {
-                    name,
-                    body,
-                    want,
-                    place,
-                });
-            }
-        }
+        let units = known.bodies.keys().filter_map(|name| known.unit(name));
+        let units: Vec<Unit> = units.map(|(unit, _)| unit).collect();
         let mut states = self.states_at(&units, at).await?;
         let with_state = |unit: Unit| {
             let state = states.remove(&unit.name);

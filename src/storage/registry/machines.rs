@@ -140,7 +140,8 @@ impl<S: KeyStore> Registry<S> {
         check_part("machine id", machine)?;
         if labels.len() > LABELS_MAX {
             return Err(Error::Unusable {
-                what: "metadata: too much at once",
+                what: "metadata",
+                rule: format!("at most {LABELS_MAX} keys of a machine at once"),
             });
         }
         for (key, value) in labels {
@@ -148,6 +149,7 @@ impl<S: KeyStore> Registry<S> {
             if value.as_ref().is_some_and(|v| v.len() > LABEL_BYTES_MAX) {
                 return Err(Error::Unusable {
                     what: "metadata value",
+                    rule: format!("at most {LABEL_BYTES_MAX} bytes"),
                 });
             }
         }

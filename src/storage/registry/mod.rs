@@ -13,6 +13,7 @@
 //! The registry is one for every [`KeyStore`]: in etcd, and in memory for simulations.
 
 mod change;
+mod damaged;
 mod engine;
 mod error;
 mod key;
@@ -35,7 +36,7 @@ pub use lists::{LISTED_MAX, ListedUnit, Page, ReportedState, StateFilter};
 pub use machines::{KnownMachine, LABELS_MAX, Registered, Registration};
 pub use record::{
     Body, EngineVersion, Global, GlobalRule, Label, Leader, Machine, Place, Refusal, Run, Seen,
-    Stored, UnitState, Want, Why,
+    Stored, UnitState, Want, Why, is_newer,
 };
 pub use reports::Reports;
 pub use snapshot::Snapshot;
@@ -139,7 +140,9 @@ impl<S: KeyStore> Registry<S> {
         }
     }
 
-    fn name(&self, key: &Key) -> String {
+    /// What a key is called in etcd.
+    #[must_use]
+    pub fn name(&self, key: &Key) -> String {
         self.prefix.name(key)
     }
 
@@ -159,8 +162,13 @@ impl<S: KeyStore> Registry<S> {
         match self.seen(found, &key) {
             Seen::Here(stored) => Ok(Some(stored)),
             Seen::Gone => Ok(None),
-            Seen::Foreign { version } => Err(Error::Foreign { key, version }),
+            Seen::Foreign { version } => Err(self.foreign(key, version)),
         }
+    }
+
+    fn foreign(&self, key: Key, version: Option<u64>) -> Error {
+        let name = self.name(&key);
+        Error::Foreign { key, name, version }
     }
 
     /// Reads some keys, all at one revision.

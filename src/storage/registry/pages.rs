@@ -14,9 +14,13 @@ use super::token::PageToken;
 use super::units::Unit;
 
 impl Snapshot {
-    /// A unit, with what the machine that it is placed on reports of it.
+    /// A unit, with what the machine that it is placed on reports of it; none if it is
+    /// [left alone](Self::is_left_alone).
     #[must_use]
     pub fn unit(&self, name: &str) -> Option<ListedUnit> {
+        if self.is_left_alone(name) {
+            return None;
+        }
         let place = self.places.get(name).cloned();
         let state = place.as_ref().and_then(|place| {
             let pair = (name.to_owned(), place.value.machine.clone());
@@ -58,7 +62,7 @@ impl Snapshot {
         let behind = behind(Family::Unit, after)?;
         let names = self.bodies.range::<str, _>((behind, Bound::Unbounded));
         let names = names.map(|(name, _)| name);
-        let names = names.filter(|name| self.wants.contains_key(*name));
+        let names = names.filter(|name| !self.is_left_alone(name));
         let (names, more) = some(names, limit);
         let units = names.iter().filter_map(|name| self.unit(name)).collect();
         Ok(self.page(Family::Unit, units, more.cloned()))

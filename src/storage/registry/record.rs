@@ -12,6 +12,14 @@ use crate::storage::keys::{Entry, Revision};
 /// The version of every value that is written.
 const VERSION: u64 = 1;
 
+/// Whether what names this version is a newer program's: the one rule that tells it from damage. It is never written
+/// over or removed. All else that cannot be read is of nobody: no version, one that never was, or ours without what
+/// belongs to it.
+#[must_use]
+pub fn is_newer(version: Option<u64>) -> bool {
+    version.is_some_and(|version| version > VERSION)
+}
+
 /// What a unit is: its file, and whether it is for one machine or for all.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Body {
@@ -186,6 +194,14 @@ impl<T> Seen<T> {
         match self {
             Self::Here(stored) => Some(stored),
             Self::Gone | Self::Foreign { .. } => None,
+        }
+    }
+
+    /// The version that something names which is not ours to read; none outside if it is, or is not there.
+    pub(super) fn foreign(&self) -> Option<Option<u64>> {
+        match self {
+            Self::Foreign { version } => Some(*version),
+            Self::Here(_) | Self::Gone => None,
         }
     }
 }

@@ -139,9 +139,16 @@ impl Snapshot {
         }
     }
 
-    /// Whether something of a unit is not ours to read: then nothing of it is ours to change.
+    /// Whether something of a unit is not ours to read, or what is wanted of it is missing: then nothing of it is ours
+    /// to change, and it is in no list. The same rule as [`Registry::find_unit`](super::Registry::find_unit) has.
     #[must_use]
     pub fn is_left_alone(&self, unit: &str) -> bool {
+        if self.bodies.contains_key(unit) && !self.wants.contains_key(unit) {
+            return true;
+        }
+        if self.foreign.is_empty() {
+            return false;
+        }
         let keys = [Key::Unit, Key::Want, Key::Place, Key::Global];
         let mut keys = keys.iter().map(|key| key(unit.to_owned()));
         keys.any(|key| self.foreign.contains_key(&key))

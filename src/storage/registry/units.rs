@@ -1,10 +1,11 @@
 //! What users write: units, and what they want of them.
 
+use super::damaged::FoundUnit;
 use super::key::{Key, check_part};
 use super::record::{self, Body, Global, Place, Run, Stored, Want};
 use super::{Error, Registry};
 use crate::domain::unit::DesiredState;
-use crate::storage::keys::{Guard, KeyStore, Operation, Outcome, Revision};
+use crate::storage::keys::{Guard, KeyStore, Operation, Outcome, Revision, Transaction};
 
 /// Largest unit, as it is stored, in bytes. etcd takes 1.5 MiB in a request; what is read at a time is many of them.
 pub const BODY_BYTES_MAX: usize = 256 << 10;
@@ -44,38 +45,32 @@ impl<S: KeyStore> Registry<S> {
     /// The unit of that name.
     ///
     /// # Errors
-    /// [`Error::Foreign`] if something of it is not ours to read.
+    /// [`Error::Foreign`] if something of it is not ours to read, as of
+    /// [`is_left_alone`](super::Snapshot::is_left_alone).
     pub async fn find_unit(&self, name: &str) -> Result<Option<Unit>, Error> {
         check_part("unit name", name)?;
-        let owned = || name.to_owned();
-        let keys = [
-            Key::Unit(owned()),
-            Key::Want(owned()),
-            Key::Place(owned()),
-            Key::Global(owned()),
-        ];
-        let found = self.get(&keys).await?;
-        let [unit, want, place, global] = keys;
-        self.ours::<Global>(&found, global)?;
-        let Some(body) = self.ours(&found, unit)? else {
+        let keys = UnitKeys::new(name);
+        let found = FoundUnit::of(self, &keys, &self.get(&keys.own()).await?);
+        if let Some((key, version)) = found.foreign(&keys) {
+            return Err(self.foreign(key.clone(), version));
+        }
+        let (Some(body), Some(want)) = (found.body.here(), found.want.here()) else {
             return Ok(None);
         };
-        let want = self.ours(&found, want.clone())?.ok_or(Error::Foreign {
-            key: want,
-            version: None,
-        })?;
         Ok(Some(Unit {
-            name: owned(),
+            name: name.to_owned(),
             body,
             want,
-            place: self.ours(&found, place)?,
+            place: found.place.here(),
         }))
     }
 
-    /// Creates a unit: all of it, or nothing.
+    /// Creates a unit: all of it, or nothing. What is left of another of that name, and is ours to read, gives way
+    /// to it.
     ///
     /// # Errors
-    /// [`Error::Unusable`] for a name that is no key, or a unit that is too large.
+    /// [`Error::Unusable`] for a name that is no key, or a unit that is too large; [`Error::Foreign`] if something
+    /// is left of another that is not ours to read.
     pub async fn create_unit(
         &self,
         name: &str,
@@ -90,9 +85,27 @@ impl<S: KeyStore> Registry<S> {
             self.put(&keys.want, &Want { state, generation }),
         ];
         then.extend(self.put_global(&keys, body, state));
-        let keys = [&keys.unit, &keys.want, &keys.place, &keys.global];
-        let guards = keys.map(|key| Guard::Absent(self.name(key)));
-        let outcome = self.commit(guards.into(), then).await?;
+        let own = keys.own();
+        let transaction = Transaction {
+            guards: own
+                .iter()
+                .map(|key| Guard::Absent(self.name(key)))
+                .collect(),
+            then: then.clone(),
+            otherwise: own
+                .iter()
+                .map(|key| Operation::Get(self.name(key)))
+                .collect(),
+        };
+        let mut outcome = self.store.commit(transaction).await?;
+        if !outcome.succeeded {
+            let Some((guards, gone)) = self.leftovers(&keys, &outcome, body.global.is_some())?
+            else {
+                return Ok(Created::Taken);
+            };
+            then.extend(gone);
+            outcome = self.commit(guards, then).await?;
+        }
         Ok(if outcome.succeeded {
             Created::At(outcome.revision)
         } else {
@@ -194,7 +207,8 @@ impl<S: KeyStore> Registry<S> {
         let value = record::write(body);
         if value.len() > BODY_BYTES_MAX {
             return Err(Error::Unusable {
-                what: "unit: it is too large",
+                what: "unit",
+                rule: format!("at most {BODY_BYTES_MAX} bytes as it is stored"),
             });
         }
         Ok(Operation::Put(self.name(&keys.unit), value, None))
@@ -237,16 +251,21 @@ fn run_key(unit: &Unit, place: &Stored<Place>) -> Key {
 }
 
 /// The keys of a unit that are called after it alone.
-struct UnitKeys {
-    unit: Key,
-    want: Key,
-    place: Key,
-    global: Key,
-    why: Key,
+pub(super) struct UnitKeys {
+    pub(super) unit: Key,
+    pub(super) want: Key,
+    pub(super) place: Key,
+    pub(super) global: Key,
+    pub(super) why: Key,
 }
 
 impl UnitKeys {
-    fn new(name: &str) -> Self {
+    /// Those that say what the unit is: all but the reason, which the engine finds again.
+    pub(super) fn own(&self) -> [Key; 4] {
+        [&self.unit, &self.want, &self.place, &self.global].map(Clone::clone)
+    }
+
+    pub(super) fn new(name: &str) -> Self {
         Self {
             unit: Key::Unit(name.to_owned()),
             want: Key::Want(name.to_owned()),

@@ -286,7 +286,10 @@ async fn what_a_newer_version_wrote_is_left_alone() {
     let found = world.fleet.find_unit("a.service").await.unwrap_err();
     assert_eq!(
         found.to_string(),
-        "unit a.service was written by a newer version of fleet and is left alone"
+        format!(
+            "unit a.service was written by a newer version of fleet and is left alone: etcd key {:?}",
+            format!("{}unit/a.service", world.prefix)
+        )
     );
     for error in [
         world
@@ -334,6 +337,28 @@ async fn everybody_gets_through_where_many_set_one_unit() {
     // Each was decided on what was there: none was lost, none doubled.
     let unit = world.fleet.find_unit("a.service").await.unwrap();
     assert_eq!(unit.generation, 16);
+}
+
+/// More than there are attempts, and at two servers.
+#[tokio::test]
+async fn writers_of_one_unit_take_turns() {
+    let world = on_shared().await;
+    let beside = world.beside().await;
+    let set = |number: usize| {
+        let fleet = [&world.fleet, &beside.fleet][number % 2].clone();
+        tokio::spawn(async move {
+            let line = format!("ExecStart=/bin/sleep {number}");
+            fleet
+                .set_unit("a.service", request(&[&line], "loaded"))
+                .await
+        })
+    };
+    const WRITERS: usize = 200;
+    for task in (0..WRITERS).map(set).collect::<Vec<_>>() {
+        task.await.unwrap().unwrap();
+    }
+    let unit = world.fleet.find_unit("a.service").await.unwrap();
+    assert_eq!(unit.generation, WRITERS as u64);
 }
 
 #[tokio::test]
@@ -452,17 +477,30 @@ async fn metadata_beyond_the_limits_changes_nothing() {
     let many: Vec<_> = (0..129)
         .map(|n| change("m2", &format!("k{n}"), Some("v")))
         .collect();
-    for wrong in [
-        vec![change("m 2", "k", Some("v"))],
-        vec![change("m2", "k k", Some("v"))],
-        vec![change("m2", "", Some("v"))],
-        vec![change("m2", "k", Some(&long))],
-        many,
+    let allowed =
+        r"expect 1 to 256 characters of A-Z a-z 0-9 and - . : ; < = > ? @ [ \ ] ^ _ ` { | } ~";
+    let id = format!("unusable machine id: {allowed}");
+    let key = format!("unusable metadata key: {allowed}");
+    for (wrong, text) in [
+        (vec![change("m 2", "k", Some("v"))], id.as_str()),
+        (vec![change("m2", "k k", Some("v"))], &key),
+        (vec![change("m2", "", Some("v"))], &key),
+        (
+            vec![change("m2", "k", Some(&long))],
+            "unusable metadata value: at most 4096 bytes",
+        ),
+        (
+            many,
+            "unusable metadata: at most 128 keys of a machine at once",
+        ),
     ] {
         let mut changes = vec![change("m1", "k", Some("v"))];
         changes.extend(wrong);
         let set = world.fleet.set_metadata(&changes).await;
-        assert!(matches!(set, Err(Error::Invalid(_))), "{set:?}");
+        assert!(
+            matches!(&set, Err(Error::Invalid(found)) if found == text),
+            "{set:?}"
+        );
     }
     assert!(world.registry.snapshot().await.unwrap().labels.is_empty());
     // A machine may be told less than that, however long.

@@ -123,7 +123,24 @@ fn why_a_unit_has_no_machine_is_told() {
     assert_eq!(
         why(&cluster, "nowhere"),
         "no machine can run it: MachineID=alder: 7 machines (m1, m2, m3, m4, m5, …); \
-         MachineMetadata, key zone: 1 machine (alder)"
+         MachineMetadata=zone=y: 1 machine (alder)"
+    );
+    let long = "v".repeat(500);
+    let asked =
+        ["a", "b", "c", "d", "e", &long].map(|value| format!("MachineMetadata=zone={value}"));
+    let asked: Vec<&str> = asked.iter().map(String::as_str).collect();
+    cluster.apply(launched("many", &asked));
+    cluster.apply(launched("long", &asked[5..]));
+    assert_eq!(
+        why(&cluster, "many"),
+        "no machine can run it: \
+         MachineMetadata=zone=a or zone=b or zone=c or zone=d or zone=e or …: \
+         8 machines (alder, m1, m2, m3, m4, …)"
+    );
+    let text = why(&cluster, "long");
+    assert!(
+        text.contains(&"v".repeat(100)) && text.len() < 250,
+        "{text}"
     );
     assert_eq!(
         why(&cluster, "tail"),
@@ -140,5 +157,8 @@ fn why_a_unit_has_no_machine_is_told() {
     assert_eq!(why(&cluster, "lead"), "");
     assert_eq!(why(&cluster, "no such unit"), "");
     let unplaced: Vec<_> = cluster.unplaced().map(UnitName::as_str).collect();
-    assert_eq!(unplaced, ["nowhere", "p", "pinned", "q", "tail"]);
+    assert_eq!(
+        unplaced,
+        ["long", "many", "nowhere", "p", "pinned", "q", "tail"]
+    );
 }

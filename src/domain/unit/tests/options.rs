@@ -22,6 +22,15 @@ fn blanks_around_a_value_make_no_other_unit() {
         assert_eq!(spaced, plain, "{value:?}");
     }
     assert_eq!(plain.text(), "[A]\nE=a b\n");
+    // What is written from right to left is text, and so is a tab.
+    for value in ["a\tb", "שלום \u{200f}a", "é ☃"] {
+        let options = Options::new(&[option("\tE", value)]).expect(value);
+        assert_eq!(options.list(), [option("E", value)]);
+    }
+    assert!(
+        Options::parse(b"[A]\nE=a\x1bb\n").is_err(),
+        "in a file, too"
+    );
     assert_eq!(
         Options::parse(b"[A]\r\n E= a b # \\\n"),
         Options::parse(b"[A]\nE=a b # \\")
@@ -75,7 +84,15 @@ fn no_option_brings_in_another() {
         ),
         (
             in_section("A\rB"),
-            r#"a section cannot have "]" or a newline"#,
+            "a section cannot have a carriage return",
+        ),
+        (
+            in_section("A\tB"),
+            "a section cannot have the control character U+0009",
+        ),
+        (
+            in_section("A\u{202e}B"),
+            "a section cannot have the control character U+202E",
         ),
         (
             in_section(&"s".repeat(SECTION_BYTES_MAX + 1)),
@@ -86,8 +103,20 @@ fn no_option_brings_in_another() {
             option("F\nE", "a"),
             r#"a name cannot have "=" or a newline"#,
         ),
-        (option("F\r", "a"), r#"a name cannot have "=" or a newline"#),
-        (option("F\0", "a"), r#"a name cannot have "=" or a newline"#),
+        (option("F\r", "a"), "a name cannot have a carriage return"),
+        (option("F\0", "a"), "a name cannot have NUL"),
+        (
+            option("F\u{1b}[31m", "a"),
+            "a name cannot have the control character U+001B",
+        ),
+        (
+            option("F\u{2066}", "a"),
+            "a name cannot have the control character U+2066",
+        ),
+        (
+            option("F\tG", "a"),
+            "a name cannot have the control character U+0009",
+        ),
         (
             option("#E", "a"),
             r##"a name cannot begin with "[", "#" or ";""##,
@@ -126,11 +155,21 @@ fn no_option_brings_in_another() {
         ),
         (
             option("E", "a\\\rF=b"),
-            r#"a value cannot have a newline without a "\" before it"#,
+            "a value cannot have a carriage return",
+        ),
+        (option("E", "a\\\0F=b"), "a value cannot have NUL"),
+        (option("E", "a\r"), "a value cannot have a carriage return"),
+        (
+            option("E", "a\u{8}b"),
+            "a value cannot have the control character U+0008",
         ),
         (
-            option("E", "a\\\0F=b"),
-            r#"a value cannot have a newline without a "\" before it"#,
+            option("E", "a\u{7f}b"),
+            "a value cannot have the control character U+007F",
+        ),
+        (
+            option("E", "a\u{9b}31m"),
+            "a value cannot have the control character U+009B",
         ),
         (
             option("E", &"v".repeat(LINE_BYTES_MAX)),

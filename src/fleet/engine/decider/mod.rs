@@ -43,6 +43,10 @@ pub(super) struct Decider {
     foreign: BTreeMap<Key, Option<u64>>,
     /// Those that nobody was told of.
     foreign_new: Vec<(Key, Option<u64>)>,
+    /// Keys below the prefix that are none of ours.
+    unknown: BTreeSet<String>,
+    /// Those that nobody was told of.
+    unknown_new: Vec<String>,
     reasons: Reasons,
     /// Whether what was decided last may be wrong by now.
     is_outdated: bool,
@@ -108,7 +112,24 @@ impl Decider {
                     self.changed(unit);
                 }
             }
-            Change::State { .. } | Change::Unknown { .. } => {}
+            Change::State {
+                unit,
+                machine,
+                state,
+            } => {
+                self.note(Key::State { unit, machine }, &state);
+            }
+            Change::Unknown { name, exists: true } => {
+                if self.unknown.insert(name.clone()) {
+                    self.unknown_new.push(name);
+                }
+            }
+            Change::Unknown {
+                name,
+                exists: false,
+            } => {
+                self.unknown.remove(&name);
+            }
             Change::Leader(seen) => {
                 let leader = seen.here();
                 self.deposed = leader.is_none_or(|leader| leader.created != self.epoch);
@@ -219,9 +240,22 @@ impl Decider {
         std::mem::take(&mut self.foreign_new)
     }
 
-    /// How many such keys there are.
+    /// Keys below the prefix that are none of ours, each told once.
+    pub(super) fn unknown_new(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.unknown_new)
+    }
+
+    /// Takes for told what another that knew the same registry has told.
+    pub(super) fn was_told(&mut self, before: &Self) {
+        let is_new = |(key, version): &(Key, Option<u64>)| before.foreign.get(key) != Some(version);
+        self.foreign_new.retain(is_new);
+        self.unknown_new
+            .retain(|name| !before.unknown.contains(name));
+    }
+
+    /// How many keys there are of both kinds.
     pub(super) fn foreign_count(&self) -> usize {
-        self.foreign.len()
+        self.foreign.len() + self.unknown.len()
     }
 
     /// How many units are to be on a machine and are on none.

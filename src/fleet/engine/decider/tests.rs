@@ -284,6 +284,39 @@ fn what_is_not_ours_stays_and_nobody_counts_on_its_going() {
 }
 
 #[test]
+fn states_and_unknown_keys_are_told_of_once_and_counted_while_they_are_there() {
+    let mut world = World::new();
+    let state = |state| Change::State {
+        unit: "a".into(),
+        machine: "m1".into(),
+        state,
+    };
+    let unknown = |exists| Change::Unknown {
+        name: "/fleet/v3/weird".into(),
+        exists,
+    };
+    for _ in 0..2 {
+        world.see(state(Seen::Foreign { version: None }));
+        world.see(unknown(true));
+    }
+    let (unit, machine) = ("a".into(), "m1".into());
+    let key = Key::State { unit, machine };
+    assert_eq!(world.decider.foreign_count(), 2);
+    assert_eq!(world.decider.foreign_new(), [(key.clone(), None)]);
+    assert_eq!(world.decider.unknown_new(), ["/fleet/v3/weird"]);
+    // Nor again by one that has listed everything anew, but for what is new.
+    let mut next = Decider::new(EPOCH);
+    next.extend([state(Seen::Foreign { version: Some(2) }), unknown(true)]);
+    next.was_told(&world.decider);
+    assert_eq!(next.foreign_new(), [(key, Some(2))]);
+    assert_eq!(next.unknown_new(), [""; 0]);
+    assert_eq!(next.foreign_count(), 2);
+    world.see(state(Seen::Gone));
+    world.see(unknown(false));
+    assert_eq!(world.decider.foreign_count(), 0);
+}
+
+#[test]
 fn a_place_on_what_can_be_no_machine_is_left_alone() {
     let mut world = World::new();
     world.machine("m1", &[]);

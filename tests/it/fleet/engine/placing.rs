@@ -93,7 +93,7 @@ async fn metadata_that_is_set_while_a_machine_runs_counts() {
     world.until_placed(&[("a.service", "m2")]).await;
     registry.set_labels("m2", &labels(None)).await.unwrap();
     world.until_placed(&[]).await;
-    let reason = "no machine can run it: MachineMetadata, key zone: 2 machines (m1, m2)";
+    let reason = "no machine can run it: MachineMetadata=zone=east: 2 machines (m1, m2)";
     world.until_explained("a.service", reason).await;
     let why = registry.find_why("a.service").await.unwrap().unwrap().value;
     let [refusal] = &why.refusals[..] else {

@@ -1,0 +1,83 @@
+//! Writers of one unit take turns. Writes are guarded by what they were decided on, so of those that race all but one
+//! have to decide again, and of many some would lose for ever. Turns are for speed alone: nothing goes wrong where
+//! they are not kept, as between two processes.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::time::Duration;
+
+use tokio::sync::{Mutex, MutexGuard};
+
+/// How many units may be written at once, at most; names that fall together wait for each other. Bounds the memory,
+/// some 64 KiB.
+const PLACES: usize = 1024;
+/// How long a turn is waited for: a write takes milliseconds, and if etcd is in trouble nobody should wait for the
+/// trouble of all others.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Longest pause of one who lost a race against another process.
+const PAUSE_MAX: Duration = Duration::from_millis(64);
+
+/// Whose turn it is.
+#[derive(Debug)]
+pub(super) struct Turns {
+    hasher: RandomState,
+    places: Box<[Mutex<()>]>,
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self {
+            hasher: RandomState::new(),
+            places: (0..PLACES).map(|_| Mutex::new(())).collect(),
+        }
+    }
+}
+
+impl Turns {
+    /// Waits until nobody else here writes a unit of that name, first come, first served; not for ever.
+    pub(super) async fn take(&self, name: &str) -> Option<MutexGuard<'_, ()>> {
+        let at = self.hasher.hash_one(name) % (PLACES as u64);
+        let place = usize::try_from(at)
+            .ok()
+            .and_then(|at| self.places.get(at))?;
+        tokio::time::timeout(PATIENCE, place.lock()).await.ok()
+    }
+
+    /// Rests a random while after so many lost races, so that those who met do not meet again.
+    pub(super) async fn pause(&self, lost: u32) {
+        let longest = Duration::from_millis(1 << lost.min(6)).min(PAUSE_MAX);
+        // Of a hasher with keys of its own each time: chance enough, without another crate.
+        let share = RandomState::new().hash_one(lost) % 1024;
+        let pause = longest.mul_f64(f64::from(u32::try_from(share).unwrap_or(0)) / 1024.0);
+        tokio::time::sleep(pause).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_turn_is_waited_for_and_not_for_ever() {
+        let turns = Turns::default();
+        let first = turns.take("a.service").await;
+        assert!(first.is_some());
+        let begun = tokio::time::Instant::now();
+        assert!(turns.take("a.service").await.is_none());
+        assert_eq!(begun.elapsed(), PATIENCE);
+        drop(first);
+        assert!(turns.take("a.service").await.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pauses_are_short_and_differ() {
+        let turns = Turns::default();
+        let mut pauses = std::collections::BTreeSet::new();
+        for lost in 0..40 {
+            let begun = tokio::time::Instant::now();
+            turns.pause(lost).await;
+            assert!(begun.elapsed() <= PAUSE_MAX + Duration::from_millis(1));
+            pauses.insert(begun.elapsed());
+        }
+        assert!(pauses.len() > 10, "{pauses:?}");
+    }
+}
