@@ -188,7 +188,7 @@ pub struct RefusalView {
     #[schema(required = false)]
     pub machines: Vec<String>,
     /// What they do not meet.
-    #[schema(example = "MachineMetadata, key region")]
+    #[schema(example = "MachineMetadata=region=eu")]
     pub requirement: String,
 }
 
