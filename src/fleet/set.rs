@@ -1,6 +1,7 @@
 //! Setting a unit: creating it, giving it another file, or saying what is wanted of it. What a request means
 //! depends on what is there (facts: reference fleet §1.3, in this order).
 
+use super::turns::pause;
 use super::view::body;
 use super::{ATTEMPTS_MAX, Error, Fleet};
 use crate::domain::shown;
@@ -60,7 +61,7 @@ impl<S: KeyStore> Fleet<S> {
             if let Some(set) = self.write(&name, found, decision).await? {
                 return Ok(set);
             }
-            self.turns.pause(lost).await;
+            pause(lost).await;
         }
         Err(Error::Busy)
     }

@@ -41,15 +41,15 @@ impl Turns {
             .and_then(|at| self.places.get(at))?;
         tokio::time::timeout(PATIENCE, place.lock()).await.ok()
     }
+}
 
-    /// Rests a random while after so many lost races, so that those who met do not meet again.
-    pub(super) async fn pause(&self, lost: u32) {
-        let longest = Duration::from_millis(1 << lost.min(6)).min(PAUSE_MAX);
-        // Of a hasher with keys of its own each time: chance enough, without another crate.
-        let share = RandomState::new().hash_one(lost) % 1024;
-        let pause = longest.mul_f64(f64::from(u32::try_from(share).unwrap_or(0)) / 1024.0);
-        tokio::time::sleep(pause).await;
-    }
+/// Rests a random while after so many lost races, so that those who met do not meet again.
+pub(super) async fn pause(lost: u32) {
+    let longest = Duration::from_millis(1 << lost.min(6)).min(PAUSE_MAX);
+    // Of a hasher with keys of its own each time: chance enough, without another crate.
+    let share = RandomState::new().hash_one(lost) % 1024;
+    let pause = longest.mul_f64(f64::from(u32::try_from(share).unwrap_or(0)) / 1024.0);
+    tokio::time::sleep(pause).await;
 }
 
 #[cfg(test)]
@@ -70,11 +70,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn pauses_are_short_and_differ() {
-        let turns = Turns::default();
         let mut pauses = std::collections::BTreeSet::new();
         for lost in 0..40 {
             let begun = tokio::time::Instant::now();
-            turns.pause(lost).await;
+            pause(lost).await;
             assert!(begun.elapsed() <= PAUSE_MAX + Duration::from_millis(1));
             pauses.insert(begun.elapsed());
         }

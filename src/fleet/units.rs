@@ -1,5 +1,6 @@
 //! Units, but for setting them.
 
+use super::turns::pause;
 use super::view::{Page, UnitView};
 use super::{ATTEMPTS_MAX, Error, Fleet, parse_token};
 use crate::storage::keys::KeyStore;
@@ -19,7 +20,7 @@ impl<S: KeyStore> Fleet<S> {
                     self.mirror.wrote(revision);
                     return Ok(());
                 }
-                Written::Stale => self.turns.pause(lost).await,
+                Written::Stale => pause(lost).await,
             }
         }
         Err(Error::Busy)

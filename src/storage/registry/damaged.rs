@@ -33,18 +33,33 @@ impl FoundUnit {
     /// it decides what may be done.
     pub(super) fn foreign<'a>(&self, keys: &'a UnitKeys) -> Option<(&'a Key, Option<u64>)> {
         let want = match (&self.body, &self.want) {
-            (Seen::Here(_), Seen::Gone) => Some(None),
-            (_, want) => want.foreign(),
+            (Seen::Here(_), Seen::Gone) => Some((&keys.want, None)),
+            (_, want) => foreign(&keys.want, want),
         };
         let found = [
-            (&keys.unit, self.body.foreign()),
-            (&keys.want, want),
-            (&keys.place, self.place.foreign()),
-            (&keys.global, self.global.foreign()),
+            foreign(&keys.unit, &self.body),
+            want,
+            foreign(&keys.place, &self.place),
+            foreign(&keys.global, &self.global),
         ];
-        let foreign = found.into_iter().filter_map(|(key, v)| Some((key, v?)));
+        let foreign = found.into_iter().flatten();
         foreign.min_by_key(|(_, version)| !is_newer(*version))
     }
+}
+
+fn foreign<'a, T>(key: &'a Key, seen: &Seen<T>) -> Option<(&'a Key, Option<u64>)> {
+    match seen {
+        Seen::Foreign { version } => Some((key, *version)),
+        Seen::Here(_) | Seen::Gone => None,
+    }
+}
+
+/// What is left of a unit that is not there.
+pub(super) struct Leftovers {
+    /// That it is still as it was found.
+    pub(super) guards: Vec<Guard>,
+    /// What removes that of it which a new unit does not write over.
+    pub(super) gone: Vec<Operation>,
 }
 
 impl<S: KeyStore> Registry<S> {
@@ -84,14 +99,14 @@ impl<S: KeyStore> Registry<S> {
         })
     }
 
-    /// What is to be removed, and stay as it is until then, so that a unit can be created where only parts of one
-    /// are left, as by a restored backup or by hand. None if there is a unit.
+    /// What is in the way where only parts of a unit are left, as by hand or by a restored backup. None if there is a
+    /// unit.
     pub(super) fn leftovers(
         &self,
         keys: &UnitKeys,
         found: &Outcome,
         is_global: bool,
-    ) -> Result<Option<(Vec<Guard>, Vec<Operation>)>, Error> {
+    ) -> Result<Option<Leftovers>, Error> {
         let read = FoundUnit::of(self, keys, found);
         if read.body != Seen::Gone {
             return Ok(None);
@@ -109,7 +124,8 @@ impl<S: KeyStore> Registry<S> {
                 unit: unit.clone(),
             }));
         }
-        Ok(Some((self.as_found(keys, found), gone)))
+        let guards = self.as_found(keys, found);
+        Ok(Some(Leftovers { guards, gone }))
     }
 
     /// That all keys of a unit are as a transaction found them, whatever stands there.

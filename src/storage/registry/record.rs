@@ -196,14 +196,6 @@ impl<T> Seen<T> {
             Self::Gone | Self::Foreign { .. } => None,
         }
     }
-
-    /// The version that something names which is not ours to read; none outside if it is, or is not there.
-    pub(super) fn foreign(&self) -> Option<Option<u64>> {
-        match self {
-            Self::Foreign { version } => Some(*version),
-            Self::Here(_) | Self::Gone => None,
-        }
-    }
 }
 
 /// A value with the version of its form.

@@ -1,6 +1,6 @@
 //! What users write: units, and what they want of them.
 
-use super::damaged::FoundUnit;
+use super::damaged::{FoundUnit, Leftovers};
 use super::key::{Key, check_part};
 use super::record::{self, Body, Global, Place, Run, Stored, Want};
 use super::{Error, Registry};
@@ -99,8 +99,8 @@ impl<S: KeyStore> Registry<S> {
         };
         let mut outcome = self.store.commit(transaction).await?;
         if !outcome.succeeded {
-            let Some((guards, gone)) = self.leftovers(&keys, &outcome, body.global.is_some())?
-            else {
+            let left = self.leftovers(&keys, &outcome, body.global.is_some())?;
+            let Some(Leftovers { guards, gone }) = left else {
                 return Ok(Created::Taken);
             };
             then.extend(gone);

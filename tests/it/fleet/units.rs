@@ -342,6 +342,7 @@ async fn everybody_gets_through_where_many_set_one_unit() {
 /// More than there are attempts, and at two servers.
 #[tokio::test]
 async fn writers_of_one_unit_take_turns() {
+    const WRITERS: usize = 200;
     let world = on_shared().await;
     let beside = world.beside().await;
     let set = |number: usize| {
@@ -353,7 +354,6 @@ async fn writers_of_one_unit_take_turns() {
                 .await
         })
     };
-    const WRITERS: usize = 200;
     for task in (0..WRITERS).map(set).collect::<Vec<_>>() {
         task.await.unwrap().unwrap();
     }
