@@ -10,6 +10,7 @@ use actix_web::{Error, HttpMessage as _, HttpResponse};
 use super::{Fault, PREFIXES, path};
 use crate::fleet::EtcdFleet;
 use crate::http::body;
+use crate::http::telemetry::RequestLog;
 
 /// Where fleet's API is on a listener.
 pub(super) struct Surface {
@@ -67,27 +68,31 @@ pub(super) async fn guard(
         Some(answer) => {
             let payload = request.take_payload();
             body::leave(request.request(), payload);
-            Ok(request.into_response(answer).map_into_right_body())
+            let response = match answer {
+                Ok(answer) => request.into_response(answer),
+                Err(fault) => request.error_response(fault),
+            };
+            Ok(response.map_into_right_body())
         }
     }
 }
 
-fn answer_before_routes(request: &ServiceRequest) -> Option<HttpResponse> {
+fn answer_before_routes(request: &ServiceRequest) -> Option<Result<HttpResponse, Fault>> {
     let Some(surface) = request.app_data::<Data<Surface>>() else {
-        let fault = Fault::internal("routes without a surface");
-        return Some(HttpResponse::from_error(fault));
+        return Some(Err(Fault::internal("routes without a surface")));
     };
     if !surface.fleet.is_connected() {
-        return Some(HttpResponse::from_error(Fault::unconnected()));
+        // Whoever asks again and again fills the log with it.
+        RequestLog::of(request).told_elsewhere();
+        return Some(Err(Fault::unconnected()));
     }
     let server = surface.server.clone();
     request.extensions_mut().insert(Routed(server));
     let path = request.match_info().as_str();
     if let Some(clean) = path::cleaned(path) {
-        return Some(path::redirect(request.request(), &clean));
+        return Some(Ok(path::redirect(request.request(), &clean)));
     }
-    let fault = path::has_hidden_slash(path).then(Fault::unknown_path)?;
-    Some(HttpResponse::from_error(fault))
+    path::has_hidden_slash(path).then(|| Err(Fault::unknown_path()))
 }
 
 /// What every answer of a route of fleet's says: which program it is of.
