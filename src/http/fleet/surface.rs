@@ -7,7 +7,7 @@ use actix_web::middleware::Next;
 use actix_web::web::Data;
 use actix_web::{Error, HttpMessage as _, HttpResponse};
 
-use super::{Fault, PREFIXES, path};
+use super::{Fault, Hosts, PREFIXES, path};
 use crate::fleet::EtcdFleet;
 use crate::http::body;
 use crate::http::telemetry::RequestLog;
@@ -19,6 +19,7 @@ pub(super) struct Surface {
     server: HeaderValue,
     /// Whether all paths are fleet's.
     is_everything: bool,
+    hosts: Hosts,
 }
 
 /// An answer of a request that was led to a route, or to none.
@@ -26,12 +27,13 @@ struct Routed(HeaderValue);
 
 impl Surface {
     /// All paths are fleet's.
-    pub(super) fn everything(fleet: EtcdFleet, version: &str) -> Self {
+    pub(super) fn everything(fleet: EtcdFleet, version: &str, hosts: Hosts) -> Self {
         let server = HeaderValue::try_from(format!("fleetd/{version}"));
         Self {
             fleet,
             server: server.unwrap_or_else(|_| HeaderValue::from_static("fleetd")),
             is_everything: true,
+            hosts,
         }
     }
 
@@ -39,7 +41,7 @@ impl Surface {
     pub(super) fn prefixes(fleet: EtcdFleet, version: &str) -> Self {
         Self {
             is_everything: false,
-            ..Self::everything(fleet, version)
+            ..Self::everything(fleet, version, Hosts::Any)
         }
     }
 }
@@ -56,6 +58,18 @@ pub(in crate::http) fn is_fleets(request: &ServiceRequest) -> bool {
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     surface.is_everything || PREFIXES.into_iter().any(is_below)
+}
+
+/// Lets requests through to what is no part of the API, as one of this program's.
+pub(super) async fn named<B: MessageBody>(
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<B>, Error> {
+    if let Some(surface) = request.app_data::<Data<Surface>>() {
+        let server = surface.server.clone();
+        request.extensions_mut().insert(Routed(server));
+    }
+    next.call(request).await
 }
 
 /// Lets requests through to the routes while it is known what there is, if their paths are clean.
@@ -81,6 +95,9 @@ fn answer_before_routes(request: &ServiceRequest) -> Option<Result<HttpResponse,
     let Some(surface) = request.app_data::<Data<Surface>>() else {
         return Some(Err(Fault::internal("routes without a surface")));
     };
+    if let Err(fault) = surface.hosts.check(request) {
+        return Some(Err(fault));
+    }
     if !surface.fleet.is_connected() {
         // Whoever asks again and again fills the log with it.
         RequestLog::of(request).told_elsewhere();

@@ -13,7 +13,7 @@ use hyperfleet::domain::tenancy::Rules;
 use hyperfleet::domain::unit::DesiredState;
 use hyperfleet::fleet::{EtcdFleet, Fleet};
 use hyperfleet::http::{
-    Admission, Build, Connection, FleetApi, Gate, Limits, Masks, fleet_app,
+    Admission, Build, Connection, FleetApi, Gate, Hosts, Limits, Masks, fleet_app,
 };
 use hyperfleet::storage::etcd::EtcdKeys;
 use hyperfleet::storage::registry::{
@@ -96,6 +96,7 @@ impl TestFleet {
             masks: Masks::default(),
             tenancy: Rules::default(),
             scrape: Arc::new(|| "a_metric 1\n".to_owned()),
+            hosts: Hosts::Any,
         };
         adjust(&mut api);
         let connections = Arc::new(());
