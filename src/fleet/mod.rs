@@ -10,7 +10,8 @@
 //! ```
 //!
 //! Whatever is changed, and a single unit or state that is asked for, goes to the registry: that is the newest there
-//! is. Lists come from the mirror.
+//! is. Lists come from the mirror. Beside them is [`engine`]: the loop that decides what runs where, in one process of
+//! all.
 
 pub mod engine;
 mod error;

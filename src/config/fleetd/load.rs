@@ -36,7 +36,9 @@ impl Loaded {
     #[must_use]
     pub fn read(named: Option<&Path>) -> Self {
         let mut sources = Sources::default();
-        let usual = || Some(PathBuf::from(FILE)).filter(|file| file.exists());
+        // One that we may not even look for is told, not passed over.
+        let is_there = |file: &PathBuf| file.try_exists().unwrap_or(true);
+        let usual = || Some(PathBuf::from(FILE)).filter(is_there);
         if let Some(file) = named.map(Path::to_owned).or_else(usual) {
             sources.read_file(&file);
         }

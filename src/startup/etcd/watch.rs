@@ -54,7 +54,10 @@ async fn look(registry: &Registry<EtcdKeys>, settings: &Settings) -> Result<(), 
     let settings = settings.clone();
     let found = spawn_blocking(move || diagnose(&settings)).await;
     match found.unwrap_or_default().join("; ") {
-        none if none.is_empty() => Err(causes::chain(&error)),
+        none if none.is_empty() => Err(format!(
+            "connections can be made, but calls fail: {}",
+            causes::chain(&error)
+        )),
         faults => Err(faults),
     }
 }

@@ -1,5 +1,7 @@
 //! Towards etcd: TLS, users, and an etcd that is away.
 
+use rustix::process::Signal;
+
 use super::program::{Fleetd, Place};
 use crate::registry::secure::{identity, prepare_users, server};
 use crate::support::{Authority, TestEtcd, until};
@@ -111,6 +113,26 @@ async fn it_ends_in_order_without_etcd() {
     etcd.kill();
     fleetd.stop().await;
     assert!(!fleetd.socket.exists());
+}
+
+#[tokio::test]
+async fn an_etcd_that_stands_still_is_told_and_keeps_nobody_from_ending() {
+    let etcd = TestEtcd::start().await;
+    let place = Place::on(etcd.url());
+    let mut leader = place.start();
+    leader.until_serving().await;
+    leader.until_said("leadership").await;
+    etcd.signal(Signal::STOP);
+    let short = [("etcd_request_timeout", "500ms")];
+    let mut second = place.start_as("m2", &short);
+    second
+        .until_said("connections can be made, but calls fail")
+        .await;
+    assert_away(&second).await;
+    second.stop().await;
+    // It cannot resign: its lease is left to run out.
+    leader.stop().await;
+    etcd.signal(Signal::CONT);
 }
 
 #[tokio::test]
