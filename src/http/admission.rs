@@ -11,6 +11,7 @@ use actix_web::middleware::Next;
 use actix_web::web::Data;
 use actix_web::{Error, HttpMessage as _};
 
+use super::answer::PIECE;
 use super::authentication::authenticate;
 use super::body;
 use super::capacity::{Capacity, Slot};
@@ -32,6 +33,10 @@ const MEMORY: &str = "memory";
 const WATCHERS: &str = "watchers";
 /// Clients that watch at a time. Each keeps a connection for as long as it likes, and there are others who need one.
 const WATCHERS_MAX: usize = 256;
+/// What one of them takes of the memory for clients, in bytes: what it was told last, about, and what is written of it.
+const WATCHER_BYTES: usize = 2 * PIECE;
+/// The part of that memory that they may have together, so that it is never they who keep others out: one in so many.
+const WATCHERS_SHARE: usize = 4;
 
 /// How much is let in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +56,12 @@ pub struct Limits {
 /// What decides about letting requests in. Every clone is the same one.
 #[derive(Clone)]
 pub struct Admission(Arc<Parts>);
+
+/// A place among those who watch; free again when it is dropped.
+pub(super) struct Watching {
+    _slot: Slot,
+    _share: Share,
+}
 
 struct Parts {
     gate: Gate,
@@ -73,7 +84,7 @@ impl Admission {
             gate,
             capacity: Capacity::new(limits.in_flight_max),
             memory: Memory::new(limits.buffered_bytes_max),
-            watchers: Capacity::new(WATCHERS_MAX),
+            watchers: Capacity::new(watchers_max(limits.buffered_bytes_max)),
             rate: rate::limit(limits.rate_per_second, limits.rate_burst),
             body_time: limits.body_time,
         }))
@@ -90,15 +101,27 @@ impl Admission {
         &self.0.gate
     }
 
-    /// A place among those who watch, if there is one. They are not among the requests under way: an answer that goes
-    /// on for ever would keep others out.
-    pub(super) fn watch(&self) -> Option<Slot> {
+    /// A place among those who watch, if there is one, and the memory that it takes. They are not among the requests
+    /// under way: an answer that goes on for ever would keep others out.
+    pub(super) fn watch(&self) -> Option<Watching> {
         let slot = self.0.watchers.take(1);
-        if slot.is_none() {
+        let watching = slot.and_then(|slot| {
+            let share = self.0.memory.hold(WATCHER_BYTES)?;
+            Some(Watching {
+                _slot: slot,
+                _share: share,
+            })
+        });
+        if watching.is_none() {
             count_refusal(WATCHERS);
         }
-        slot
+        watching
     }
+}
+
+/// How many may watch, given all the memory for clients, in bytes.
+fn watchers_max(buffered_bytes_max: usize) -> usize {
+    (buffered_bytes_max / WATCHERS_SHARE / WATCHER_BYTES).clamp(1, WATCHERS_MAX)
 }
 
 /// Lets a request in: who is calling, on whose behalf, and whether there is room for it.

@@ -29,7 +29,10 @@ pub(super) async fn authenticate(request: &ServiceRequest, wish: Wish) -> Result
             caller?.map_or(Identity::Unknown, Identity::Proven)
         }
     };
-    if let Some(name) = identity.name() {
+    let is_fleets = matches!(wish, Wish::SeeFleet | Wish::ChangeFleet);
+    // Fleet keeps nobody's name: where nobody was asked for it, there is none to tell.
+    let is_nobody = is_fleets && matches!(identity, Identity::Anonymous);
+    if let Some(name) = identity.name().filter(|_| !is_nobody) {
         RequestLog::of(request).caller(name);
     }
     request.extensions_mut().insert(identity);

@@ -11,6 +11,7 @@ use rustix::net::{Shutdown, shutdown};
 use tokio::task::AbortHandle;
 
 use super::answer::PIECE;
+use super::gate::Gate;
 use super::memory::Memory;
 
 /// What is known of a connection, on the thread that serves it. Over when it is dropped.
@@ -35,6 +36,8 @@ pub struct Connection {
     socket: Option<OwnedFd>,
     /// What ends it when it lies idle.
     watch: Cell<Option<AbortHandle>>,
+    /// What ends it with the service, while its latest answer is one without an end.
+    farewell: Cell<Option<AbortHandle>>,
     /// Whatever is to be dropped with it.
     _guard: Box<dyn std::any::Any>,
 }
@@ -57,6 +60,8 @@ const REQUESTS_END: u32 = 2 * REQUESTS_MAX;
 const LOOK: Duration = Duration::from_secs(1);
 /// How long a client is waited for while memory is short, once it has had the time for a piece.
 const SHORT_TIME: Duration = Duration::from_secs(5);
+/// How long the client of an answer without an end has to take the last of it, once the service is to end.
+const LAST_TIME: Duration = Duration::from_secs(1);
 
 impl Connection {
     /// Puts a new connection into its data, and ends it when it lies idle, sends the head of its
@@ -83,6 +88,7 @@ impl Connection {
             memory: memory.cloned(),
             socket,
             watch: Cell::new(None),
+            farewell: Cell::new(None),
             _guard: Box::new(guard),
         });
         if is_watched {
@@ -90,6 +96,19 @@ impl Connection {
             connection.watch.set(Some(task.abort_handle()));
         }
         data.insert(connection);
+    }
+
+    /// The answer that is about to be given has no end: where its client does not read, the connection is ended with
+    /// the service, instead of being waited for like those of requests under way.
+    pub(super) fn end_with(self: &Rc<Self>, gate: &Gate) {
+        let task = actix_web::rt::spawn(bid_farewell(Rc::downgrade(self), gate.clone()));
+        self.set_farewell(Some(task.abort_handle()));
+    }
+
+    fn set_farewell(&self, farewell: Option<AbortHandle>) {
+        if let Some(before) = self.farewell.replace(farewell) {
+            before.abort();
+        }
     }
 
     /// How long it may still lie idle.
@@ -124,6 +143,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
+        self.set_farewell(None);
         // Connections come and go faster than their time is over.
         if let Some(watch) = self.watch.take() {
             watch.abort();
@@ -145,6 +165,15 @@ async fn watch(connection: Weak<Connection>) {
         if left.is_zero() {
             connection.end();
         }
+    }
+}
+
+/// Ends a connection soon after the service is told to end.
+async fn bid_farewell(connection: Weak<Connection>, gate: Gate) {
+    gate.stopped().await;
+    actix_web::rt::time::sleep(LAST_TIME).await;
+    if let Some(connection) = connection.upgrade() {
+        connection.end();
     }
 }
 
@@ -176,6 +205,7 @@ impl UnderWay {
         let Connection { working, count, .. } = &**connection;
         working.set(working.get() + 1);
         count.set(count.get().saturating_add(1));
+        connection.set_farewell(None);
         if count.get() > REQUESTS_END {
             connection.end();
         }

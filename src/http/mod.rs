@@ -45,7 +45,7 @@ use caching::CallerHeaders;
 
 pub use admission::{Admission, Limits};
 pub use connection::Connection;
-pub use fleet::{FleetApi, fleet_app, openapi as fleet_openapi};
+pub use fleet::{FleetApi, Hosts, fleet_app, openapi as fleet_openapi};
 pub use gate::{Gate, Phase, Readiness};
 pub use memory::Memory;
 pub use meta::Build;

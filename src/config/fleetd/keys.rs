@@ -20,6 +20,8 @@ const COUNT_MAX: usize = 1_000_000;
 const BUFFERED_MIB_MAX: usize = 1024 * 1024;
 /// Most items of a page: what `storage/registry` reads at a time.
 pub(in crate::config) const PAGE_SIZE_MAX: usize = 256;
+/// What may be said all the same, and counts as that: the older fleetd took any number of 16 bits.
+const PAGE_SIZE_TAKEN_MAX: usize = 65_535;
 
 /// What a key means today.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -197,7 +199,7 @@ pub(super) const KEYS: &[Key] = &[
         }),
 
     key("token_limit", "100", "Most items of a page of the API, up to 256",
-        read!(page_size, |text| number(text, &(1..=PAGE_SIZE_MAX)))),
+        read!(page_size, |text| number(text, &(1..=PAGE_SIZE_TAKEN_MAX)))),
     key("listen", "unix:/var/run/fleet.sock", "Where the API is served: unix:/path and tcp:host:port, with commas between them; not bound where systemd hands over sockets",
         read!(listen.addresses, addresses)),
     key("listen_socket_mode", "0660", "Permissions of unix sockets that it makes, in octal",

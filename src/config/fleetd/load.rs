@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::Settings;
 use super::ini;
-use super::keys::{KEYS, Key, Status, find};
+use super::keys::{KEYS, Key, PAGE_SIZE_MAX, Status, find};
 use crate::config::fault::{self, Fault};
 use crate::config::layers::likeliest;
 use crate::config::{Effective, Origin, REDACTED};
@@ -88,13 +88,13 @@ impl Loaded {
             None => (key.default, Origin::Default),
         };
         let value = if key.is_secret && !value.is_empty() {
-            REDACTED
+            REDACTED.to_owned()
         } else {
-            value
+            without_users(value)
         };
         Effective {
             key: key.name,
-            value: value.to_owned(),
+            value,
             origin,
         }
     }
@@ -241,6 +241,13 @@ impl Sources {
             ));
         }
         settings.settle();
+        if settings.page_size > PAGE_SIZE_MAX {
+            self.notes.push(format!(
+                "token_limit: {} is more than there may be on a page; {PAGE_SIZE_MAX} counts",
+                settings.page_size
+            ));
+            settings.page_size = PAGE_SIZE_MAX;
+        }
         self.faults.extend(together(&settings));
         Loaded {
             settings,
@@ -249,6 +256,22 @@ impl Sources {
             faults: self.faults,
         }
     }
+}
+
+/// A value as it is shown: what stands before an `@` in a URL is a user, and perhaps a password, even where there may
+/// be none.
+fn without_users(value: &str) -> String {
+    const SCHEME_END: &str = "://";
+    let mut parts = value.split(SCHEME_END);
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        shown += SCHEME_END;
+        match part.rfind('@') {
+            None => shown += part,
+            Some(at) => shown.extend([REDACTED, &part[at..]]),
+        }
+    }
+    shown
 }
 
 /// What every key says by itself.

@@ -105,6 +105,41 @@ fn a_file_of_the_older_fleetd_works() {
 }
 
 #[test]
+fn a_page_that_is_larger_than_may_be_is_as_large_as_may_be() {
+    let loaded = sound("token_limit=1000\n", &[]);
+    assert_eq!(loaded.settings.page_size, PAGE_SIZE_MAX);
+    let notes = loaded.notes.join("\n");
+    assert!(
+        notes.contains("token_limit: 1000") && notes.contains("256 counts"),
+        "{notes}"
+    );
+    assert!(sound("token_limit=256\n", &[]).notes.is_empty());
+}
+
+#[test]
+fn users_in_urls_are_not_shown() {
+    for (value, shown) in [
+        ("http://a:1,http://b:2", "http://a:1,http://b:2"),
+        (
+            "http://u:pw@a:1,http://b:2",
+            "http://***REDACTED***@a:1,http://b:2",
+        ),
+        (
+            "[\"https://u:p/w,x@a\", \"https://v@b\"]",
+            "[\"https://***REDACTED***@a\", \"https://***REDACTED***@b\"]",
+        ),
+        ("a@b", "a@b"),
+        ("", ""),
+    ] {
+        assert_eq!(without_users(value), shown);
+    }
+    let loaded = sound("etcd_servers=http://u:secretpw@a:2379\n", &[]);
+    let shown = loaded.effective().into_iter().map(|e| e.value);
+    assert!(!shown.collect::<String>().contains("secretpw"));
+    assert!(!loaded.summary().contains("secretpw"));
+}
+
+#[test]
 fn variables_count_before_the_file_and_empty_ones_do_not() {
     let loaded = sound(
         "token_limit=50\nlisten=tcp:127.0.0.1:1\nlog_level=error\nverbosity=1\n",
@@ -142,7 +177,7 @@ fn all_faults_are_told_at_once_each_with_its_place() {
     let file = "
 etcd_server=http://x
 what is this
-token_limit=1000
+token_limit=65536
 listen=unix:relative, tcp:127.0.0.1:1
 metadata=a=b,c
 listen_client_ca_file=/ca.pem
@@ -161,7 +196,7 @@ disable_engine=maybe
         "line 2: there is no setting etcd_server; did you mean etcd_servers?",
         "line 3: it is no `key = value`",
         "token_limit (from ",
-        "1000 is not between 1 and 256",
+        "65536 is not between 1 and 65535",
         "listen (from ",
         "give the whole path of the socket",
         "metadata (from ",

@@ -2,7 +2,7 @@
 
 mod source;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use tokio::sync::watch;
 
@@ -11,7 +11,7 @@ use super::states::given;
 use super::view::{StateView, UnitView};
 use super::{Error, Fleet};
 use crate::storage::keys::{KeyStore, Revision};
-use crate::storage::registry::{self, LISTED_MAX, PageToken, Scope, StateFilter, Watch};
+use crate::storage::registry::{self, PageToken, Scope, StateFilter, Watch};
 
 /// What a follower is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,10 +23,10 @@ pub enum Told<T: Followed> {
         /// Some of it.
         items: Vec<T>,
     },
-    /// What some things are now that were touched.
+    /// What some things are now that were touched, in parts.
     Changed {
-        /// It is from here that one may go on.
-        revision: Revision,
+        /// Set in the last part: it is from here that one may go on.
+        revision: Option<Revision>,
         /// Each at most once, in no order. A thing may be told again though nothing can be seen to have changed.
         items: Vec<Item<T>>,
     },
@@ -44,6 +44,10 @@ pub enum Item<T: Followed> {
 /// What can be followed: [`UnitView`] and [`StateView`].
 pub trait Followed: source::Source {}
 
+/// How much is told at a time, in bytes, and the thing with which it is reached: one unit may be as large alone.
+/// Followers that are slow keep it for long.
+const PART_BYTES: usize = 64 * 1024;
+
 impl Followed for UnitView {}
 impl Followed for StateView {}
 
@@ -54,6 +58,15 @@ pub struct Follow<S: KeyStore, T: Followed> {
     news: watch::Receiver<News>,
     filter: T::Filter,
     stage: Stage<S>,
+    /// What is to be told before anything else: of the stage it is told already.
+    due: Option<Due<T::Key>>,
+}
+
+/// Things that were touched, and are to be told.
+struct Due<K> {
+    keys: VecDeque<K>,
+    /// The revision up to which everything has been told with the last of them.
+    upto: Revision,
 }
 
 /// How far a follower is.
@@ -119,6 +132,7 @@ impl<S: KeyStore> Fleet<S> {
             news,
             filter,
             stage,
+            due: None,
         })
     }
 
@@ -161,24 +175,21 @@ impl<S: KeyStore, T: Followed> Follow<S, T> {
     /// asked for the history and cannot be. Follow anew then.
     pub async fn next(&mut self) -> Result<Told<T>, Error> {
         loop {
+            if let Some(told) = self.tell_due() {
+                return Ok(told);
+            }
             match &mut self.stage {
                 Stage::Listing { .. } => return self.list(),
-                Stage::Catching { .. } => {
-                    if let Some(told) = self.catch_up().await? {
-                        return Ok(told);
-                    }
-                }
+                Stage::Catching { .. } => self.catch_up().await?,
                 Stage::At(at) => {
                     let at = *at;
                     // Before the look: what comes behind it wakes us.
                     self.news.mark_unchanged();
                     match self.look(at) {
-                        Some((upto, items)) if !items.is_empty() => {
+                        Some((upto, keys)) if upto > at => {
                             self.stage = Stage::At(upto);
-                            let revision = upto;
-                            return Ok(Told::Changed { revision, items });
+                            self.due = due(keys, upto);
                         }
-                        Some((upto, _)) if upto > at => self.stage = Stage::At(upto),
                         Some(_) => self.news.changed().await.map_err(|_| never())?,
                         None => self.stage = self.fleet.stage_at(at).await?,
                     }
@@ -187,44 +198,66 @@ impl<S: KeyStore, T: Followed> Follow<S, T> {
         }
     }
 
+    /// What some of those are now that are to be told, if there are any.
+    fn tell_due(&mut self) -> Option<Told<T>> {
+        let Due { keys, upto } = self.due.as_mut()?;
+        let (items, upto) = self.fleet.mirror.read(|picture| {
+            let mut items = Vec::new();
+            let mut bytes = 0;
+            while bytes < PART_BYTES
+                && let Some(key) = keys.pop_front()
+            {
+                let thing = T::find(picture, &key);
+                bytes += thing.as_ref().map_or(size_of::<T>(), T::bytes);
+                items.push(thing.map_or(Item::Gone(key), Item::Is));
+            }
+            (items, keys.is_empty().then_some(*upto))
+        });
+        if upto.is_some() {
+            self.due = None;
+        }
+        Some(Told::Changed {
+            revision: upto,
+            items,
+        })
+    }
+
     fn list(&mut self) -> Result<Told<T>, Error> {
         let Stage::Listing { after, began } = &mut self.stage else {
             return Err(Error::Stale);
         };
-        let (page, now) = self.fleet.mirror.read(|picture| {
-            let page = T::list(picture, &self.filter, after.as_ref(), LISTED_MAX);
-            (page, picture.known.revision)
+        let (part, now) = self.fleet.mirror.read(|picture| {
+            let part = part::<T>(picture, &self.filter, after.take());
+            (part, picture.known.revision)
         });
-        let page = page?;
+        let (items, next) = part?;
         // What changes while it lists is told behind it.
         let began = *began.get_or_insert(now);
-        let is_last = page.next.is_none();
-        *after = page.next;
+        let is_last = next.is_none();
+        *after = next;
         if is_last {
             self.stage = Stage::At(began);
         }
         Ok(Told::Listed {
             revision: is_last.then_some(began),
-            items: page.items,
+            items,
         })
     }
 
     /// What was touched after a revision, and up to which; none if the mirror does not remember.
-    fn look(&self, after: Revision) -> Option<(Revision, Vec<Item<T>>)> {
+    fn look(&self, after: Revision) -> Option<(Revision, BTreeSet<T::Key>)> {
         self.fleet
             .mirror
             .read(|picture| match picture.since(after) {
                 Since::Forgotten => None,
-                Since::Touched(upto, touches) => {
-                    Some((upto, items(picture, &self.filter, touches)))
-                }
+                Since::Touched(upto, touches) => Some((upto, keys::<T>(&self.filter, touches))),
             })
     }
 
-    /// What the history tells next, if it is asked for.
-    async fn catch_up(&mut self) -> Result<Option<Told<T>>, Error> {
+    /// Takes over what the history tells next.
+    async fn catch_up(&mut self) -> Result<(), Error> {
         let Stage::Catching { watch, told } = &mut self.stage else {
-            return Ok(None);
+            return Ok(());
         };
         if told.is_none() {
             *told = match watch.next().await? {
@@ -236,19 +269,20 @@ impl<S: KeyStore, T: Followed> Follow<S, T> {
             };
         }
         let Some(revision) = told.as_ref().map(|(revision, _)| *revision) else {
-            return Ok(None);
+            return Ok(());
         };
         let come = self.news.wait_for(|news| news.revision >= revision).await;
         come.map_err(|_| never())?;
         let touches = told.take().map(|(_, touches)| touches).unwrap_or_default();
-        let (items, is_remembered) = self.fleet.mirror.read(|picture| {
-            let items = items(picture, &self.filter, &touches);
-            (items, picture.remembers(revision))
-        });
-        if is_remembered {
+        self.due = due(keys::<T>(&self.filter, &touches), revision);
+        if self
+            .fleet
+            .mirror
+            .read(|picture| picture.remembers(revision))
+        {
             self.stage = Stage::At(revision);
         }
-        Ok((!items.is_empty()).then_some(Told::Changed { revision, items }))
+        Ok(())
     }
 }
 
@@ -257,17 +291,36 @@ fn never() -> Error {
     Error::Unavailable(None)
 }
 
-/// What those that were touched are now, each once.
-fn items<'a, T: Followed>(
+/// Some of what there is, by name, and where the rest of it begins.
+fn part<T: Followed>(
     picture: &Picture,
     filter: &T::Filter,
+    mut after: Option<PageToken>,
+) -> Result<(Vec<T>, Option<PageToken>), Error> {
+    let mut items = Vec::new();
+    let mut bytes = 0;
+    loop {
+        // One by one, for nobody knows how large the next is.
+        let page = T::list(picture, filter, after.as_ref(), 1)?;
+        bytes += page.items.iter().map(T::bytes).sum::<usize>();
+        items.extend(page.items);
+        after = page.next;
+        if after.is_none() || bytes >= PART_BYTES {
+            return Ok((items, after));
+        }
+    }
+}
+
+/// Those that were touched and are asked for, each once.
+fn keys<'a, T: Followed>(
+    filter: &T::Filter,
     touches: impl IntoIterator<Item = &'a Touch>,
-) -> Vec<Item<T>> {
+) -> BTreeSet<T::Key> {
     let touches = touches.into_iter();
-    let keys: BTreeSet<T::Key> = touches.filter_map(|touch| T::key(touch, filter)).collect();
-    let item = |key: T::Key| match T::find(picture, &key) {
-        Some(thing) => Item::Is(thing),
-        None => Item::Gone(key),
-    };
-    keys.into_iter().map(item).collect()
+    touches.filter_map(|touch| T::key(touch, filter)).collect()
+}
+
+fn due<K>(keys: BTreeSet<K>, upto: Revision) -> Option<Due<K>> {
+    let keys: VecDeque<K> = keys.into_iter().collect();
+    (!keys.is_empty()).then_some(Due { keys, upto })
 }

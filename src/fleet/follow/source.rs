@@ -27,6 +27,10 @@ pub trait Source: Sized + Send + 'static {
     /// What it is now.
     #[doc(hidden)]
     fn find(picture: &Picture, key: &Self::Key) -> Option<Self>;
+
+    /// How much of memory it takes, about, in bytes.
+    #[doc(hidden)]
+    fn bytes(&self) -> usize;
 }
 
 impl Source for UnitView {
@@ -51,6 +55,13 @@ impl Source for UnitView {
 
     fn find(picture: &Picture, name: &String) -> Option<Self> {
         picture.known.unit(name).map(Into::into)
+    }
+
+    fn bytes(&self) -> usize {
+        let options = self.options.iter();
+        let text = options.map(|o| o.section.len() + o.name.len() + o.value.len());
+        let each = size_of_val(&*self.options) + text.sum::<usize>();
+        size_of::<Self>() + self.name.len() + self.hash.len() + each
     }
 }
 
@@ -78,6 +89,13 @@ impl Source for StateView {
 
     fn find(picture: &Picture, key: &StateKey) -> Option<Self> {
         picture.known.state(&key.unit, &key.machine).map(Into::into)
+    }
+
+    fn bytes(&self) -> usize {
+        let words = [&self.unit, &self.machine, &self.hash, &self.load];
+        let more = [&self.active, &self.sub];
+        let text = words.iter().chain(&more).map(|text| text.len());
+        size_of::<Self>() + text.sum::<usize>()
     }
 }
 

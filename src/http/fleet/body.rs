@@ -27,13 +27,6 @@ pub(super) fn check_media_type(headers: &HeaderMap) -> Result<(), Fault> {
     }
 }
 
-/// The value of a header that is there once; none otherwise, or if it is no text.
-pub(super) fn only_header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
-    let mut values = headers.get_all(name);
-    let only = values.next().filter(|_| values.next().is_none())?;
-    only.to_str().ok()
-}
-
 /// The query parameters.
 pub(super) fn query(request: &HttpRequest) -> Query {
     let pairs = web::Query::<Vec<(String, String)>>::from_query(request.query_string());

@@ -16,6 +16,9 @@ use crate::wire::fleet::{ErrorBody, ErrorView, InvalidChange, InvalidParameter, 
 /// How long a client should wait for etcd to come back, in seconds.
 const RETRY_AFTER_SECONDS: &str = "1";
 
+/// What the log says of requests while there is no picture of etcd. Why that is, the mirror says.
+const NOT_LISTED: &str = "what etcd holds is not known: the mirror tells why in lines of its own";
+
 /// The only error of fleet's handlers.
 #[derive(Debug, Clone)]
 pub(in crate::http) struct Fault(Box<Parts>);
@@ -53,7 +56,9 @@ impl Fault {
 
     /// What is there is not known.
     pub(super) fn unconnected() -> Self {
-        Self::from(fleet::Error::Unavailable(None))
+        let mut fault = Self::from(fleet::Error::Unavailable(None));
+        fault.0.cause = Some(NOT_LISTED.to_owned());
+        fault
     }
 
     /// As many clients watch as may.

@@ -1,28 +1,29 @@
 //! `?watch=true`: what changes, as server-sent events, for as long as the client likes.
 //!
 //! What is told next is asked for only when the client has taken what was told before, and is what things are then:
-//! a slow client is told less, and costs no more memory. The stream ends when the service does, and when it cannot
-//! be gone on with; clients come back with the id of the last event.
+//! a slow client is told less, and costs no more memory than comes with its place. The stream ends when the service does,
+//! and when it cannot be gone on with; clients come back with the id of the last event.
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::time::Duration;
 
 use actix_web::http::header::HeaderName;
+use actix_web::http::{StatusCode, Version};
 use actix_web::web::Bytes;
 use actix_web::{HttpRequest, HttpResponse};
 use futures_util::stream;
 use tokio::time::{Instant, sleep_until};
 
-use super::body::only_header;
 use super::{Fault, states, units};
 use crate::causes::chain;
 use crate::fleet::{self, EtcdFollow, Followed, Item, StateKey, StateView, Told, UnitView};
 use crate::http::Admission;
+use crate::http::admission::Watching;
 use crate::http::answer::PIECE;
-use crate::http::capacity::Slot;
+use crate::http::connection::Connection;
 use crate::http::gate::Gate;
-use crate::http::memory::{Memory, SMALL, Share};
-use crate::wire::fleet::{self as wire, EVENT_STREAM, InvalidParameter, Query, UnitGone};
+use crate::wire::fleet::{self as wire, EVENT_STREAM, Query, UnitGone};
 
 /// How often a client is told something even if nothing happens: often enough for proxies, which end what is silent
 /// for a minute.
@@ -38,22 +39,61 @@ const LAST_EVENT_ID: &str = "last-event-id";
 /// # Errors
 /// 400 if it is none.
 pub(super) fn after(request: &HttpRequest, query: &Query) -> Result<Option<i64>, Fault> {
-    let given = only_header(request.headers(), LAST_EVENT_ID);
-    let Some(text) = given.filter(|text| !text.is_empty()) else {
-        return Ok(query.revision()?);
+    let of_query = query.revision()?;
+    let mut given = request.headers().get_all(LAST_EVENT_ID);
+    let (first, second) = (given.next(), given.next());
+    let Some(first) = first.filter(|value| !value.is_empty() || second.is_some()) else {
+        return Ok(of_query);
     };
-    let revision = Query::parse_revision(text);
-    Ok(Some(revision.ok_or(InvalidParameter("revision"))?))
+    let revision = first.to_str().ok().filter(|_| second.is_none());
+    let revision = revision.and_then(Query::parse_revision);
+    Ok(Some(revision.ok_or_else(|| {
+        bad("invalid value of Last-Event-ID header")
+    })?))
+}
+
+/// Checks that a request can be answered by what has no end, and asks for that alone.
+///
+/// # Errors
+/// 400.
+pub(super) fn check(request: &HttpRequest, query: &Query) -> Result<(), Fault> {
+    if request.version() < Version::HTTP_11 {
+        // It knows no chunks (RFC 9112 §6.1).
+        return Err(bad("watching needs HTTP/1.1"));
+    }
+    match query.page_token()? {
+        None => Ok(()),
+        Some(_) => Err(bad("watch and nextPageToken cannot be used together")),
+    }
+}
+
+/// Refuses to watch what can only be looked at.
+///
+/// # Errors
+/// 400.
+pub(super) fn refuse(query: &Query) -> Result<(), Fault> {
+    if query.is_watch()? {
+        return Err(bad("this resource cannot be watched"));
+    }
+    Ok(())
+}
+
+fn bad(message: &str) -> Fault {
+    Fault::new(StatusCode::BAD_REQUEST, message)
 }
 
 /// The answer that tells what follows.
 pub(super) fn answer<T: Shown>(
+    request: &HttpRequest,
     admission: &Admission,
     mut follow: EtcdFollow<T>,
-    place: Slot,
+    place: Watching,
 ) -> HttpResponse {
+    if let Some(connection) = request.conn_data::<Rc<Connection>>() {
+        connection.end_with(admission.gate());
+    }
     let ask = async move || follow.next().await;
-    let stream = Stream::new(ask, admission.memory().clone(), admission.gate().clone());
+    let stream = Stream::new(ask, admission.gate().clone());
     let chunks = stream::unfold((stream, place), async |(mut stream, place)| {
         let chunk = stream.next().await?;
         Some((Ok::<_, actix_web::Error>(chunk), (stream, place)))
@@ -71,8 +111,6 @@ pub(super) trait Shown: Followed {
     fn put(self, id: Option<i64>) -> serde_json::Result<String>;
     /// It is gone.
     fn gone(key: &Self::Key, id: Option<i64>) -> serde_json::Result<String>;
-    /// How much of memory it takes, about, in bytes.
-    fn bytes(&self) -> usize;
 }
 
 impl Shown for UnitView {
@@ -83,13 +121,6 @@ impl Shown for UnitView {
     fn gone(name: &String, id: Option<i64>) -> serde_json::Result<String> {
         let machine_id = None;
         wire::delete(&UnitGone { machine_id, name }, id)
-    }
-
-    fn bytes(&self) -> usize {
-        let options = self.options.iter();
-        let text = options.map(|o| o.section.len() + o.name.len() + o.value.len());
-        let each = size_of_val(&*self.options);
-        size_of::<Self>() + each + text.sum::<usize>()
     }
 }
 
@@ -105,13 +136,6 @@ impl Shown for StateView {
         };
         wire::delete(&gone, id)
     }
-
-    fn bytes(&self) -> usize {
-        let words = [&self.unit, &self.machine, &self.hash, &self.load];
-        let more = [&self.active, &self.sub];
-        let text = words.iter().chain(&more).map(|text| text.len());
-        size_of::<Self>() + text.sum::<usize>()
-    }
 }
 
 /// One client that watches.
@@ -120,9 +144,6 @@ struct Stream<T: Shown, A> {
     ask: A,
     /// What was told and is not written yet.
     rest: Rest<T>,
-    /// The memory that it takes.
-    share: Option<Share>,
-    memory: Memory,
     gate: Gate,
     beat_at: Instant,
     end_at: Instant,
@@ -130,13 +151,11 @@ struct Stream<T: Shown, A> {
 }
 
 impl<T: Shown, A: AsyncFnMut() -> Result<Told<T>, fleet::Error>> Stream<T, A> {
-    fn new(ask: A, memory: Memory, gate: Gate) -> Self {
+    fn new(ask: A, gate: Gate) -> Self {
         let now = Instant::now();
         Self {
             ask,
             rest: Rest::nothing(),
-            share: None,
-            memory,
             gate,
             beat_at: now + HEARTBEAT,
             end_at: now + TIME_MAX,
@@ -150,7 +169,6 @@ impl<T: Shown, A: AsyncFnMut() -> Result<Told<T>, fleet::Error>> Stream<T, A> {
             return Some(Bytes::from_static(wire::beginning().as_bytes()));
         }
         if self.rest.is_empty() {
-            self.share = None;
             tokio::select! {
                 biased;
                 () = self.gate.stopped() => return None,
@@ -172,7 +190,7 @@ impl<T: Shown, A: AsyncFnMut() -> Result<Told<T>, fleet::Error>> Stream<T, A> {
         }
     }
 
-    /// Takes what is told, if there is memory for it.
+    /// Takes what is told.
     fn take(&mut self, told: Result<Told<T>, fleet::Error>) -> Option<()> {
         let told = match told {
             Ok(told) => told,
@@ -185,11 +203,6 @@ impl<T: Shown, A: AsyncFnMut() -> Result<Told<T>, fleet::Error>> Stream<T, A> {
             }
         };
         self.rest = Rest::of(told);
-        let bytes = self.rest.bytes();
-        if bytes > SMALL {
-            // Others have it. Whoever comes back later goes on where this ended.
-            self.share = Some(self.memory.hold(bytes)?);
-        }
         Some(())
     }
 }
@@ -218,7 +231,7 @@ impl<T: Shown> Rest<T> {
                 let items = items.into_iter().map(Item::Is);
                 (items.collect(), revision, true)
             }
-            Told::Changed { revision, items } => (items, Some(revision), false),
+            Told::Changed { revision, items } => (items, revision, false),
         };
         Self {
             ends_list: is_list && revision.is_some(),
@@ -229,14 +242,6 @@ impl<T: Shown> Rest<T> {
 
     fn is_empty(&self) -> bool {
         self.items.is_empty() && !self.ends_list
-    }
-
-    fn bytes(&self) -> usize {
-        let sizes = self.items.iter().map(|item| match item {
-            Item::Is(it) => it.bytes(),
-            Item::Gone(_) => size_of::<T>(),
-        });
-        sizes.sum()
     }
 
     /// The next events, of which there are some: about as much as is handed on at once.
@@ -277,14 +282,13 @@ mod tests {
         }
     }
 
-    fn changed(revision: i64, items: Vec<Item<UnitView>>) -> Told<UnitView> {
+    fn changed(revision: Option<i64>, items: Vec<Item<UnitView>>) -> Told<UnitView> {
         Told::Changed { revision, items }
     }
 
     /// A stream that is told these, and nothing more.
     fn stream(
         told: Vec<Told<UnitView>>,
-        memory: Memory,
         gate: &Gate,
     ) -> Stream<UnitView, impl AsyncFnMut() -> Result<Told<UnitView>, fleet::Error>> {
         let mut told = VecDeque::from(told);
@@ -292,7 +296,7 @@ mod tests {
             Some(told) => Ok(told),
             None => std::future::pending().await,
         };
-        Stream::new(ask, memory, gate.clone())
+        Stream::new(ask, gate.clone())
     }
 
     async fn text(
@@ -311,16 +315,11 @@ mod tests {
         let told = vec![
             listed(None, "a.service"),
             listed(Some(7), "b.service"),
-            changed(
-                9,
-                vec![
-                    Item::Is(unit("c.service", 1)),
-                    Item::Gone("a.service".to_owned()),
-                ],
-            ),
+            changed(None, vec![Item::Is(unit("c.service", 1))]),
+            changed(Some(9), vec![Item::Gone("a.service".to_owned())]),
         ];
         let gate = Gate::serving();
-        let mut stream = stream(told, Memory::new(1), &gate);
+        let mut stream = stream(told, &gate);
         assert_eq!(text(&mut stream).await.unwrap(), "retry: 1000\n\n");
         let first = text(&mut stream).await.unwrap();
         assert!(
@@ -334,17 +333,19 @@ mod tests {
         );
         assert_eq!(second.matches("id:").count(), 1);
         let third = text(&mut stream).await.unwrap();
-        let end = "event: delete\ndata: {\"name\":\"a.service\"}\nid: 9\n\n";
         assert!(
-            third.ends_with(end) && third.matches("id:").count() == 1,
+            !third.contains("id:") && third.contains("c.service"),
             "{third}"
         );
+        let fourth = text(&mut stream).await.unwrap();
+        let end = "event: delete\ndata: {\"name\":\"a.service\"}\nid: 9\n\n";
+        assert_eq!(fourth, end);
     }
 
     #[tokio::test(start_paused = true)]
     async fn silence_is_broken_and_ends() {
         let gate = Gate::serving();
-        let mut stream = stream(vec![], Memory::new(1), &gate);
+        let mut stream = stream(vec![], &gate);
         let since = Instant::now();
         text(&mut stream).await.unwrap();
         let mut beats = 0;
@@ -360,8 +361,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn it_ends_with_the_service_whenever_that_is_told() {
         let gate = Gate::serving();
-        let mut waits = stream(vec![], Memory::new(1), &gate);
-        let mut late = stream(vec![], Memory::new(1), &gate);
+        let mut waits = stream(vec![], &gate);
+        let mut late = stream(vec![], &gate);
         text(&mut waits).await.unwrap();
         text(&mut late).await.unwrap();
         let stop = async {
@@ -373,32 +374,23 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_told_at_once_is_written_piece_by_piece_and_holds_memory_until_then() {
+    async fn what_is_told_at_once_is_written_piece_by_piece() {
         let items = (0..10).map(|n| Item::Is(unit(&format!("u{n}.service"), PIECE / 2)));
-        let memory = Memory::new(10 * PIECE);
         let gate = Gate::serving();
-        let told = || vec![changed(9, items.clone().collect())];
-        let mut first = stream(told(), memory.clone(), &gate);
-        let mut second = stream(told(), memory.clone(), &gate);
-        text(&mut first).await.unwrap();
-        text(&mut second).await.unwrap();
+        let mut stream = stream(vec![changed(Some(9), items.collect())], &gate);
+        text(&mut stream).await.unwrap();
         for _ in 0..5 {
-            let piece = text(&mut first).await.unwrap();
+            let piece = text(&mut stream).await.unwrap();
             assert!((PIECE..2 * PIECE).contains(&piece.len()), "{}", piece.len());
         }
-        // There is no room for as much again before it is written and something else is waited for.
-        assert_eq!(text(&mut second).await, None);
-        assert_eq!(text(&mut first).await.unwrap(), ": alive\n\n");
-        let mut third = stream(told(), memory, &gate);
-        text(&mut third).await.unwrap();
-        assert!(text(&mut third).await.unwrap().len() >= PIECE);
+        assert_eq!(text(&mut stream).await.unwrap(), ": alive\n\n");
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_cannot_be_gone_on_with_ends() {
         let gate = Gate::serving();
         let ask = async || Err::<Told<UnitView>, _>(fleet::Error::Stale);
-        let mut stream = Stream::new(ask, Memory::new(1), gate);
+        let mut stream = Stream::new(ask, gate);
         text(&mut stream).await.unwrap();
         assert_eq!(text(&mut stream).await, None);
     }

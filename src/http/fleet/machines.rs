@@ -4,6 +4,7 @@ use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse};
 
 use super::body::query;
+use super::follow;
 use super::{Fault, PAGE_ITEMS};
 use crate::fleet::{EtcdFleet, MachineView, MetadataChange};
 use crate::http::answer::Room;
@@ -14,8 +15,10 @@ pub(super) async fn list(
     request: HttpRequest,
     fleet: Data<EtcdFleet>,
 ) -> Result<HttpResponse, Fault> {
+    let query = query(&request);
+    follow::refuse(&query)?;
     let room = Room::of_page(&request, PAGE_ITEMS)?;
-    let page = fleet.list_machines(query(&request).page_token()?).await?;
+    let page = fleet.list_machines(query.page_token()?).await?;
     let page = wire::MachinePage {
         machines: page.items.into_iter().map(view).collect(),
         next: page.next,

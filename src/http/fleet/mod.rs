@@ -12,6 +12,7 @@ mod body;
 mod discovery;
 mod fault;
 mod follow;
+mod host;
 mod machines;
 mod openapi;
 mod path;
@@ -36,6 +37,7 @@ use crate::fleet::EtcdFleet;
 use crate::wire::BODY_BYTES_MAX;
 
 pub(super) use fault::Fault;
+pub use host::Hosts;
 pub use openapi::openapi;
 use surface::Surface;
 pub(super) use surface::{is_fleets, tell};
@@ -67,6 +69,8 @@ pub struct FleetApi {
     pub tenancy: tenancy::Rules,
     /// What gives the metrics.
     pub scrape: Scrape,
+    /// By which names clients may call it.
+    pub hosts: Hosts,
 }
 
 /// Fleet's API as one application, with `/metrics`: every worker makes its own.
@@ -90,6 +94,7 @@ pub fn fleet_app(
         masks,
         tenancy,
         scrape,
+        hosts,
     } = api;
     let caller_headers = CallerHeaders::of(&authentication, &tenancy);
     App::new()
@@ -104,11 +109,13 @@ pub fn fleet_app(
         .app_data(Data::new(scrape))
         .app_data(PayloadConfig::new(BODY_BYTES_MAX))
         .configure(|config| {
-            let surface = Surface::everything(fleet.clone(), build.version);
+            let surface = Surface::everything(fleet.clone(), build.version, hosts);
             share(config, fleet, surface);
             // Whatever the method, as the older server does.
             let path = web::resource("/metrics").app_data(telemetry::RoutePath::new("/metrics"));
-            config.service(path.to(probes::scraped));
+            config.service(path.to(probes::scraped).wrap(from_fn(surface::named)));
+            // `*` is below no prefix.
+            config.default_service(web::to(routes::unknown_path));
             for prefix in PREFIXES.into_iter().chain([""]) {
                 mount(config, prefix);
             }

@@ -23,10 +23,11 @@ pub(super) async fn list(
         machine: query.filter("machineID").map(str::to_owned),
     };
     if query.is_watch()? {
+        follow::check(&request, &query)?;
         let after = follow::after(&request, &query)?;
         let place = admission.watch().ok_or_else(Fault::too_many_watch)?;
         let changes = fleet.follow_states(filter, after).await?;
-        return Ok(follow::answer(&admission, changes, place));
+        return Ok(follow::answer(&request, &admission, changes, place));
     }
     let room = Room::of_page(&request, PAGE_ITEMS)?;
     let page = fleet.list_states(&filter, query.page_token()?).await?;
@@ -43,6 +44,7 @@ pub(super) async fn get(
     fleet: Data<EtcdFleet>,
     name: Path<String>,
 ) -> Result<HttpResponse, Fault> {
+    follow::refuse(&query(&request))?;
     let state = fleet.find_state(&name).await?;
     Ok(Room::of(&request)?.item(HttpResponse::Ok(), &view(state))?)
 }

@@ -7,9 +7,10 @@ use actix_web::middleware::Next;
 use actix_web::web::Data;
 use actix_web::{Error, HttpMessage as _, HttpResponse};
 
-use super::{Fault, PREFIXES, path};
+use super::{Fault, Hosts, PREFIXES, path};
 use crate::fleet::EtcdFleet;
 use crate::http::body;
+use crate::http::telemetry::RequestLog;
 
 /// Where fleet's API is on a listener.
 pub(super) struct Surface {
@@ -18,6 +19,7 @@ pub(super) struct Surface {
     server: HeaderValue,
     /// Whether all paths are fleet's.
     is_everything: bool,
+    hosts: Hosts,
 }
 
 /// An answer of a request that was led to a route, or to none.
@@ -25,12 +27,13 @@ struct Routed(HeaderValue);
 
 impl Surface {
     /// All paths are fleet's.
-    pub(super) fn everything(fleet: EtcdFleet, version: &str) -> Self {
+    pub(super) fn everything(fleet: EtcdFleet, version: &str, hosts: Hosts) -> Self {
         let server = HeaderValue::try_from(format!("fleetd/{version}"));
         Self {
             fleet,
             server: server.unwrap_or_else(|_| HeaderValue::from_static("fleetd")),
             is_everything: true,
+            hosts,
         }
     }
 
@@ -38,7 +41,7 @@ impl Surface {
     pub(super) fn prefixes(fleet: EtcdFleet, version: &str) -> Self {
         Self {
             is_everything: false,
-            ..Self::everything(fleet, version)
+            ..Self::everything(fleet, version, Hosts::Any)
         }
     }
 }
@@ -57,6 +60,18 @@ pub(in crate::http) fn is_fleets(request: &ServiceRequest) -> bool {
     surface.is_everything || PREFIXES.into_iter().any(is_below)
 }
 
+/// Lets requests through to what is no part of the API, as one of this program's.
+pub(super) async fn named<B: MessageBody>(
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<B>, Error> {
+    if let Some(surface) = request.app_data::<Data<Surface>>() {
+        let server = surface.server.clone();
+        request.extensions_mut().insert(Routed(server));
+    }
+    next.call(request).await
+}
+
 /// Lets requests through to the routes while it is known what there is, if their paths are clean.
 pub(super) async fn guard(
     mut request: ServiceRequest,
@@ -67,27 +82,34 @@ pub(super) async fn guard(
         Some(answer) => {
             let payload = request.take_payload();
             body::leave(request.request(), payload);
-            Ok(request.into_response(answer).map_into_right_body())
+            let response = match answer {
+                Ok(answer) => request.into_response(answer),
+                Err(fault) => request.error_response(fault),
+            };
+            Ok(response.map_into_right_body())
         }
     }
 }
 
-fn answer_before_routes(request: &ServiceRequest) -> Option<HttpResponse> {
+fn answer_before_routes(request: &ServiceRequest) -> Option<Result<HttpResponse, Fault>> {
     let Some(surface) = request.app_data::<Data<Surface>>() else {
-        let fault = Fault::internal("routes without a surface");
-        return Some(HttpResponse::from_error(fault));
+        return Some(Err(Fault::internal("routes without a surface")));
     };
+    if let Err(fault) = surface.hosts.check(request) {
+        return Some(Err(fault));
+    }
     if !surface.fleet.is_connected() {
-        return Some(HttpResponse::from_error(Fault::unconnected()));
+        // Whoever asks again and again fills the log with it.
+        RequestLog::of(request).told_elsewhere();
+        return Some(Err(Fault::unconnected()));
     }
     let server = surface.server.clone();
     request.extensions_mut().insert(Routed(server));
     let path = request.match_info().as_str();
     if let Some(clean) = path::cleaned(path) {
-        return Some(path::redirect(request.request(), &clean));
+        return Some(Ok(path::redirect(request.request(), &clean)));
     }
-    let fault = path::has_hidden_slash(path).then(Fault::unknown_path)?;
-    Some(HttpResponse::from_error(fault))
+    path::has_hidden_slash(path).then(|| Err(Fault::unknown_path()))
 }
 
 /// What every answer of a route of fleet's says: which program it is of.

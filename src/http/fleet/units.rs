@@ -20,10 +20,11 @@ pub(super) async fn list(
 ) -> Result<HttpResponse, Fault> {
     let query = query(&request);
     if query.is_watch()? {
+        follow::check(&request, &query)?;
         let after = follow::after(&request, &query)?;
         let place = admission.watch().ok_or_else(Fault::too_many_watch)?;
         let changes = fleet.follow_units(after).await?;
-        return Ok(follow::answer(&admission, changes, place));
+        return Ok(follow::answer(&request, &admission, changes, place));
     }
     let room = Room::of_page(&request, PAGE_ITEMS)?;
     let page = fleet.list_units(query.page_token()?).await?;
@@ -40,6 +41,7 @@ pub(super) async fn get(
     fleet: Data<EtcdFleet>,
     name: Path<String>,
 ) -> Result<HttpResponse, Fault> {
+    follow::refuse(&query(&request))?;
     let unit = fleet.find_unit(&name).await?;
     Ok(Room::of(&request)?.item(HttpResponse::Ok(), &view(unit))?)
 }
@@ -83,6 +85,7 @@ pub(super) async fn explain(
     fleet: Data<EtcdFleet>,
     name: Path<String>,
 ) -> Result<HttpResponse, Fault> {
+    follow::refuse(&query(&request))?;
     let Explained {
         unit,
         reason,

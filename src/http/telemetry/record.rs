@@ -26,6 +26,8 @@ pub(super) struct Entry {
     pub(super) reason: Option<String>,
     /// What the client is not told.
     pub(super) cause: Option<String>,
+    /// Whether its failure is one of an outage that has a line of its own.
+    pub(super) is_told_elsewhere: bool,
 }
 
 impl RequestLog {
@@ -78,6 +80,11 @@ impl RequestLog {
         let mut entry = self.entry_mut();
         entry.code = code;
         entry.cause = cause;
+    }
+
+    /// It failed for an outage that has a line of its own.
+    pub(in crate::http) fn told_elsewhere(&self) {
+        self.entry_mut().is_told_elsewhere = true;
     }
 
     /// Why the caller is turned away, unless more was said.

@@ -15,6 +15,7 @@ use tracing_actix_web::RootSpanBuilder;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use super::RequestLog;
+use super::watch::shortened;
 use crate::http::request::RequestId;
 
 /// Makes the span of a request. It is there at every level of the log, for the ids in its lines.
@@ -68,7 +69,7 @@ fn begin(request: &ServiceRequest, span: &Span) -> bool {
     span.record("otel.kind", "server");
     span.record("otel.name", request.method().as_str());
     span.record("http.request.method", request.method().as_str());
-    span.record("url.path", request.path());
+    span.record("url.path", &*shortened(request.path()));
     span.record("url.scheme", request.connection_info().scheme());
     let version = format!("{:?}", request.version());
     span.record(
@@ -77,7 +78,7 @@ fn begin(request: &ServiceRequest, span: &Span) -> bool {
     );
     let agent = request.headers().get(USER_AGENT);
     if let Some(agent) = agent.and_then(|agent| agent.to_str().ok()) {
-        span.record("user_agent.original", agent);
+        span.record("user_agent.original", &*shortened(agent));
     }
     if let Some(peer) = request.peer_addr() {
         span.record("client.address", peer.ip().to_string());

@@ -1,6 +1,7 @@
 //! Watches a request from its head to its answer: one line in the log at the end, whatever happens,
 //! and what is counted.
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::time::Instant;
 
@@ -19,6 +20,8 @@ use super::{Masks, RequestLog, RoutePath, series, span};
 
 /// What nobody waits for any more has no status: nginx's number for it.
 const CLIENT_LEFT: u16 = 499;
+/// What the log repeats of a path or a `User-Agent` at most, in bytes: clients may send 64 KiB of each.
+const TEXT_BYTES_MAX: usize = 512;
 
 /// The middleware right below the span.
 pub(in crate::http) async fn watch(
@@ -64,8 +67,9 @@ impl Watched {
         }
         let agent = request.headers().get(USER_AGENT);
         let line = Line {
-            path: request.path().to_owned(),
-            user_agent: agent.map(|agent| String::from_utf8_lossy(agent.as_bytes()).into_owned()),
+            path: shortened(request.path()).into_owned(),
+            user_agent: agent
+                .map(|agent| shortened(&String::from_utf8_lossy(agent.as_bytes())).into_owned()),
             remote_addr: request.peer_addr(),
         };
         Self {
@@ -125,7 +129,7 @@ impl Watched {
         }
         if status.as_u16() == CLIENT_LEFT {
             tell!(info, "the client left");
-        } else if status.is_server_error() {
+        } else if status.is_server_error() && !entry.is_told_elsewhere {
             tell!(error, "failed");
         } else {
             tell!(info, "answered");
@@ -141,15 +145,39 @@ impl Drop for Watched {
     }
 }
 
+/// A text of a client's as the log repeats it: no longer than [`TEXT_BYTES_MAX`], and a sign where it was cut.
+pub(super) fn shortened(text: &str) -> Cow<'_, str> {
+    if text.len() <= TEXT_BYTES_MAX {
+        return Cow::Borrowed(text);
+    }
+    let end = text.floor_char_boundary(TEXT_BYTES_MAX);
+    Cow::Owned(format!("{}…", &text[..end]))
+}
+
 /// What came, for whoever looks closely.
 fn tell_head(request: &ServiceRequest) {
     let masks = request.app_data::<Data<Masks>>();
     let Some(masks) = masks else { return };
     tracing::debug!(
         method = request.method().as_str(),
-        path = request.path(),
+        path = &*shortened(request.path()),
         query = masks.query(request.query_string()),
         headers = masks.headers(request.headers()),
         "came"
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        let fits = "a".repeat(TEXT_BYTES_MAX);
+        assert_eq!(shortened(&fits), fits);
+        let long = format!("a{}", "é".repeat(TEXT_BYTES_MAX));
+        let cut = shortened(&long);
+        assert_eq!(cut.len(), TEXT_BYTES_MAX - 1 + "…".len());
+        assert!(cut.ends_with("é…"), "{cut}");
+    }
 }

@@ -15,6 +15,9 @@ use crate::startup::{etcd, tls};
 const MACHINE_ID: &str = "/etc/machine-id";
 const MACHINE_ID_BYTES_MAX: u64 = 4096;
 
+/// The permission of everybody to write to a file; for a socket, to connect to it.
+const OTHERS_WRITE: u32 = 0o002;
+
 /// What the settings of etcd are called here.
 const ETCD: etcd::Names = etcd::Names {
     endpoints: "etcd_servers",
@@ -167,6 +170,12 @@ fn notes(settings: &Settings, doors: &Doors, etcd: &crate::storage::etcd::Settin
     {
         notes.push(format!(
             "listen_anonymous: whoever reaches {address} may run anything on every machine of the fleet"
+        ));
+    }
+    if listen.socket_mode & OTHERS_WRITE != 0 {
+        notes.push(format!(
+            "listen_socket_mode: with {:04o} every user of this machine may run anything on every machine of the fleet",
+            listen.socket_mode
         ));
     }
     if etcd.tls.is_none() && !etcd.endpoints.iter().all(|url| is_of_this_machine(url)) {

@@ -1,6 +1,7 @@
 //! The API on its listeners.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use actix_web::HttpServer;
@@ -11,12 +12,17 @@ use crate::auth::Authentication;
 use crate::clock::Clock;
 use crate::config::fleetd::Settings;
 use crate::domain::tenancy;
+use crate::files;
 use crate::fleet::EtcdFleet;
-use crate::http::{self, Admission, FleetApi, Gate, Limits};
+use crate::http::{self, Admission, FleetApi, Gate, Hosts, Limits};
 use crate::startup::commands::BUILD;
 use crate::startup::server::{self, Connections, Listener, Options, SEND_BYTES, Serving, serve_on};
 use crate::startup::sockets::Room;
 use crate::startup::telemetry::{self, Metrics};
+
+/// Where the kernel tells what this machine is called (`proc_sys_kernel(5)`).
+const HOST_NAME: &str = "/proc/sys/kernel/hostname";
+const HOST_NAME_BYTES_MAX: u64 = 256;
 
 /// What it is served from.
 pub(super) struct Parts {
@@ -61,6 +67,7 @@ pub(super) fn start(
         masks: telemetry::masks_without_tokens(&settings.logging),
         tenancy: tenancy::Rules::default(),
         scrape: Arc::new(move || metrics.render()),
+        hosts: hosts(settings),
     };
     let options = Options {
         workers: std::thread::available_parallelism().map_or(2, usize::from),
@@ -79,4 +86,14 @@ pub(super) fn start(
         http::Connection::open(data, server::socket(io), idle_time, Some(&memory), guard);
     })?;
     Ok(Serving::start(running, connections))
+}
+
+/// Where no certificate says who calls, a browser on this machine could be made to.
+fn hosts(settings: &Settings) -> Hosts {
+    if !settings.listen.client_ca_file.as_os_str().is_empty() {
+        return Hosts::Any;
+    }
+    let name = files::read_text(Path::new(HOST_NAME), HOST_NAME_BYTES_MAX).ok();
+    let name = name.map(|name| name.trim().to_owned());
+    Hosts::Own(name.filter(|name| !name.is_empty()))
 }

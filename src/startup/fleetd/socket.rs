@@ -10,10 +10,14 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::startup::sockets::BACKLOG;
+
+/// Nobody but us.
+const LOCK_MODE: u32 = 0o600;
 
 /// The file of a socket. Dropped, it is removed if it is still the same one.
 #[derive(Debug)]
@@ -63,16 +67,26 @@ fn make(path: &Path, mode: u32) -> anyhow::Result<(UnixListener, SocketFile)> {
 fn locked(path: &Path) -> anyhow::Result<File> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
-    // Whoever can open it can lock it, and keep fleetd from starting.
-    let mut options = File::options();
-    options.create(true).append(true).mode(0o600);
-    let file = options.open(&name);
+    let file = open_lock(Path::new(&name));
     let file = file.with_context(|| format!("cannot open {}", name.display()))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(in_use()),
         Err(TryLockError::Error(error)) => Err(error.into()),
     }
+}
+
+/// Whoever can open it can lock it, and keep fleetd from starting: one that others were let into by an older version
+/// is closed to them. A link that somebody has laid there is not followed.
+fn open_lock(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.create(true).append(true).mode(LOCK_MODE);
+    options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+    let file = options.open(path)?;
+    if file.metadata()?.permissions().mode() & 0o777 != LOCK_MODE {
+        file.set_permissions(fs::Permissions::from_mode(LOCK_MODE))?;
+    }
+    Ok(file)
 }
 
 fn in_use() -> anyhow::Error {
@@ -154,6 +168,23 @@ mod tests {
         drop(file);
         assert!(!path.exists());
         let (_listener, _file) = listen(&path, 0o600).unwrap();
+    }
+
+    #[test]
+    fn its_lock_is_closed_to_others_and_is_no_link() {
+        let (folder, path) = place();
+        fs::create_dir(path.parent().unwrap()).unwrap();
+        let lock = path.with_file_name("fleet.sock.lock");
+        fs::write(&lock, "").unwrap();
+        fs::set_permissions(&lock, fs::Permissions::from_mode(0o644)).unwrap();
+        drop(listen(&path, 0o600).unwrap());
+        let mode = fs::metadata(&lock).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, LOCK_MODE);
+        fs::remove_file(&lock).unwrap();
+        let elsewhere = folder.path().join("elsewhere");
+        std::os::unix::fs::symlink(&elsewhere, &lock).unwrap();
+        assert!(fault(&path).contains("cannot open"), "{}", fault(&path));
+        assert!(!elsewhere.exists());
     }
 
     #[test]

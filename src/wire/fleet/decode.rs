@@ -79,7 +79,7 @@ impl<'a> Part<'a> {
         }
         let mut reader = serde_json::Deserializer::from_str(self.raw.get());
         let members = reader.deserialize_map(Members { known });
-        let members = members.map_err(|error| malformed(&error))?;
+        let members = members.map_err(|error| self.malformed(&error))?;
         let part = |(name, raw)| {
             let path = match self.path.as_str() {
                 "" => String::from(name),
@@ -99,7 +99,7 @@ impl<'a> Part<'a> {
             return Err(self.must_be("an array"));
         }
         let elements: Vec<&RawValue> =
-            serde_json::from_str(self.raw.get()).map_err(|error| malformed(&error))?;
+            serde_json::from_str(self.raw.get()).map_err(|error| self.malformed(&error))?;
         let part = |(index, raw)| Part {
             path: format!("{}[{index}]", self.path),
             raw,
@@ -117,7 +117,18 @@ impl<'a> Part<'a> {
             return Err(self.must_be("a string"));
         }
         let text = serde_json::from_str(self.raw.get());
-        Ok(Some(text.map_err(|error| malformed(&error))?))
+        Ok(Some(text.map_err(|error| self.malformed(&error))?))
+    }
+
+    /// It is no JSON after all: what is in texts is looked at only when they are read. Where, is counted from the
+    /// beginning of this part, so it is the part that is named.
+    fn malformed(&self, error: &serde_json::Error) -> Undecodable {
+        if self.path.is_empty() {
+            return malformed(error);
+        }
+        let said = error.to_string();
+        let (what, _) = said.split_once(" at line ").unwrap_or((&said, ""));
+        Undecodable::Malformed(shown(&format!("{}: {what}", self.path)))
     }
 
     /// It is of another type.
@@ -203,6 +214,21 @@ mod tests {
             );
         }
         assert!(body(b"{\"a\":\"\xff\"}").is_err());
+    }
+
+    #[test]
+    fn what_is_wrong_in_a_text_is_told_by_its_path() {
+        let part = body(b"{\"a\":[{\"b\":\"\\ud800\"}]}").unwrap();
+        let a = part.members(&["a"]).unwrap().remove(0).1;
+        let first = a.elements(9).unwrap().remove(0);
+        let b = first.members(&["b"]).unwrap().remove(0).1;
+        let said = b.text().unwrap_err().to_string();
+        assert_eq!(said, "a[0].b: unexpected end of hex escape");
+        let part = body(b"{\"a\":[{\"\\ud800\":1}]}").unwrap();
+        let a = part.members(&["a"]).unwrap().remove(0).1;
+        let first = a.elements(9).unwrap().remove(0);
+        let said = first.members(&["b"]).unwrap_err().to_string();
+        assert_eq!(said, "a[0]: unexpected end of hex escape");
     }
 
     #[test]

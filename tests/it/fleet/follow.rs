@@ -78,8 +78,10 @@ impl<S: KeyStore, T: Followed> Client<S, T> {
                 self.at = revision;
             }
             Told::Changed { revision, items } => {
-                assert!(self.at.is_some_and(|at| at < revision));
-                self.at = Some(revision);
+                if let Some(revision) = revision {
+                    assert!(self.at.is_some_and(|at| at < revision));
+                    self.at = Some(revision);
+                }
                 for item in items {
                     match item {
                         Item::Is(item) => {

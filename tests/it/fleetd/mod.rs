@@ -4,6 +4,7 @@ mod activation;
 mod etcd;
 mod handover;
 mod listeners;
+mod logs;
 mod program;
 mod reload;
 mod settings;

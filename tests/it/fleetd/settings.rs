@@ -103,6 +103,7 @@ fn what_counts_is_shown_with_where_it_comes_from() {
         ("FLEET_MACHINE_ID", "m1"),
         ("FLEET_LISTEN_ANONYMOUS", "true"),
         ("FLEET_LISTEN", "tcp:[::]:0"),
+        ("FLEET_LISTEN_SOCKET_MODE", "0666"),
     ];
     let output = run(&args, &variables);
     let said = said(&output);
@@ -126,6 +127,8 @@ fn what_counts_is_shown_with_where_it_comes_from() {
         said.contains("note: listen_anonymous: whoever reaches tcp:[::]:0"),
         "{said}"
     );
+    let open = "note: listen_socket_mode: with 0666 every user of this machine";
+    assert!(said.contains(open), "{said}");
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! How it ends.
 
 use std::os::unix::net::UnixDatagram;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
+use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 
@@ -81,6 +82,32 @@ async fn a_request_that_takes_too_long_is_cut() {
         said.contains("they took longer than shutdown_timeout"),
         "{said}"
     );
+}
+
+/// It was waited for until `shutdown_timeout`, and then called a request that was cut.
+#[tokio::test]
+async fn who_watches_and_reads_nothing_does_not_make_a_stop_fail() {
+    let place = Place::new().await;
+    let mut fleetd = place.start_as("m1", &PATIENT);
+    fleetd.until_serving().await;
+    let line = "x".repeat(2000);
+    let option = |n: u32| json!({"section": "S", "name": format!("A{n}"), "value": line});
+    let unit = json!({"options": (0..28).map(option).collect::<Vec<_>>()}).to_string();
+    for number in 0..20 {
+        let url = format!("http://fleet/fleet/v1/units/large{number}.service");
+        let request = fleetd.client().put(url).body(unit.clone());
+        let request = request.header("content-type", "application/json");
+        assert_eq!(request.send().await.unwrap().status().as_u16(), 201);
+    }
+    let mut watcher = UnixStream::connect(&fleetd.socket).await.unwrap();
+    let head = b"GET /fleet/v1/units?watch=true HTTP/1.1\r\nHost: x\r\n\r\n";
+    watcher.write_all(head).await.unwrap();
+    watcher.readable().await.unwrap();
+    let since = Instant::now();
+    fleetd.stop().await;
+    // Not the two minutes that a request under way would have had.
+    assert!(since.elapsed() < Duration::from_mins(1));
+    drop(watcher);
 }
 
 #[tokio::test]

@@ -12,7 +12,9 @@ use hyperfleet::auth::Authentication;
 use hyperfleet::domain::tenancy::Rules;
 use hyperfleet::domain::unit::DesiredState;
 use hyperfleet::fleet::{EtcdFleet, Fleet};
-use hyperfleet::http::{Admission, Build, Connection, FleetApi, Gate, Limits, Masks, fleet_app};
+use hyperfleet::http::{
+    Admission, Build, Connection, FleetApi, Gate, Hosts, Limits, Masks, fleet_app,
+};
 use hyperfleet::storage::etcd::EtcdKeys;
 use hyperfleet::storage::registry::{
     Acquired, Carried, Leader, Leading, Machine, Prefix, Registered, Registry, Reports, Run, Step,
@@ -56,10 +58,26 @@ impl TestFleet {
         test
     }
 
+    /// Connections may lie idle for so long.
+    pub(crate) async fn spawn_with_idle_time(idle_time: Duration) -> Self {
+        let test = Self::prepared(shared_etcd().await, 100, idle_time, |_| {});
+        test.connect().await;
+        test
+    }
+
     /// On a store, before anybody keeps its mirror.
     pub(crate) fn unconnected(
         store: EtcdKeys,
         page_size: usize,
+        adjust: impl FnOnce(&mut FleetApi),
+    ) -> Self {
+        Self::prepared(store, page_size, IDLE_TIME, adjust)
+    }
+
+    fn prepared(
+        store: EtcdKeys,
+        page_size: usize,
+        idle_time: Duration,
         adjust: impl FnOnce(&mut FleetApi),
     ) -> Self {
         let registry = Registry::new(store, Prefix::new(&fresh_prefix()).unwrap());
@@ -78,12 +96,13 @@ impl TestFleet {
             masks: Masks::default(),
             tenancy: Rules::default(),
             scrape: Arc::new(|| "a_metric 1\n".to_owned()),
+            hosts: Hosts::Any,
         };
         adjust(&mut api);
         let connections = Arc::new(());
         let folder = tempfile::tempdir().unwrap();
         Self {
-            base: serve(&api, &connections, &folder.path().join(SOCKET)),
+            base: serve(&api, &connections, &folder.path().join(SOCKET), idle_time),
             connections,
             client: http_client(),
             registry,
@@ -243,7 +262,7 @@ const SEND_BYTES: usize = 64 * 1024;
 
 const SOCKET: &str = "fleet.sock";
 
-fn serve(api: &FleetApi, connections: &Arc<()>, socket: &Path) -> String {
+fn serve(api: &FleetApi, connections: &Arc<()>, socket: &Path, idle_time: Duration) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     set_socket_send_buffer_size(&listener, SEND_BYTES).unwrap();
     listener.set_nonblocking(true).unwrap();
@@ -257,7 +276,7 @@ fn serve(api: &FleetApi, connections: &Arc<()>, socket: &Path) -> String {
         .on_connect(move |io: &dyn Any, data| {
             let stream = io.downcast_ref::<TcpStream>();
             let socket = stream.and_then(|stream| stream.as_fd().try_clone_to_owned().ok());
-            Connection::open(data, socket, IDLE_TIME, Some(&memory), connections.clone());
+            Connection::open(data, socket, idle_time, Some(&memory), connections.clone());
         });
     let server = server.listen(listener).unwrap().bind_uds(socket);
     tokio::spawn(server.unwrap().run());

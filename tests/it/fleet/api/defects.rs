@@ -1,10 +1,11 @@
 //! What the older server did wrong (facts: reference fleet §9, rows 9 to 16, as far as they concern the API). Each test
 //! fails on what it did.
 
+use hyperfleet::fleet::engine::{Engine, Settings};
 use serde_json::{Value, json};
 
 use super::{error, unit};
-use crate::support::TestFleet;
+use crate::support::{TestFleet, until};
 
 fn options(options: &[(&str, &str, &str)]) -> Value {
     let options = options.iter();
@@ -206,9 +207,31 @@ async fn a_machine_that_goes_takes_its_own_states_only() {
 #[tokio::test]
 async fn a_unit_that_is_nowhere_has_a_reason() {
     let fleet = TestFleet::spawn().await;
-    let wanted = with_state(unit("1"), "launched");
-    assert_eq!(fleet.put("/units/a.service", &wanted).await.status, 201);
-    let why = fleet.get("/units/a.service/explain").await;
-    assert_eq!(why.status, 200);
-    assert!(!why.body["reason"].as_str().unwrap().is_empty());
+    let _machine = fleet.machine("m1").await;
+    for (name, key, value) in [
+        ("peer.service", "MachineOf", "no.service"),
+        ("b.service", "MachineOf", "c.service"),
+        ("c.service", "MachineOf", "b.service"),
+        ("picky.service", "MachineMetadata", "disk=ssd"),
+    ] {
+        let wanted = with_state(options(&[("X-Fleet", key, value)]), "launched");
+        let path = format!("/units/{name}");
+        assert_eq!(fleet.put(&path, &wanted).await.status, 201);
+    }
+    let engine = Engine::new(fleet.registry.clone(), Settings::new("e1"));
+    let engine = tokio::spawn(engine.run(std::future::pending()));
+    for (name, words) in [
+        ("peer", "waits for no.service, which is on no machine"),
+        ("b", "b.service → c.service → b.service"),
+        ("picky", "no machine can run it: MachineMetadata, key disk"),
+    ] {
+        let path = format!("/units/{name}.service/explain");
+        until(&format!("{name}: {words}"), async || {
+            let why = fleet.get(&path).await;
+            assert_eq!(why.status, 200);
+            why.body["reason"].as_str().unwrap().contains(words)
+        })
+        .await;
+    }
+    engine.abort();
 }

@@ -1,9 +1,10 @@
 //! Which paths there are, what every other method and path is told, and what all answers say.
 
+use hyperfleet::http::Hosts;
 use serde_json::Value;
 
 use super::{error, unit};
-use crate::support::{TestFleet, shared_etcd};
+use crate::support::{TestFleet, Then, send_raw_to, shared_etcd};
 
 const GET: &str = "only GET supported against this resource";
 const UNIT: &str = "only GET, PUT and DELETE supported against this resource";
@@ -184,6 +185,50 @@ async fn while_it_is_not_known_what_there_is_every_path_says_so() {
     assert_eq!(fleet.get("/units").await.bytes, b"{}");
 }
 
+/// A page of the web can make its own name mean this machine.
+#[tokio::test]
+async fn a_server_is_called_by_its_own_names() {
+    let own = Hosts::Own(Some("node1".to_owned()));
+    let fleet = TestFleet::spawn_with(|api| api.hosts = own).await;
+    for (head, status) in [
+        ("GET /units HTTP/1.1\r\nHost: 127.0.0.1:8001", 200),
+        ("GET /units HTTP/1.1\r\nHost: localhost", 200),
+        ("GET /units HTTP/1.1\r\nHost: NODE1:8001", 200),
+        ("GET /units HTTP/1.0", 200),
+        ("GET /units HTTP/1.1\r\nHost: evil.example", 421),
+        (
+            "GET http://evil.example/units HTTP/1.1\r\nHost: localhost",
+            421,
+        ),
+        (
+            "PUT /fleet/v1/units/a.service HTTP/1.1\r\nHost: evil.example",
+            421,
+        ),
+    ] {
+        let head = format!("{head}\r\nConnection: close\r\n\r\n");
+        let answer = send_raw_to(fleet.address(), head.as_bytes(), Then::Wait).await;
+        let answer = answer.unwrap();
+        assert_eq!(answer.status, status, "{head}");
+        if status != 200 {
+            assert_eq!(answer.body["error"]["code"], status, "{head}");
+        }
+    }
+    let socket = fleet.socket();
+    let client = reqwest::Client::builder().unix_socket(socket).build();
+    let request = client.unwrap().get("http://evil.example/units");
+    assert_eq!(request.send().await.unwrap().status(), 200);
+}
+
+/// What is asked of a server as a whole has a path that begins with no slash.
+#[tokio::test]
+async fn a_star_is_a_path_that_is_not_there() {
+    let fleet = TestFleet::spawn().await;
+    for method in ["GET", "OPTIONS"] {
+        let answer = fleet.raw(method, "*").await;
+        assert_eq!(answer.body, error(404, ""), "{method}");
+    }
+}
+
 #[tokio::test]
 async fn metrics_are_text_whatever_the_method() {
     let fleet = TestFleet::spawn().await;
@@ -194,6 +239,7 @@ async fn metrics_are_text_whatever_the_method() {
             (200, &b"a_metric 1\n"[..]),
             "{method}"
         );
+        assert_eq!(answer.header("server"), Some("fleetd/1.2.3"));
         let kind = answer.header("content-type").unwrap();
         assert!(kind.starts_with("text/plain; version=0.0.4"), "{kind}");
     }

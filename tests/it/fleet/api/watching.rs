@@ -3,11 +3,11 @@
 use hyperfleet::http::{Admission, Gate, Limits};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
-use tokio::net::TcpSocket;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
 use super::{error, unit};
-use crate::support::{PATIENCE, TestFleet, until};
+use crate::support::{PATIENCE, TestFleet, Then, send_raw_to, until};
 
 /// One event, or what else stands between two empty lines.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -176,15 +176,64 @@ async fn what_cannot_be_gone_on_with_is_refused() {
             assert_eq!(refused.body, error(400, &message), "{query}");
         }
     }
-    let headers = [("last-event-id", "x")];
-    let refused = fleet.send("GET", "/units?watch=true", &headers, "").await;
-    assert_eq!(refused.status, 400);
+    let bad = error(400, "invalid value of Last-Event-ID header");
+    for headers in [
+        &[("last-event-id", "x")][..],
+        &[("last-event-id", "1"), ("last-event-id", "2")],
+        &[("last-event-id", ""), ("last-event-id", "2")],
+        &[("last-event-id", "\u{e9}")],
+    ] {
+        let refused = fleet.send("GET", "/units?watch=true", headers, "").await;
+        assert_eq!(refused.body, bad, "{headers:?}");
+    }
+    let headers = [("last-event-id", "1")];
+    let path = "/units?watch=true&revision=abc";
+    let refused = fleet.send("GET", path, &headers, "").await;
+    let message = "invalid value of revision query parameter";
+    assert_eq!(refused.body, error(400, message));
+    let refused = fleet.get("/units?watch=true&nextPageToken=zzz").await;
+    let message = "watch and nextPageToken cannot be used together";
+    assert_eq!(refused.body, error(400, message));
     let refused = fleet
         .get("/units?watch=true&revision=9000000000000000000")
         .await;
     assert_eq!(refused.status, 400, "it has not come yet: {refused:?}");
     // Without a watch nobody looks at a revision.
     assert_eq!(fleet.get("/units?watch=false&revision=x").await.status, 200);
+}
+
+#[tokio::test]
+async fn what_can_only_be_looked_at_is_not_watched() {
+    let fleet = TestFleet::spawn().await;
+    fleet.put("/units/a.service", &unit("1")).await;
+    let mut machine = fleet.machine("m1").await;
+    fleet.report(&mut machine, &["a.service"]).await;
+    for path in [
+        "/machines",
+        "/units/a.service",
+        "/units/a.service/explain",
+        "/state/a.service",
+    ] {
+        let refused = fleet.get(&format!("{path}?watch=true")).await;
+        assert_eq!(
+            refused.body,
+            error(400, "this resource cannot be watched"),
+            "{path}"
+        );
+        assert_eq!(fleet.get(&format!("{path}?watch=false")).await.status, 200);
+    }
+}
+
+/// Who speaks HTTP/1.0 knows no chunks.
+#[tokio::test]
+async fn who_knows_no_chunks_cannot_watch() {
+    let fleet = TestFleet::spawn().await;
+    let head = b"GET /units?watch=true HTTP/1.0\r\n\r\n";
+    let refused = send_raw_to(fleet.address(), head, Then::Wait)
+        .await
+        .unwrap();
+    assert_eq!(refused.body, error(400, "watching needs HTTP/1.1"));
+    assert_eq!(refused.header("transfer-encoding"), None);
 }
 
 /// Connections of this server may lie idle for two seconds.
@@ -247,21 +296,92 @@ async fn so_many_may_watch_and_a_place_is_free_when_one_has_left() {
     .await;
 }
 
-#[tokio::test]
-async fn who_takes_nothing_of_what_it_is_told_is_cut_off() {
-    let fleet = TestFleet::spawn().await;
+/// A client that watches units, and reads nothing.
+async fn silent(fleet: &TestFleet) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(8 * 1024).unwrap();
     let address = fleet.address().parse().unwrap();
     let mut stream = socket.connect(address).await.unwrap();
     let head = b"GET /units?watch=true HTTP/1.1\r\nHost: x\r\n\r\n";
     stream.write_all(head).await.unwrap();
+    stream
+}
+
+/// Nearly as large as a unit may be.
+fn large(mark: u32) -> Value {
     let line = "x".repeat(2000);
+    let option = |n: u32| json!({"section": "S", "name": format!("A{n}"), "value": line});
+    let mut unit = json!({"options": (0..28).map(option).collect::<Vec<_>>()});
+    unit["options"][0]["value"] = json!(mark.to_string());
+    unit
+}
+
+/// Each of them took as much memory as the whole list: most were ended without a word, and so was everybody's list.
+#[tokio::test]
+async fn those_that_read_nothing_of_a_large_list_keep_nobody_out() {
+    let limits = Limits {
+        buffered_bytes_max: 4 * 1024 * 1024,
+        ..Limits::default()
+    };
+    let admission = Admission::new(Gate::serving(), &limits);
+    let fleet = TestFleet::spawn_with(|api| api.admission = admission).await;
+    for number in 0..30 {
+        let path = format!("/units/large{number}.service");
+        assert_eq!(fleet.put(&path, &large(number)).await.status, 201);
+    }
+    // As many as may watch with so little memory, less one.
+    let mut watchers = Vec::new();
+    for _ in 0..7 {
+        watchers.push(silent(&fleet).await);
+    }
+    for watcher in &watchers {
+        timeout(PATIENCE, watcher.readable())
+            .await
+            .unwrap()
+            .unwrap();
+    }
+    let mut reading = Watcher::open(&fleet, "/units?watch=true", &[]).await;
+    assert_eq!(reading.events().await.0.len(), 31);
+    // Who is too many is told so, before anything else.
+    let refused = fleet.get("/units?watch=true").await;
+    assert_eq!(refused.body, error(503, "too many clients are watching"));
+    assert!(refused.header("retry-after").is_some());
+    assert_eq!(fleet.get("/units").await.status, 200);
+}
+
+/// Their connections were waited for as those of requests under way.
+#[tokio::test]
+async fn the_end_of_the_service_does_not_wait_for_those_that_read_nothing() {
+    // Nothing else ends connections within the time of this test.
+    let fleet = TestFleet::spawn_with_idle_time(PATIENCE * 10).await;
+    for number in 0..30 {
+        let path = format!("/units/large{number}.service");
+        assert_eq!(fleet.put(&path, &large(number)).await.status, 201);
+    }
+    let before = fleet.open_connections();
+    let watcher = silent(&fleet).await;
+    timeout(PATIENCE, watcher.readable())
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(fleet.open_connections(), before + 1);
+    fleet.gate.stop();
+    until("it is ended", async || fleet.open_connections() == before).await;
+    drop(watcher);
+}
+
+#[tokio::test]
+async fn who_takes_nothing_of_what_it_is_told_is_cut_off() {
+    let fleet = TestFleet::spawn().await;
+    let stream = silent(&fleet).await;
     for round in 0..20 {
-        let option = |n: u32| json!({"section": "S", "name": format!("A{n}"), "value": line});
-        let mut unit = json!({"options": (0..28).map(option).collect::<Vec<_>>()});
-        unit["options"][0]["value"] = json!(round.to_string());
-        assert_eq!(fleet.put("/units/large.service", &unit).await.status, 201);
+        assert_eq!(
+            fleet
+                .put("/units/large.service", &large(round))
+                .await
+                .status,
+            201
+        );
     }
     // The one over which changes were made ends, too, once it has lain idle.
     until("it is cut off", async || fleet.open_connections() == 0).await;

@@ -1,0 +1,112 @@
+//! What the documentation names is there.
+#![allow(clippy::unwrap_used, reason = "a test that fails, panics")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Links between documents, with their anchors, relative to the document that they stand in.
+#[test]
+fn every_link_of_a_document_leads_somewhere() {
+    let mut broken = Vec::new();
+    for document in documents() {
+        let text = fs::read_to_string(&document).unwrap();
+        for link in links(&text) {
+            let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = match path {
+                "" => document.clone(),
+                path => document.parent().unwrap().join(path),
+            };
+            let is_there = target.exists() && (anchor.is_empty() || has_anchor(&target, anchor));
+            if !is_there {
+                broken.push(format!("{}: {link}", document.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "\n{}", broken.join("\n"));
+}
+
+/// `docs/….md`, as documents, comments and messages name them: from the root of the repository.
+#[test]
+fn every_document_that_is_named_is_there() {
+    let mut named = documents();
+    for folder in ["src", "tests", "examples"] {
+        named.extend(files(Path::new(folder)));
+    }
+    named.extend(["Makefile", "Cargo.toml"].map(PathBuf::from));
+    let mut broken = Vec::new();
+    let mut count = 0;
+    for file in named {
+        // What is no text names nothing.
+        let text = fs::read_to_string(&file).unwrap_or_default();
+        for path in names(&text) {
+            count += 1;
+            if !Path::new(&path).exists() {
+                broken.push(format!("{}: {path}", file.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "\n{}", broken.join("\n"));
+    assert!(count > 50, "it looks at the wrong places: {count}");
+}
+
+fn documents() -> Vec<PathBuf> {
+    let root = fs::read_dir(".")
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let all = root.chain(files(Path::new("docs")));
+    let all = all.chain(files(Path::new("tests/fixtures")));
+    all.filter(|path| path.extension().is_some_and(|e| e == "md"))
+        .collect()
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    entries
+        .flat_map(|path| {
+            if path.is_dir() {
+                files(&path)
+            } else {
+                vec![path]
+            }
+        })
+        .collect()
+}
+
+/// What stands between `](` and `)`, unless it is elsewhere.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    let behind = text.split("](").skip(1);
+    let links = behind.filter_map(|rest| rest.split_once(')'));
+    let links = links.map(|(link, _)| link);
+    links.filter(|link| !link.contains("://") && !link.starts_with("mailto:"))
+}
+
+fn has_anchor(document: &Path, anchor: &str) -> bool {
+    let text = fs::read_to_string(document).unwrap();
+    text.lines().any(|line| {
+        let title = line.trim_start_matches('#');
+        title.len() < line.len() && slug(title.trim()) == anchor
+    })
+}
+
+/// A heading as links name it.
+fn slug(title: &str) -> String {
+    let title = title.to_lowercase();
+    let kept = title
+        .chars()
+        .filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+fn names(text: &str) -> Vec<String> {
+    let folder = "docs/";
+    let behind = text.split(folder).skip(1);
+    let name = |rest: &str| {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
+        let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+        let (stem, _) = rest[..end].split_once(".md")?;
+        Some(format!("{folder}{stem}.md"))
+    };
+    behind.filter_map(name).collect()
+}
