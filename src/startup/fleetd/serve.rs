@@ -10,7 +10,7 @@ use rustls::ServerConfig;
 
 use crate::auth::Authentication;
 use crate::clock::Clock;
-use crate::config::fleetd::Settings;
+use crate::config::fleetd::{Listen, Settings};
 use crate::domain::tenancy;
 use crate::files;
 use crate::fleet::EtcdFleet;
@@ -67,7 +67,7 @@ pub(super) fn start(
         masks: telemetry::masks_without_tokens(&settings.logging),
         tenancy: tenancy::Rules::default(),
         scrape: Arc::new(move || metrics.render()),
-        hosts: hosts(settings),
+        hosts: hosts(&settings.listen),
     };
     let options = Options {
         workers: std::thread::available_parallelism().map_or(2, usize::from),
@@ -88,12 +88,36 @@ pub(super) fn start(
     Ok(Serving::start(running, connections))
 }
 
-/// Where no certificate says who calls, a browser on this machine could be made to.
-fn hosts(settings: &Settings) -> Hosts {
-    if !settings.listen.client_ca_file.as_os_str().is_empty() {
+/// Where no certificate says who calls, a browser on this machine could be made to. Where anybody else may call,
+/// too, that gains nobody anything, and others call by names that only they know.
+fn hosts(listen: &Listen) -> Hosts {
+    if listen.is_anonymous || !listen.client_ca_file.as_os_str().is_empty() {
         return Hosts::Any;
     }
     let name = files::read_text(Path::new(HOST_NAME), HOST_NAME_BYTES_MAX).ok();
     let name = name.map(|name| name.trim().to_owned());
     Hosts::Own(name.filter(|name| !name.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_where_this_machine_alone_may_call_names_are_looked_at() {
+        let mut listen = Listen {
+            addresses: Vec::new(),
+            socket_mode: 0o660,
+            cert_file: "".into(),
+            key_file: "".into(),
+            client_ca_file: "".into(),
+            is_anonymous: false,
+        };
+        assert!(matches!(hosts(&listen), Hosts::Own(_)));
+        listen.is_anonymous = true;
+        assert_eq!(hosts(&listen), Hosts::Any);
+        listen.is_anonymous = false;
+        listen.client_ca_file = "/a/ca.pem".into();
+        assert_eq!(hosts(&listen), Hosts::Any);
+    }
 }
