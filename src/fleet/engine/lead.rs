@@ -195,6 +195,8 @@ impl<'a, S: KeyStore> Lead<'a, S> {
         let mut is_stale = false;
         for (decision, carried) in decisions.iter().zip(&carried) {
             match carried {
+                // What takes back a reason that is gone already changes nothing, and no watch will tell its revision.
+                Carried::At(_) if matches!(decision.step, Step::Unexplain { .. }) => {}
                 Carried::At(revision) => self.written = self.written.max(*revision),
                 Carried::Stale => is_stale = true,
             }
@@ -216,7 +218,7 @@ impl<'a, S: KeyStore> Lead<'a, S> {
         let carried = registry.carry_out(&term.leading, steps);
         tokio::pin!(carried);
         loop {
-            let is_told = self.watch_rests_until.is_none();
+            let is_told = !self.watch_rests();
             tokio::select! {
                 biased;
                 carried = &mut carried => return carried,
@@ -225,9 +227,15 @@ impl<'a, S: KeyStore> Lead<'a, S> {
         }
     }
 
+    /// Whether a watch that has failed is not to be asked yet.
+    fn watch_rests(&self) -> bool {
+        self.watch_rests_until
+            .is_some_and(|until| Instant::now() < until)
+    }
+
     /// Takes in what was told already, without waiting for more.
     fn take_in_what_is_there(&mut self) {
-        while self.watch_rests_until.is_none()
+        while !self.watch_rests()
             && let Some(told) = self.watch.next().now_or_never()
         {
             self.take_in(told);

@@ -1,6 +1,10 @@
 //! A watch that goes on where it was after the connection was lost.
 
+use std::fmt;
+
 use etcd_client::{EventType, WatchOptions, WatchResponse, WatchStream};
+
+use futures_util::future::BoxFuture;
 
 use super::error::Sorted as _;
 use super::{EtcdKeys, entry, revision, within};
@@ -9,13 +13,21 @@ use crate::storage::keys::{Batch, Error, Event, KeyWatch, Range, Revision};
 const DOING: &str = "watch a range";
 
 /// A watch of an [`EtcdKeys`].
-#[derive(Debug)]
 pub struct EtcdWatch {
     keys: EtcdKeys,
     range: Range,
     /// Everything up to here has been told.
     told: Revision,
     stream: Option<WatchStream>,
+    /// What opens it. Kept, so that a caller who gives up waiting again and again does not begin it anew each time.
+    opening: Option<BoxFuture<'static, Result<WatchStream, Error>>>,
+}
+
+impl fmt::Debug for EtcdWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { range, told, .. } = self;
+        f.debug_tuple("EtcdWatch").field(range).field(told).finish()
+    }
 }
 
 impl EtcdWatch {
@@ -25,18 +37,19 @@ impl EtcdWatch {
             range,
             told: after,
             stream: None,
+            opening: None,
         }
     }
 
     async fn message(&mut self) -> Result<WatchResponse, Error> {
         if self.stream.is_none() {
-            let options = WatchOptions::new()
-                .with_range(self.range.to.clone())
-                .with_start_revision(self.told + 1)
-                .with_progress_notify();
-            let mut watches = self.keys.clients().await?.watches;
-            let opened = watches.watch(self.range.from.clone(), Some(options));
-            self.stream = Some(within(&self.keys.settings, DOING, opened).await?);
+            let (keys, range, told) = (&self.keys, &self.range, self.told);
+            let opening = self
+                .opening
+                .get_or_insert_with(|| Box::pin(open(keys.clone(), range.clone(), told)));
+            let opened = opening.await;
+            self.opening = None;
+            self.stream = Some(opened?);
         }
         let stream = self.stream.as_mut().ok_or_else(ended)?;
         stream.message().await.sorted(DOING)?.ok_or_else(ended)
@@ -81,6 +94,16 @@ impl EtcdWatch {
             events,
         }))
     }
+}
+
+async fn open(keys: EtcdKeys, range: Range, told: Revision) -> Result<WatchStream, Error> {
+    let options = WatchOptions::new()
+        .with_range(range.to)
+        .with_start_revision(told + 1)
+        .with_progress_notify();
+    let mut watches = keys.clients().await?.watches;
+    let opened = watches.watch(range.from, Some(options));
+    within(&keys.settings, DOING, opened).await
 }
 
 impl KeyWatch for EtcdWatch {

@@ -49,6 +49,8 @@ pub enum Step {
         unit: String,
         /// Where it is.
         from: String,
+        /// The revision of the want that was decided on: a user may have made it fit meanwhile.
+        want: Revision,
         /// The revision of its place.
         place: Revision,
     },
@@ -210,9 +212,11 @@ impl<S: KeyStore> Registry<S> {
                 }
                 (vec![at(&keys.place, *place), at(&keys.want, *want)], then)
             }
-            Step::Withdraw { from, place, .. } => {
+            Step::Withdraw {
+                from, want, place, ..
+            } => {
                 let then = vec![self.delete(&keys.place), self.delete(&keys.run(from))];
-                (vec![at(&keys.place, *place)], then)
+                (vec![at(&keys.place, *place), at(&keys.want, *want)], then)
             }
             Step::Explain { why, want, .. } => {
                 (vec![at(&keys.want, *want)], vec![self.put(&keys.why, why)])

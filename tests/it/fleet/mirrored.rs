@@ -151,6 +151,7 @@ impl<S: KeyStore> Mirrored<S> {
         let step = Step::Withdraw {
             unit: unit.name,
             from: place.value.machine,
+            want: unit.want.revision,
             place: place.revision,
         };
         self.registry.carry_out(leading, &[step]).await.unwrap();

@@ -217,6 +217,22 @@ async fn what_was_decided_on_an_old_want_is_not_done<S: KeyStore>(world: World<S
         .unwrap();
     assert_eq!(carried, [Carried::Stale]);
     assert!(world.registry.snapshot().await.unwrap().places.is_empty());
+    // What its user has changed meanwhile may be fit to stay, and its agent was told to go on.
+    let unit = world.create("b.service").await;
+    world.place(&leading, &unit, "m1").await;
+    let placed = world.find("b.service").await;
+    world
+        .registry
+        .set_desired_state(&placed, DesiredState::Inactive)
+        .await
+        .unwrap();
+    let steps = [withdraw(&placed)];
+    let carried = world.registry.carry_out(&leading, &steps).await.unwrap();
+    assert_eq!(carried, [Carried::Stale]);
+    assert!(world.get("run/m1/b.service").await.is_some());
+    let steps = [withdraw(&world.find("b.service").await)];
+    let carried = world.registry.carry_out(&leading, &steps).await.unwrap();
+    assert!(matches!(carried[..], [Carried::At(_)]), "{carried:?}");
 }
 
 async fn a_unit_is_moved_in_one_transaction<S: KeyStore>(world: World<S>) {

@@ -232,6 +232,7 @@ fn withdraw(unit: &Unit) -> Step {
     Step::Withdraw {
         unit: unit.name.clone(),
         from: place.value.machine.clone(),
+        want: unit.want.revision,
         place: place.revision,
     }
 }

@@ -41,6 +41,8 @@ pub(super) struct Decider {
     changed_whys: BTreeSet<String>,
     /// Keys that hold what is not ours to read.
     foreign: BTreeMap<Key, Option<u64>>,
+    /// Units with a file of which nothing is wanted: damage, as after a backup that was restored in part.
+    wantless: BTreeSet<String>,
     /// Those that nobody was told of.
     foreign_new: Vec<(Key, Option<u64>)>,
     /// Keys below the prefix that are none of ours.
@@ -247,15 +249,19 @@ impl Decider {
 
     /// Takes for told what another that knew the same registry has told.
     pub(super) fn was_told(&mut self, before: &Self) {
-        let is_new = |(key, version): &(Key, Option<u64>)| before.foreign.get(key) != Some(version);
+        let was_missing =
+            |key: &Key| matches!(key, Key::Want(unit) if before.wantless.contains(unit));
+        let is_new = |(key, version): &(Key, Option<u64>)| {
+            before.foreign.get(key) != Some(version) && !was_missing(key)
+        };
         self.foreign_new.retain(is_new);
         self.unknown_new
             .retain(|name| !before.unknown.contains(name));
     }
 
-    /// How many keys there are of both kinds.
+    /// How many keys there are of both kinds; a missing one counts as well.
     pub(super) fn foreign_count(&self) -> usize {
-        self.foreign.len() + self.unknown.len()
+        self.foreign.len() + self.unknown.len() + self.wantless.len()
     }
 
     /// How many units are to be on a machine and are on none.
@@ -319,6 +325,7 @@ impl Decider {
     }
 
     fn tell_unit(&mut self, name: &str) {
+        self.note_wantless(name);
         let unit = UnitName::new(name);
         let known = self.units.get(name);
         match known.and_then(|known| self.standing(name, known)) {
@@ -335,6 +342,19 @@ impl Decider {
                     .apply(schedule::Change::Placed { unit, machine });
             }
             None => self.cluster.apply(schedule::Change::UnitGone(unit)),
+        }
+    }
+
+    /// A unit is written whole, so what is seen by now is all that there is of it.
+    fn note_wantless(&mut self, name: &str) {
+        let want = Key::Want(name.to_owned());
+        let known = self.units.get(name);
+        let is_wantless = known.is_some_and(|known| known.file.is_some() && known.want.is_none())
+            && !self.foreign.contains_key(&want);
+        if !is_wantless {
+            self.wantless.remove(name);
+        } else if self.wantless.insert(name.to_owned()) {
+            self.foreign_new.push((want, None));
         }
     }
 
@@ -357,8 +377,11 @@ impl Decider {
         Some((requirements, DesiredState::Loaded))
     }
 
-    /// Whether something of a unit is not ours to read: then nothing of it is ours to change.
+    /// Whether something of a unit is not ours to read, or missing: then nothing of it is ours to change.
     fn is_left_alone(&self, name: &str) -> bool {
+        if self.wantless.contains(name) {
+            return true;
+        }
         if self.foreign.is_empty() {
             return false;
         }

@@ -1,7 +1,8 @@
 //! A plan as steps that can be written, in an order in which each may be done when it comes, whatever becomes of the
 //! others.
 //!
-//! 1. Units leave their machines: what comes after may need their room.
+//! 1. Units leave their machines, in portions of their own: what comes after may need their room, and does not come
+//!    if one of them has stayed because its user has changed it meanwhile.
 //! 2. Units are moved and placed, leaders before those that follow them. Of equals, moved ones come first: they ran.
 //!
 //! All that the second part adds stands together well at the end of the plan, so it does in any order on the way:
@@ -32,7 +33,7 @@ pub(in crate::fleet::engine) struct Decision {
     pub(in crate::fleet::engine) step: Step,
     /// Why, of those that place and withdraw.
     pub(in crate::fleet::engine) reason: Option<Reason>,
-    /// How many leaders in a row have to come first.
+    /// When its turn is: 0 for who leaves, 1 for who comes, and one more for each leader in a row that has to come first.
     rank: usize,
 }
 
@@ -125,18 +126,18 @@ impl Decider {
         Agenda(leaving.into())
     }
 
-    /// One more than the highest of the leaders that come in the same plan, 0 if none does.
+    /// One more than the highest of the leaders that come in the same plan, 1 if none does.
     fn rank(&self, unit: &UnitName, ranks: &HashMap<&str, usize>) -> usize {
         let job = self.cluster.job(unit.as_str());
         let leaders = job.iter().flat_map(|job| &job.requirements.machine_of);
         let leaders = leaders.filter_map(|leader| ranks.get(leader.as_str()));
-        leaders.max().map_or(0, |highest| highest + 1)
+        leaders.max().map_or(1, |highest| highest + 1)
     }
 
     /// Without what concerns units that are not ours to touch, and without what was planned because they would have
     /// moved: what follows them, and what would come where they stay.
     fn permitted(&self, tasks: Vec<Task>) -> Vec<Task> {
-        if self.foreign.is_empty() && !self.awaits_machines {
+        if self.foreign.is_empty() && self.wantless.is_empty() && !self.awaits_machines {
             return tasks;
         }
         let (mut kept, mut staying) = (Vec::new(), HashSet::new());
@@ -164,10 +165,12 @@ impl Decider {
     }
 
     fn withdrawal(&self, unit: &UnitName, reason: &Reason) -> Option<Decision> {
-        let place = self.units.get(unit.as_str())?.place.as_ref()?;
+        let known = self.units.get(unit.as_str())?;
+        let place = known.place.as_ref()?;
         let step = Step::Withdraw {
             unit: unit.as_str().to_owned(),
             from: place.machine.as_str().to_owned(),
+            want: known.want.as_ref()?.revision,
             place: place.revision,
         };
         Some(Decision {

@@ -331,6 +331,25 @@ fn a_place_on_what_can_be_no_machine_is_left_alone() {
 }
 
 #[test]
+fn a_unit_of_which_nothing_is_known_to_be_wanted_stays_and_so_does_who_follows_it() {
+    let mut world = World::new();
+    world.machine("m1", &[]);
+    world.launch("lead", &[]);
+    world.launch("with", &["MachineOf=lead"]);
+    assert_eq!(world.settle(), [["+lead@m1"], ["+with@m1"]]);
+    world.see(Change::Want("lead".into(), Seen::Gone));
+    assert_eq!(world.settle(), [[""; 0]; 0]);
+    assert_eq!(world.decider.foreign_count(), 1);
+    assert_eq!(
+        world.decider.foreign_new(),
+        [(Key::Want("lead".into()), None)]
+    );
+    world.launch("lead", &[]);
+    assert_eq!(world.settle(), [[""; 0]; 0]);
+    assert_eq!(world.decider.foreign_count(), 0);
+}
+
+#[test]
 fn while_machines_are_awaited_their_units_stay_placed() {
     let mut world = World::new();
     world.machine("m1", &[]);
@@ -548,10 +567,9 @@ proptest! {
             while !agenda.is_empty() {
                 let mut is_stale = false;
                 for next in agenda.portion() {
-                    // Whose leave went stale has left by another's hand. What is placed or moved may be stale for
-                    // what its user wants by now.
+                    // Any may be stale for what its user wants by now.
                     let is_leave = matches!(next.step, Step::Withdraw { .. });
-                    if !is_leave && stale.next() == Some(0) {
+                    if stale.next() == Some(0) {
                         is_stale = true;
                         continue;
                     }
