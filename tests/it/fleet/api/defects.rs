@@ -223,7 +223,7 @@ async fn a_unit_that_is_nowhere_has_a_reason() {
     for (name, words) in [
         ("peer", "waits for no.service, which is on no machine"),
         ("b", "b.service → c.service → b.service"),
-        ("picky", "no machine can run it: MachineMetadata, key disk"),
+        ("picky", "no machine can run it: MachineMetadata=disk=ssd"),
     ] {
         let path = format!("/units/{name}.service/explain");
         until(&format!("{name}: {words}"), async || {
