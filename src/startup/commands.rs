@@ -14,8 +14,8 @@ use super::telemetry::Telemetry;
 use super::{database, dev, migrate, shutdown, telemetry};
 use crate::clock::Clock;
 use crate::config::{
-    self, Args, CheckArgs, CheckFormat, Command, ConfigCommand, DevTokenArgs, Loaded, OpenapiArgs,
-    OpenapiFormat, Settings, SettingsArgs,
+    self, Args, CheckArgs, CheckFormat, Command, ConfigCommand, DevTokenArgs, Effective, Loaded,
+    OpenapiArgs, OpenapiFormat, Settings, SettingsArgs,
 };
 use crate::dev::token::{Claims, Minter};
 use crate::domain::schema::Attached;
@@ -110,17 +110,22 @@ fn check(args: &CheckArgs) -> anyhow::Result<()> {
     let plan = Plan::of(&loaded);
     // What has a fault has no value that could be shown.
     if loaded.is_sound() {
-        let effective = loaded.effective();
-        print(&match args.output {
-            CheckFormat::Table => config::as_table(&effective),
-            CheckFormat::Json => serde_json::to_string_pretty(&config::as_json(&effective))? + "\n",
-        });
+        print_effective(&loaded.effective(), args.output)?;
     }
     let of_plan = plan.as_ref().map_or(&[][..], |plan| &plan.notes);
     for note in loaded.notes.iter().chain(of_plan) {
         eprintln!("note: {note}");
     }
     plan.map(drop).context(Misuse)
+}
+
+/// Prints settings with their values and where these come from.
+pub(super) fn print_effective(effective: &[Effective], format: CheckFormat) -> anyhow::Result<()> {
+    print(&match format {
+        CheckFormat::Table => config::as_table(effective),
+        CheckFormat::Json => serde_json::to_string_pretty(&config::as_json(effective))? + "\n",
+    });
+    Ok(())
 }
 
 /// Prints the document of the configured kinds, or that of fleet.

@@ -33,12 +33,27 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 const TIME_MAX: Duration = Duration::from_mins(30);
 const LAST_EVENT_ID: &str = "last-event-id";
 
+/// Where a watch begins, and its place, if the request can be answered by one and there is room.
+///
+/// # Errors
+/// 400 for what asks for no watch that there can be, 503 if too many watch.
+pub(super) fn admit(
+    request: &HttpRequest,
+    query: &Query,
+    admission: &Admission,
+) -> Result<(Option<i64>, Watching), Fault> {
+    check(request, query)?;
+    let after = after(request, query)?;
+    let place = admission.watch().ok_or_else(Fault::too_many_watch)?;
+    Ok((after, place))
+}
+
 /// The revision after which a client wants to be told: that of the last event it has, or the one it names. Clients
 /// that come back send both.
 ///
 /// # Errors
 /// 400 if it is none.
-pub(super) fn after(request: &HttpRequest, query: &Query) -> Result<Option<i64>, Fault> {
+fn after(request: &HttpRequest, query: &Query) -> Result<Option<i64>, Fault> {
     let of_query = query.revision()?;
     let mut given = request.headers().get_all(LAST_EVENT_ID);
     let (first, second) = (given.next(), given.next());
@@ -56,7 +71,7 @@ pub(super) fn after(request: &HttpRequest, query: &Query) -> Result<Option<i64>,
 ///
 /// # Errors
 /// 400.
-pub(super) fn check(request: &HttpRequest, query: &Query) -> Result<(), Fault> {
+fn check(request: &HttpRequest, query: &Query) -> Result<(), Fault> {
     if request.version() < Version::HTTP_11 {
         // It knows no chunks (RFC 9112 §6.1).
         return Err(bad("watching needs HTTP/1.1"));

@@ -20,9 +20,7 @@ pub(super) async fn list(
 ) -> Result<HttpResponse, Fault> {
     let query = query(&request);
     if query.is_watch()? {
-        follow::check(&request, &query)?;
-        let after = follow::after(&request, &query)?;
-        let place = admission.watch().ok_or_else(Fault::too_many_watch)?;
+        let (after, place) = follow::admit(&request, &query, &admission)?;
         let changes = fleet.follow_units(after).await?;
         return Ok(follow::answer(&request, &admission, changes, place));
     }

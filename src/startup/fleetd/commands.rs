@@ -9,10 +9,10 @@ use clap::CommandFactory as _;
 use super::listen::Doors;
 use super::plan::Plan;
 use super::{activation, daemon};
+use crate::config::OpenapiFormat;
 use crate::config::fleetd::{self, Args, CheckArgs, Command, ConfigCommand, Loaded};
-use crate::config::{self, CheckFormat, OpenapiFormat};
 use crate::http;
-use crate::startup::commands::{BUILD, completion, on_runtime, print};
+use crate::startup::commands::{BUILD, completion, on_runtime, print, print_effective};
 use crate::startup::ending::Misuse;
 
 /// Runs a command to its end; gives what the process is to end with.
@@ -57,11 +57,7 @@ fn check(file: Option<&Path>, args: &CheckArgs) -> anyhow::Result<()> {
     let plan = Plan::of(&loaded, &Doors::Named);
     // What has a fault has no value that could be shown.
     if loaded.is_sound() {
-        let effective = loaded.effective();
-        print(&match args.output {
-            CheckFormat::Table => config::as_table(&effective),
-            CheckFormat::Json => serde_json::to_string_pretty(&config::as_json(&effective))? + "\n",
-        });
+        print_effective(&loaded.effective(), args.output)?;
     }
     let of_plan = plan.as_ref().map_or(&[][..], |plan| &plan.notes);
     for note in loaded.notes.iter().chain(of_plan) {
