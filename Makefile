@@ -97,7 +97,7 @@ config-reference: setup ## Renew the tables of settings in docs/ after changing 
 
 mutants: ## Change the domain in every small way and see that a test fails (cargo-mutants)
 	@command -v cargo-mutants >/dev/null || cargo install --locked cargo-mutants
-	cargo mutants --file 'src/domain/**' --baseline skip --timeout 120 --jobs 2 --output target --cargo-arg=--lib
+	cargo mutants --file 'src/domain/**' --file 'crates/fleet-model/src/**' --baseline skip --timeout 120 --jobs 2 --output target --cargo-arg=--lib
 
 # Stable Rust will do: without a sanitizer cargo-fuzz asks the compiler for nothing unstable. What is
 # found goes beside the corpus, not into it (docs/testing.md).
@@ -114,7 +114,7 @@ fuzz-units: setup ## Look for a unit file that breaks a law of unit files (cargo
 		-max_len=4200 -max_total_time=$(if $(filter command line environment,$(origin SECONDS)),$(SECONDS),60)
 
 fleet-seeds: setup ## Simulate engines that freeze, fail and are killed (SEEDS=1000; FLEET_SEED=n repeats one)
-	FLEET_SEEDS=$(if $(SEEDS),$(SEEDS),1000) cargo test --test it fleet::engine::simulation -- --nocapture
+	FLEET_SEEDS=$(if $(SEEDS),$(SEEDS),1000) cargo test -p hyperfleet-fleet --test it engine::simulation -- --nocapture
 
 # ---- Measure --------------------------------------------------------------------------------
 

@@ -12,14 +12,14 @@
 
 pub mod app;
 pub mod auth;
-mod causes;
+use hyperfleet_server_kit::causes;
 pub mod clock;
 pub mod config;
 pub mod crypto;
 pub mod dev;
 pub mod domain;
 mod files;
-pub mod fleet;
+pub use hyperfleet_fleet as fleet;
 pub mod http;
 mod lasting;
 pub mod startup;

@@ -22,7 +22,6 @@ const LAYERS: &[Layer] = &[
     Layer { name: "storage", may: &["domain"],                     never: &["actix", "utoipa", "Utc::now"] },
     Layer { name: "wire",    may: &["domain"],                     never: &["async ", "tokio", "sqlx", "actix", "Utc::now"] },
     Layer { name: "app",     may: &["domain", "storage"],          never: &["sqlx", "actix", "utoipa", "deadpool", "Utc::now"] },
-    Layer { name: "fleet",   may: &["causes", "domain", "lasting", "storage"], never: &["sqlx", "actix", "utoipa", "deadpool", "etcd_client", "Utc::now"] },
     Layer { name: "auth",    may: &["causes", "clock", "crypto", "lasting"], never: &["sqlx", "deadpool", "actix", "utoipa", "anyhow", "Utc::now"] },
     Layer { name: "http",    may: &["app", "auth", "causes", "clock", "crypto", "domain", "fleet", "wire"], never: &["sqlx", "deadpool", "Utc::now"] },
     Layer { name: "config",  may: &["auth", "domain", "files"],    never: SERVER },

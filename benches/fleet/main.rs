@@ -8,8 +8,6 @@
     reason = "counts and times are far below 2^52"
 )]
 
-#[path = "../../tests/it/support/agents.rs"]
-mod agents;
 mod ceiling;
 mod figures;
 mod processes;
@@ -22,8 +20,8 @@ use std::time::Duration;
 use hyperfleet::storage::etcd::{EtcdKeys, Settings};
 use hyperfleet::storage::registry::{Prefix, Registry};
 
-use agents::Agent;
 use figures::Figures;
+use hyperfleet_testkit::Agent;
 use processes::{Etcd, Fleetd};
 use seen::Seen;
 

@@ -1,8 +1,8 @@
 //! Any bytes as a unit file, and as options that are sent. What holds of all of them stands in
-//! `hyperfleet::domain::unit::laws`.
+//! `hyperfleet_fleet_model::unit::laws`.
 #![no_main]
 
-use hyperfleet::domain::unit::laws;
+use hyperfleet_fleet_model::unit::laws;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -20,15 +20,17 @@ pub mod reference;
 pub mod report;
 mod requested;
 mod resource;
-pub mod schedule;
+
 pub mod schema;
 pub mod tenancy;
 #[cfg(test)]
 mod tests;
 pub mod tsl;
-pub mod unit;
+
 mod verdict;
 mod violation;
+
+pub use hyperfleet_fleet_model::{schedule, unit};
 
 pub use condition::{Condition, ConditionStatus};
 pub use entity::{DeletePolicy, Entity, EntityRegistry, PATHS_BASE, ReferenceRule};

@@ -16,8 +16,8 @@ use super::sockets::Addresses;
 use super::{commands, database, shutdown, telemetry};
 use crate::auth::Authentication;
 use crate::config::{DevArgs, Format, Loaded, Output, Settings};
-use crate::dev::{Durability, PrivatePostgres};
 use crate::storage::postgres::{Probe, Store};
+use hyperfleet_devkit::{Durability, PrivatePostgres};
 
 /// Where data goes when we are root and the folder lies where the server's user cannot reach it.
 const FALLBACK: &str = "/var/lib/hyperfleet";

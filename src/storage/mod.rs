@@ -1,10 +1,5 @@
-//! Where state lives. Translates between rows or keys and domain values; decides nothing.
-//!
-//! Postgres is used as it is: there is one, and tests run a real one. What fleet needs is kept by the
-//! [`registry`] in a [`keys::KeyStore`], of which there are two: [`etcd`], and [`memory`] for simulations.
+//! Where resources live: rows to domain values and back; decides nothing.
 
-pub mod etcd;
-pub mod keys;
-pub mod memory;
+pub use hyperfleet_fleet::{etcd, keys, registry};
+
 pub mod postgres;
-pub mod registry;

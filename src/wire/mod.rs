@@ -5,7 +5,7 @@
 
 mod continuation;
 mod fields;
-pub mod fleet;
+pub use hyperfleet_fleet_model::wire as fleet;
 mod json;
 mod query;
 mod requests;

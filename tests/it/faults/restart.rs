@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, mpsc};
 
-use hyperfleet::dev::{Durability, PrivatePostgres};
 use hyperfleet::domain::entity_config;
+use hyperfleet_devkit::{Durability, PrivatePostgres};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::sync::oneshot;

@@ -3,8 +3,8 @@
 use rustix::process::Signal;
 
 use super::program::{Fleetd, Place};
-use crate::registry::secure::{identity, prepare_users, server};
 use crate::support::{Authority, TestEtcd, until};
+use hyperfleet_testkit::{etcd_identity as identity, prepare_etcd_users, secure_etcd};
 
 /// A server that asks nobody for a certificate.
 async fn server_alone(authority: &Authority, place: &tempfile::TempDir) -> TestEtcd {
@@ -138,9 +138,9 @@ async fn an_etcd_that_stands_still_is_told_and_keeps_nobody_from_ending() {
 #[tokio::test]
 async fn both_sides_show_certificates_and_a_user_logs_in() {
     let authority = Authority::new();
-    let (etcd, _files) = server(&authority).await;
+    let (etcd, _files) = secure_etcd(&authority).await;
     let identity = identity(authority.issue("nobody"));
-    prepare_users(&etcd, &authority, &identity).await;
+    prepare_etcd_users(&etcd, &authority, &identity).await;
     let mut place = Place::on(etcd.url());
     // What the user has a right to.
     place.prefix = "/fleet/v3/".to_owned();

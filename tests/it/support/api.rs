@@ -13,7 +13,7 @@ use hyperfleet::storage::postgres::Store;
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 
-use super::raw::PATIENCE;
+use super::PATIENCE;
 use super::{TestClock, TestDatabase};
 
 /// The production server on a free port, with a database and a clock of its own.

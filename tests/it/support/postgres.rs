@@ -1,8 +1,8 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use hyperfleet::dev::{Durability, PrivatePostgres};
 use hyperfleet::storage::postgres::{Keep, Settings, Store};
+use hyperfleet_devkit::{Durability, PrivatePostgres};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 use tokio::sync::OnceCell;

@@ -1,14 +1,9 @@
-use std::time::Duration;
-
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::TestApi;
-
-/// How long an answer may take before a test gives up on it.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+use super::{PATIENCE, TestApi};
 
 /// What came back over a bare connection.
 #[derive(Debug)]

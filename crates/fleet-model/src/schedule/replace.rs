@@ -1,0 +1,100 @@
+//! Units that have to leave a machine for another (`Replaces`).
+//!
+//! The older fleet moved either of the two, anywhere. Here the one that the other's pattern matches
+//! moves, and only to a machine that can run it and where there is no such meeting again: so every
+//! move leaves one meeting less, and units do not go round in circles.
+
+use std::collections::BTreeSet;
+
+use super::cluster::{Cluster, Unit};
+use super::names::{MachineId, UnitName};
+use crate::unit::Requirements;
+
+impl Cluster {
+    /// The first unit, by name, for which a unit has to leave a machine.
+    pub(super) fn replacer<'a>(
+        &'a self,
+        name: &UnitName,
+        machine: &MachineId,
+    ) -> Option<&'a UnitName> {
+        let unit = &self.units[name];
+        let patterns = unit.matched.iter().map(|id| self.patterns.get(*id));
+        let there = patterns.filter_map(|pattern| pattern.replacing_on.get(machine));
+        let mut candidates: Vec<_> = there.flatten().collect();
+        candidates.sort_unstable();
+        candidates
+            .into_iter()
+            .find(|other| self.displaces(&self.units[*other], unit))
+    }
+
+    /// Whether one has to leave for the other, if both are on one machine. Not if each names the
+    /// other. Not if the one that would stay follows the one that would leave: it would come after
+    /// it.
+    fn displaces(&self, other: &Unit, unit: &Unit) -> bool {
+        let (other, unit) = (&other.job, &unit.job);
+        other.name != unit.name
+            && other.is_placeable()
+            && unit.is_placeable()
+            && other.requirements.replaces(unit.name.as_str())
+            && !unit.requirements.replaces(other.name.as_str())
+            && !self.follows(&other.name, &unit.name)
+    }
+
+    /// Whether one unit follows another, or one that follows it, and so on.
+    fn follows(&self, follower: &UnitName, leader: &UnitName) -> bool {
+        let mut seen = BTreeSet::from([follower.as_str()]);
+        let mut ahead = vec![follower.as_str()];
+        while let Some(name) = ahead.pop() {
+            let unit = self.units.get(name).filter(|unit| unit.job.is_placeable());
+            for next in unit
+                .iter()
+                .flat_map(|unit| &unit.job.requirements.machine_of)
+            {
+                if next == leader.as_str() {
+                    return true;
+                }
+                if seen.insert(next) {
+                    ahead.push(next);
+                }
+            }
+        }
+        false
+    }
+
+    /// Whether a unit would meet nobody there that has to leave for it, or it for him.
+    pub(super) fn is_free_of_meetings(&self, name: &UnitName, machine: &MachineId) -> bool {
+        let unit = &self.units[name];
+        self.replacer(name, machine).is_none()
+            && (unit.replaces.is_empty()
+                || !self.replaced(name, machine).any(|other| other != name))
+    }
+
+    /// Those on a machine who have to leave it for a unit.
+    fn replaced<'a>(
+        &'a self,
+        name: &'a UnitName,
+        machine: &MachineId,
+    ) -> impl Iterator<Item = &'a UnitName> {
+        let there = self.placed.get(machine).into_iter().flatten();
+        there.filter(move |other| self.displaces(&self.units[name], &self.units[*other]))
+    }
+
+    /// Before a unit joins: those that have to leave for it.
+    pub(super) fn suspect_replaced(&mut self, name: &UnitName, machine: &MachineId) {
+        if !self.units[name].replaces.is_empty() {
+            let replaced: Vec<_> = self.replaced(name, machine).cloned().collect();
+            self.suspects.extend(replaced);
+        }
+    }
+
+    /// When somebody follows others, or does so no more, [`Self::follows`] may say something else.
+    pub(super) fn suspect_replaceable(&mut self, changed: &Requirements) {
+        if changed.machine_of.is_empty() {
+            return;
+        }
+        let replacers = self.replacers.iter();
+        let patterns = replacers.flat_map(|name| &self.units[name].replaces);
+        let names = patterns.flat_map(|id| &self.patterns.get(*id).names);
+        self.suspects.extend(names.cloned());
+    }
+}

@@ -1,0 +1,296 @@
+//! The same decisions without indexes: every step looks at everything.
+
+use std::collections::BTreeMap;
+
+use crate::schedule::{
+    Beside, Change, Job, Machine, MachineId, Plan, Reason, Refusal, Task, UnitName, can_run,
+    globals_on,
+};
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Plain {
+    pub(super) machines: BTreeMap<MachineId, Machine>,
+    pub(super) jobs: BTreeMap<UnitName, Job>,
+    strays: BTreeMap<UnitName, MachineId>,
+}
+
+/// What speaks against a unit where it is.
+#[derive(PartialEq)]
+pub(super) enum Against {
+    Nothing,
+    Place(Reason),
+    Neighbours(Reason),
+}
+
+impl Plain {
+    pub(super) fn apply(&mut self, change: Change) {
+        match change {
+            Change::Machine(machine) => _ = self.machines.insert(machine.id.clone(), machine),
+            Change::MachineGone(id) => _ = self.machines.remove(&id),
+            Change::Unit {
+                unit,
+                requirements,
+                desired,
+            } => {
+                let stray = self.strays.remove(&unit);
+                let placed_on = self
+                    .jobs
+                    .get(&unit)
+                    .map_or(stray, |job| job.placed_on.clone());
+                let job = Job {
+                    name: unit.clone(),
+                    requirements,
+                    desired,
+                    placed_on,
+                };
+                self.jobs.insert(unit, job);
+            }
+            Change::DesiredState { unit, desired } => {
+                if let Some(job) = self.jobs.get_mut(&unit) {
+                    job.desired = desired;
+                }
+            }
+            Change::UnitGone(unit) => {
+                self.strays.remove(&unit);
+                self.jobs.remove(&unit);
+            }
+            Change::Placed { unit, machine } => match (self.jobs.get_mut(&unit), machine) {
+                (Some(job), machine) => job.placed_on = machine,
+                (None, Some(machine)) => _ = self.strays.insert(unit, machine),
+                (None, None) => _ = self.strays.remove(&unit),
+            },
+        }
+    }
+
+    /// What is needed to make a cluster of the same state.
+    pub(super) fn changes(&self) -> Vec<Change> {
+        let machines = self.machines.values().cloned().map(Change::Machine);
+        let units = self.jobs.values().flat_map(|job| {
+            let (unit, requirements) = (job.name.clone(), job.requirements.clone());
+            let placed = Change::Placed {
+                unit: unit.clone(),
+                machine: job.placed_on.clone(),
+            };
+            [
+                Change::Unit {
+                    unit,
+                    requirements,
+                    desired: job.desired,
+                },
+                placed,
+            ]
+        });
+        machines.chain(units).collect()
+    }
+
+    pub(super) fn placed(&self, machine: &MachineId) -> Vec<&Job> {
+        let jobs = self.jobs.values().filter(|job| job.is_placeable());
+        jobs.filter(|job| job.placed_on.as_ref() == Some(machine))
+            .collect()
+    }
+
+    pub(super) fn globals(&self, machine: &MachineId) -> Vec<&UnitName> {
+        globals_on(
+            &self.machines[machine],
+            self.placed(machine),
+            self.jobs.values(),
+        )
+    }
+
+    pub(super) fn neighbours(&self, machine: &MachineId) -> Vec<&Job> {
+        let globals = self
+            .globals(machine)
+            .into_iter()
+            .map(|name| &self.jobs[name]);
+        self.placed(machine).into_iter().chain(globals).collect()
+    }
+
+    pub(super) fn check<'a>(&self, job: &'a Job, machine: &Machine) -> Result<(), Refusal<'a>> {
+        let there = Beside::new(self.neighbours(&machine.id));
+        can_run(
+            &job.name,
+            &job.requirements,
+            (&machine.id, &machine.metadata),
+            &there,
+        )
+    }
+
+    pub(super) fn against(&self, job: &Job) -> Against {
+        let Some(machine) = job
+            .placed_on
+            .clone()
+            .filter(|_| !job.requirements.is_global)
+        else {
+            return Against::Nothing;
+        };
+        if !job.desired.is_active() {
+            return Against::Place(Reason::Inactive);
+        }
+        let Some(there) = self.machines.get(&machine) else {
+            return Against::Place(Reason::MachineGone(machine));
+        };
+        Against::Place(match self.check(job, there) {
+            Ok(()) => return Against::Nothing,
+            Err(Refusal::MachineId(wanted)) => Reason::OtherMachine {
+                machine,
+                wanted: wanted.to_owned(),
+            },
+            Err(Refusal::Metadata(_)) => Reason::Metadata(machine),
+            Err(Refusal::MachineOf(peer)) => Reason::NoPeer {
+                machine,
+                peer: peer.to_owned(),
+            },
+            Err(Refusal::Conflict) => {
+                let rivals = self.neighbours(&machine).into_iter().filter(|other| {
+                    other.name != job.name
+                        && (other.requirements.conflicts_with(job.name.as_str())
+                            || job.requirements.conflicts_with(other.name.as_str()))
+                });
+                let with = rivals
+                    .map(|other| other.name.clone())
+                    .min()
+                    .expect("there is one");
+                return Against::Neighbours(Reason::Conflict { machine, with });
+            }
+        })
+    }
+
+    pub(super) fn follows(&self, follower: &str, leader: &str, steps: usize) -> bool {
+        let job = self
+            .jobs
+            .get(follower)
+            .filter(|job| job.is_placeable() && steps > 0);
+        job.is_some_and(|job| {
+            let mut leaders = job.requirements.machine_of.iter();
+            leaders.any(|next| next == leader || self.follows(next, leader, steps - 1))
+        })
+    }
+
+    /// Whether one has to leave for the other.
+    fn displaces(&self, other: &Job, job: &Job) -> bool {
+        other.name != job.name
+            && other.requirements.replaces(job.name.as_str())
+            && !job.requirements.replaces(other.name.as_str())
+            && !self.follows(other.name.as_str(), job.name.as_str(), self.jobs.len())
+    }
+
+    pub(super) fn replacer(&self, job: &Job) -> Option<UnitName> {
+        let machine = job.placed_on.as_ref()?;
+        let there = self.placed(machine).into_iter();
+        there
+            .filter(|other| self.displaces(other, job))
+            .map(|other| other.name.clone())
+            .min()
+    }
+
+    /// Those that can run a unit, in order.
+    fn able(&self, job: &Job) -> Vec<MachineId> {
+        let machines = self
+            .machines
+            .values()
+            .filter(|machine| self.check(job, machine).is_ok());
+        let mut machines: Vec<_> = machines
+            .map(|m| (self.neighbours(&m.id).len(), m.id.clone()))
+            .collect();
+        machines.sort();
+        machines.into_iter().map(|(_, id)| id).collect()
+    }
+
+    fn refuge(&self, job: &Job) -> Option<MachineId> {
+        let able = self
+            .able(job)
+            .into_iter()
+            .filter(|id| Some(id) != job.placed_on.as_ref());
+        let mut able = able.filter(|id| {
+            let there = self.placed(id);
+            !there
+                .iter()
+                .any(|other| self.displaces(other, job) || self.displaces(job, other))
+        });
+        able.next()
+    }
+
+    pub(super) fn plan(&self) -> Plan {
+        let mut state = self.clone();
+        let mut steps = Vec::new();
+        // What has to leave for those that are placed here has to wait for the next plan.
+        for step in [Self::settle, Self::place] {
+            while let Some(tasks) = step(&state) {
+                for task in &tasks {
+                    state.apply(super::given::seen(task));
+                }
+                steps.extend(tasks);
+                assert!(steps.len() < 1000, "a plan has an end");
+            }
+        }
+        // Of each unit the first withdrawal and the last placement, if it ends somewhere else.
+        let moved = |unit: &UnitName| self.jobs[unit].placed_on != state.jobs[unit].placed_on;
+        let mut tasks = Vec::new();
+        for (index, task) in steps.iter().enumerate() {
+            let is_same = |other: &Task| other.unit() == task.unit();
+            let is_kept = match task {
+                Task::Withdraw { .. } => !steps[..index].iter().any(is_same),
+                Task::Place { .. } => !steps[index + 1..].iter().any(is_same),
+            };
+            if is_kept && moved(task.unit()) {
+                tasks.push(task.clone());
+            }
+        }
+        Plan { tasks }
+    }
+
+    fn settle(&self) -> Option<Vec<Task>> {
+        let withdraw = |job: &Job, reason| {
+            let machine = job.placed_on.clone().expect("it is somewhere");
+            Task::Withdraw {
+                unit: job.name.clone(),
+                machine,
+                reason,
+            }
+        };
+        let jobs = || self.jobs.values();
+        let wrong = jobs().find_map(|job| match self.against(job) {
+            Against::Place(reason) => Some(vec![withdraw(job, reason)]),
+            Against::Nothing | Against::Neighbours(_) => None,
+        });
+        let crowded = || {
+            jobs().find_map(|job| match self.against(job) {
+                Against::Neighbours(reason) => Some(vec![withdraw(job, reason)]),
+                Against::Nothing | Against::Place(_) => None,
+            })
+        };
+        let displaced = || {
+            jobs().filter(|job| job.is_placeable()).find_map(|job| {
+                let by = self.replacer(job)?;
+                let machine = self.refuge(job)?;
+                let reason = Reason::Replaced {
+                    machine: job.placed_on.clone()?,
+                    by,
+                };
+                let place = Task::Place {
+                    unit: job.name.clone(),
+                    machine,
+                    reason: reason.clone(),
+                };
+                Some(vec![withdraw(job, reason), place])
+            })
+        };
+        wrong.or_else(crowded).or_else(displaced)
+    }
+
+    fn place(&self) -> Option<Vec<Task>> {
+        let unplaced = self
+            .jobs
+            .values()
+            .filter(|job| job.is_placeable() && job.placed_on.is_none());
+        unplaced.into_iter().find_map(|job| {
+            let machine = self.able(job).into_iter().next()?;
+            let reason = Reason::NotPlaced(job.desired);
+            Some(vec![Task::Place {
+                unit: job.name.clone(),
+                machine,
+                reason,
+            }])
+        })
+    }
+}

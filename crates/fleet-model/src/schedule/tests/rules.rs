@@ -1,0 +1,164 @@
+//! What no vector says.
+
+use super::given::{cluster, launched, machine, placed, seen, shown, unit, wanted};
+use crate::schedule::{Change, Cluster, UnitName};
+use crate::unit::DesiredState;
+
+#[test]
+fn a_leader_and_its_followers_are_placed_in_one_plan_whatever_they_are_called() {
+    let plan = cluster([
+        machine("alder", ""),
+        launched("a", &["MachineOf=b"]),
+        launched("b", &["MachineOf=z"]),
+        launched("z", &[]),
+    ])
+    .plan();
+    assert_eq!(shown(&plan), ["+z@alder", "+b@alder", "+a@alder"]);
+}
+
+#[test]
+fn an_inactive_unit_is_in_nobodys_way() {
+    let plan = cluster([
+        machine("alder", ""),
+        wanted(
+            "all",
+            &["Global=true", "Conflicts=*"],
+            DesiredState::Inactive,
+        ),
+        wanted("off", &["Conflicts=*"], DesiredState::Inactive),
+        launched("a", &[]),
+    ])
+    .plan();
+    assert_eq!(shown(&plan), ["+a@alder"]);
+}
+
+#[test]
+fn nobody_leaves_for_one_that_has_to_leave_anyway() {
+    let plan = cluster([
+        machine("alder", ""),
+        launched("a", &["Conflicts=b"]),
+        launched("b", &["MachineMetadata=zone=x"]),
+        placed("a", "alder"),
+        placed("b", "alder"),
+    ])
+    .plan();
+    assert_eq!(shown(&plan), ["-b@alder"]);
+}
+
+#[test]
+fn three_that_replace_each_other_in_turn_come_to_rest() {
+    let mut cluster = cluster([
+        machine("alder", ""),
+        machine("birch", ""),
+        launched("a", &["Replaces=b"]),
+        launched("b", &["Replaces=c"]),
+        launched("c", &["Replaces=a"]),
+    ]);
+    for _ in 0..3 {
+        let plan = cluster.plan();
+        plan.tasks
+            .iter()
+            .map(seen)
+            .for_each(|change| cluster.apply(change));
+    }
+    assert_eq!(shown(&cluster.plan()), [""; 0]);
+}
+
+#[test]
+fn whoever_comes_after_a_unit_does_not_drive_it_on() {
+    let mut cluster = cluster([
+        machine("alder", ""),
+        machine("birch", ""),
+        launched("lead", &[]),
+        launched("next", &["MachineOf=lead"]),
+        launched("tail", &["MachineOf=next", "Replaces=lead"]),
+        placed("lead", "alder"),
+        placed("next", "alder"),
+        placed("tail", "alder"),
+    ]);
+    assert_eq!(shown(&cluster.plan()), [""; 0]);
+    cluster.apply(launched("next", &[]));
+    assert_eq!(shown(&cluster.plan()), ["-lead@alder", "+lead@birch"]);
+}
+
+#[test]
+fn a_placement_may_be_seen_before_its_unit() {
+    let mut cluster = cluster([
+        machine("alder", ""),
+        machine("birch", ""),
+        placed("a", "birch"),
+    ]);
+    cluster.apply(launched("a", &[]));
+    assert_eq!(shown(&cluster.plan()), [""; 0]);
+    cluster.apply(Change::UnitGone(unit("a")));
+    cluster.apply(launched("a", &[]));
+    assert_eq!(shown(&cluster.plan()), ["+a@alder"]);
+}
+
+#[test]
+fn why_a_unit_has_no_machine_is_told() {
+    let crowd = (1..=7).map(|n| machine(&format!("m{n}"), "zone=x"));
+    let mut cluster = cluster([
+        launched("nowhere", &["MachineMetadata=zone=x"]),
+        launched("tail", &["MachineOf=lead"]),
+        launched("p", &["MachineOf=q"]),
+        launched("q", &["MachineOf=p"]),
+        launched("pinned", &["MachineID=far"]),
+        wanted("lead", &[], DesiredState::Inactive),
+    ]);
+    let why = |cluster: &Cluster, name| {
+        cluster
+            .explain(name)
+            .map(|why| why.to_string())
+            .unwrap_or_default()
+    };
+    assert_eq!(why(&cluster, "nowhere"), "there are no machines");
+    cluster.apply(machine("alder", ""));
+    crowd.for_each(|machine| cluster.apply(machine));
+    assert_eq!(why(&cluster, "nowhere"), "about to be placed on m1");
+    cluster.apply(launched(
+        "nowhere",
+        &["MachineMetadata=zone=y", "MachineID=alder"],
+    ));
+    assert_eq!(
+        why(&cluster, "nowhere"),
+        "no machine can run it: MachineID=alder: 7 machines (m1, m2, m3, m4, m5, …); \
+         MachineMetadata=zone=y: 1 machine (alder)"
+    );
+    let long = "v".repeat(500);
+    let asked =
+        ["a", "b", "c", "d", "e", &long].map(|value| format!("MachineMetadata=zone={value}"));
+    let asked: Vec<&str> = asked.iter().map(String::as_str).collect();
+    cluster.apply(launched("many", &asked));
+    cluster.apply(launched("long", &asked[5..]));
+    assert_eq!(
+        why(&cluster, "many"),
+        "no machine can run it: \
+         MachineMetadata=zone=a or zone=b or zone=c or zone=d or zone=e or …: \
+         8 machines (alder, m1, m2, m3, m4, …)"
+    );
+    let text = why(&cluster, "long");
+    assert!(
+        text.contains(&"v".repeat(100)) && text.len() < 250,
+        "{text}"
+    );
+    assert_eq!(
+        why(&cluster, "tail"),
+        "waits for lead, which is on no machine"
+    );
+    assert_eq!(why(&cluster, "p"), "follows itself: p → q → p");
+    cluster.apply(wanted("lead", &["Conflicts=tail"], DesiredState::Launched));
+    cluster.apply(placed("lead", "m3"));
+    assert_eq!(
+        why(&cluster, "tail"),
+        "no machine can run it: MachineOf=lead: 7 machines (alder, m1, m2, m4, m5, …); \
+         Conflicts: 1 machine (m3)"
+    );
+    assert_eq!(why(&cluster, "lead"), "");
+    assert_eq!(why(&cluster, "no such unit"), "");
+    let unplaced: Vec<_> = cluster.unplaced().map(UnitName::as_str).collect();
+    assert_eq!(
+        unplaced,
+        ["long", "many", "nowhere", "p", "pinned", "q", "tail"]
+    );
+}

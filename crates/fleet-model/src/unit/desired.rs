@@ -1,0 +1,84 @@
+//! What users want of a unit.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::shown;
+
+/// How far a unit is to be brought. Ordered: each state asks for more than the one before.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum DesiredState {
+    /// Known, and on no machine. It takes part in no decision (decision F4).
+    #[default]
+    Inactive,
+    /// On a machine, and known to its systemd.
+    Loaded,
+    /// On a machine, and started.
+    Launched,
+}
+
+/// A text that names no such state. The older server answered 500, or stored it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invalid desired state {0:?}: expect inactive, loaded, or launched")]
+pub struct InvalidState(String);
+
+impl DesiredState {
+    /// Every state.
+    pub const ALL: [Self; 3] = [Self::Inactive, Self::Loaded, Self::Launched];
+
+    /// The word that clients use.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Inactive => "inactive",
+            Self::Loaded => "loaded",
+            Self::Launched => "launched",
+        }
+    }
+
+    /// Whether the unit is to be on a machine.
+    #[must_use]
+    pub fn is_active(self) -> bool {
+        self != Self::Inactive
+    }
+}
+
+impl FromStr for DesiredState {
+    type Err = InvalidState;
+
+    fn from_str(text: &str) -> Result<Self, InvalidState> {
+        let found = Self::ALL.into_iter().find(|state| state.as_str() == text);
+        found.ok_or_else(|| InvalidState(shown(text)))
+    }
+}
+
+impl fmt::Display for DesiredState {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_read_by_their_words_alone() {
+        for state in DesiredState::ALL {
+            assert_eq!(state.to_string().parse(), Ok(state));
+        }
+        for wrong in ["", "Loaded", " loaded", "active"] {
+            let fault = wrong.parse::<DesiredState>().expect_err(wrong).to_string();
+            let named = DesiredState::ALL.iter().all(|s| fault.contains(s.as_str()));
+            assert!(named && fault.contains(&format!("{wrong:?}")), "{fault}");
+        }
+        assert_eq!(DesiredState::default(), DesiredState::Inactive);
+        let active = DesiredState::ALL.map(DesiredState::is_active);
+        assert_eq!(active, [false, true, true]);
+    }
+}

@@ -1,0 +1,37 @@
+//! Units: what they are called, what their files say, and what they ask of machines
+//! (`docs/fleet-units.md`; facts in seeds 000–003).
+//!
+//! ```text
+//! file ─▶ file, lexer ─▶ [UnitOption] ─▶ Options ─▶ text, hash
+//!                             │             └─▶ validity
+//!                             └─▶ fleet_section (+ name) ─▶ Requirements
+//! ```
+//!
+//! `laws` says what holds of any file.
+
+mod definition;
+mod desired;
+pub mod file;
+pub mod fleet_section;
+mod glob;
+#[cfg(any(test, feature = "laws"))]
+pub mod laws;
+mod lexer;
+mod name;
+mod option;
+mod options;
+mod requirements;
+#[cfg(test)]
+mod tests;
+mod text;
+pub mod validity;
+
+pub use definition::{InvalidUnit, Unit};
+pub use desired::{DesiredState, InvalidState};
+pub use fleet_section::FleetSection;
+pub use glob::Glob;
+pub use name::{InvalidName, NameParts, UnitName, UnitType};
+pub use option::UnitOption;
+pub use options::{InvalidOption, InvalidOptions, Options, SECTION_BYTES_MAX};
+pub use requirements::{MachineIdentity, Requirements};
+pub use text::{UnitHash, canonical};

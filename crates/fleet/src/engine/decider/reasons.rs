@@ -1,0 +1,200 @@
+//! Why units are on no machine, kept in the registry as it is found (decision F6).
+//!
+//! To find out takes time in proportion to the machines. So it is done when there is nothing to place, and some at a
+//! time: first for units of which nothing is stored, as fast as it goes; then again for all others, because another
+//! machine or unit may have changed the reason, and of these only so many between two ticks.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt::{self, Write as _};
+
+use super::known::KnownUnit;
+use super::steps::Decision;
+use crate::registry::{Refusal, Step, Why};
+use hyperfleet_fleet_model::schedule::{Cluster, Explanation};
+
+/// Machines that are looked at, over all units, before somebody else may have the engine's time: some milliseconds.
+const JUDGED_PER_SLICE: usize = 20_000;
+/// Units that are looked at in a slice, however few machines there are; what they lead to fits one transaction.
+const UNITS_PER_SLICE: usize = 60;
+/// Machines that are looked at between two ticks to renew reasons that are stored.
+const JUDGED_PER_TICK: usize = 100_000;
+/// Longest reason, in bytes.
+const REASON_BYTES_MAX: usize = 4096;
+/// Longest requirement in a reason, in bytes.
+const REQUIREMENT_BYTES_MAX: usize = 512;
+/// Most requirements that a reason names by themselves.
+const REFUSALS_MAX: usize = 32;
+
+/// Who is on no machine, and of whom that is still to be explained.
+#[derive(Debug, Default)]
+pub(super) struct Reasons {
+    /// Units that are to be on a machine and are on none.
+    unplaced: BTreeSet<String>,
+    /// Of these, the ones of which no reason is stored, or one of what they were before.
+    unexplained: BTreeSet<String>,
+    /// Of these, the others, as far as they are to be looked at again.
+    doubtful: BTreeSet<String>,
+    /// Units that have a reason stored and are not among these.
+    refuted: BTreeSet<String>,
+    /// Whether anything has changed since all were to be looked at again.
+    is_old: bool,
+    /// How many machines may still be looked at for the doubtful.
+    allowance: usize,
+}
+
+impl Reasons {
+    pub(super) fn unplaced_count(&self) -> usize {
+        self.unplaced.len()
+    }
+
+    /// Something has changed that stored reasons may speak of.
+    pub(super) fn everything_changed(&mut self) {
+        self.is_old = true;
+    }
+
+    /// A unit, or what is stored of it, has changed.
+    pub(super) fn look(&mut self, name: &str, known: Option<&KnownUnit>, cluster: &Cluster) {
+        let sets = [&mut self.unplaced, &mut self.unexplained, &mut self.refuted];
+        for set in sets {
+            set.remove(name);
+        }
+        let Some(known) = known else {
+            return;
+        };
+        let is_unplaced = cluster.job(name).is_some_and(|job| {
+            job.desired.is_active() && !job.requirements.is_global && job.placed_on.is_none()
+        });
+        let explained = known.why.as_ref().map(|why| why.generation);
+        if is_unplaced {
+            self.unplaced.insert(name.to_owned());
+            let wanted = known.want.as_ref().map(|want| want.value.generation);
+            if explained != wanted {
+                self.unexplained.insert(name.to_owned());
+            }
+        } else {
+            self.doubtful.remove(name);
+            if explained.is_some() {
+                self.refuted.insert(name.to_owned());
+            }
+        }
+    }
+
+    /// Some time has passed.
+    pub(super) fn tick(&mut self) {
+        self.allowance = JUDGED_PER_TICK;
+        if self.doubtful.is_empty() && std::mem::take(&mut self.is_old) {
+            self.doubtful = &self.unplaced - &self.unexplained;
+        }
+    }
+
+    /// What comes out of looking at some of them. None if there is nobody to look at now.
+    pub(super) fn slice(
+        &mut self,
+        units: &HashMap<String, KnownUnit>,
+        cluster: &Cluster,
+        is_foreign: impl Fn(&str) -> bool,
+    ) -> Option<Vec<Decision>> {
+        let (mut steps, mut looked_at, mut judged) = (Vec::new(), 0, 0);
+        let cost = cluster.machine_count().max(1);
+        while looked_at < UNITS_PER_SLICE && judged < JUDGED_PER_SLICE {
+            let Some(name) = self.next(cost) else {
+                break;
+            };
+            looked_at += 1;
+            if is_foreign(&name) {
+                continue;
+            }
+            let Some(explanation) = cluster.explain(&name) else {
+                // Not for the unplaced: it is one whose reason is no longer true.
+                steps.push(Step::Unexplain { unit: name });
+                continue;
+            };
+            judged += cost;
+            steps.extend(renewed(name, &explanation, units));
+        }
+        let decisions = steps.into_iter().map(Decision::about_reasons);
+        (looked_at > 0).then(|| decisions.collect())
+    }
+
+    fn next(&mut self, cost: usize) -> Option<String> {
+        if let Some(name) = self.refuted.pop_first() {
+            return Some(name);
+        }
+        if let Some(name) = self.unexplained.pop_first() {
+            return Some(name);
+        }
+        if self.allowance == 0 {
+            return None;
+        }
+        let name = self.doubtful.pop_first()?;
+        self.allowance = self.allowance.saturating_sub(cost);
+        Some(name)
+    }
+}
+
+/// What is to be stored of a unit, if that is another reason than the one that is.
+fn renewed(
+    name: String,
+    explanation: &Explanation,
+    units: &HashMap<String, KnownUnit>,
+) -> Option<Step> {
+    let known = units.get(&name)?;
+    let want = known.want.as_ref()?;
+    let why = why(want.value.generation, explanation);
+    (known.why.as_ref() != Some(&why)).then_some(Step::Explain {
+        unit: name,
+        why,
+        want: want.revision,
+    })
+}
+
+fn why(generation: u64, explanation: &Explanation) -> Why {
+    let groups = match explanation {
+        Explanation::Refused(groups) => groups.as_slice(),
+        Explanation::NoMachines
+        | Explanation::Cycle(_)
+        | Explanation::WaitsFor(_)
+        | Explanation::NotYet(_) => &[],
+    };
+    let refusals = groups.iter().take(REFUSALS_MAX).map(|group| Refusal {
+        requirement: shortened(&group.requirement, REQUIREMENT_BYTES_MAX),
+        count: u64::try_from(group.count).unwrap_or(u64::MAX),
+        machines: group.machines.iter().map(ToString::to_string).collect(),
+    });
+    Why {
+        generation,
+        reason: shortened(explanation, REASON_BYTES_MAX),
+        refusals: refusals.collect(),
+    }
+}
+
+/// The beginning of a text, without making the rest of it: units that follow each other in a circle may be
+/// thousands.
+fn shortened(text: &impl fmt::Display, bytes_max: usize) -> String {
+    let mut beginning = Beginning {
+        text: String::new(),
+        bytes_max,
+    };
+    if write!(beginning, "{text}").is_err() {
+        beginning.text.push('…');
+    }
+    beginning.text
+}
+
+struct Beginning {
+    text: String,
+    bytes_max: usize,
+}
+
+impl fmt::Write for Beginning {
+    fn write_str(&mut self, more: &str) -> fmt::Result {
+        let room = self.bytes_max - self.text.len();
+        let fits = more.floor_char_boundary(room);
+        self.text.push_str(&more[..fits]);
+        if fits < more.len() {
+            Err(fmt::Error)
+        } else {
+            Ok(())
+        }
+    }
+}

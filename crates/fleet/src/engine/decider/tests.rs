@@ -1,0 +1,592 @@
+//! What is decided, step by step, and what holds of every step.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::{Agenda, Decider};
+use crate::keys::Revision;
+use crate::registry::{
+    Body, Change, Key, Label, Leader, Machine, Place, Seen, Step, Stored, Want, Why,
+};
+use hyperfleet_fleet_model::schedule::Reason;
+use hyperfleet_fleet_model::unit::{DesiredState, Requirements, UnitOption};
+
+const EPOCH: Revision = 5;
+
+/// A registry, as far as decisions go, and the decider that has seen it.
+struct World {
+    decider: Decider,
+    revision: Revision,
+    requirements: BTreeMap<String, Requirements>,
+    metadata: BTreeMap<String, BTreeMap<String, String>>,
+    places: BTreeMap<String, String>,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            decider: Decider::new(EPOCH),
+            revision: 10,
+            requirements: BTreeMap::new(),
+            metadata: BTreeMap::new(),
+            places: BTreeMap::new(),
+        }
+    }
+
+    fn stored<T>(&mut self, value: T) -> Seen<T> {
+        self.revision += 1;
+        Seen::Here(Stored {
+            value,
+            created: self.revision,
+            revision: self.revision,
+        })
+    }
+
+    fn see(&mut self, change: Change) {
+        self.decider.extend([change]);
+    }
+
+    fn unit(&mut self, name: &str, lines: &[&str], state: DesiredState) {
+        let lines = lines.iter().filter_map(|line| line.split_once('='));
+        let options: Vec<_> = lines
+            .map(|(option, value)| UnitOption::new("X-Fleet", option, value))
+            .collect();
+        let is_global = options.iter().any(|option| option.name == "Global");
+        let body = Body {
+            options,
+            hash: "hash".into(),
+            global: is_global.then(Default::default),
+        };
+        let asked = super::File::of(name, &body).requirements;
+        self.requirements.insert(name.to_owned(), asked);
+        let body = self.stored(body);
+        self.see(Change::Unit(name.to_owned(), body));
+        self.want(name, state);
+    }
+
+    fn want(&mut self, name: &str, state: DesiredState) {
+        let generation = self.revision.unsigned_abs();
+        let want = self.stored(Want { state, generation });
+        self.see(Change::Want(name.to_owned(), want));
+    }
+
+    fn launch(&mut self, name: &str, lines: &[&str]) {
+        self.unit(name, lines, DesiredState::Launched);
+    }
+
+    fn machine(&mut self, id: &str, metadata: &[(&str, &str)]) {
+        let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+        let metadata: BTreeMap<_, _> = metadata.iter().map(owned).collect();
+        self.metadata.insert(id.to_owned(), metadata.clone());
+        let machine = self.stored(Machine {
+            metadata,
+            ..Machine::default()
+        });
+        self.see(Change::Machine(id.to_owned(), machine));
+    }
+
+    fn lose(&mut self, id: &str) {
+        self.metadata.remove(id);
+        self.see(Change::Machine(id.to_owned(), Seen::Gone));
+    }
+
+    fn place(&mut self, unit: &str, machine: &str, epoch: Revision) {
+        let place = self.stored(Place {
+            machine: machine.to_owned(),
+            hash: "hash".into(),
+            epoch,
+        });
+        self.places.insert(unit.to_owned(), machine.to_owned());
+        self.see(Change::Place(unit.to_owned(), place));
+    }
+
+    /// What the store makes of a step, and tells.
+    fn carry_out(&mut self, step: &Step) {
+        match step {
+            Step::Place { unit, machine, .. } => {
+                assert!(!self.places.contains_key(unit), "{step:?}");
+                self.place(unit, machine, EPOCH);
+            }
+            Step::Move {
+                unit,
+                from,
+                machine,
+                ..
+            } => {
+                assert_eq!(self.places.get(unit), Some(from));
+                self.place(unit, machine, EPOCH);
+            }
+            Step::Withdraw { unit, from, .. } => {
+                assert_eq!(self.places.remove(unit).as_ref(), Some(from));
+                self.see(Change::Place(unit.clone(), Seen::Gone));
+            }
+            Step::Explain { unit, why, .. } => {
+                let why = self.stored(why.clone());
+                self.see(Change::Why(unit.clone(), why));
+            }
+            Step::Unexplain { unit } => self.see(Change::Why(unit.clone(), Seen::Gone)),
+        }
+    }
+
+    /// Everything there is to do; what was done, as `+unit@machine`, `-unit@machine`, `unit:from>machine`, with the
+    /// portions apart.
+    fn settle(&mut self) -> Vec<Vec<String>> {
+        let mut done = Vec::new();
+        for _ in 0..20 {
+            let mut agenda = self.decider.decide();
+            if agenda.is_empty() {
+                return done;
+            }
+            while !agenda.is_empty() {
+                let portion = agenda.portion();
+                done.push(portion.iter().map(|next| shown(&next.step)).collect());
+                for next in &portion {
+                    self.carry_out(&next.step);
+                }
+            }
+        }
+        panic!("it does not come to an end: {done:?}");
+    }
+
+    fn explain(&mut self) -> BTreeMap<String, String> {
+        let mut reasons = BTreeMap::new();
+        while let Some(slice) = self.decider.explain() {
+            for next in slice {
+                if let Step::Explain { unit, why, .. } = &next.step {
+                    reasons.insert(unit.clone(), why.reason.clone());
+                }
+                self.carry_out(&next.step);
+            }
+        }
+        reasons
+    }
+
+    /// Pairs on one machine that exclude each other; global units are none of the engine's.
+    fn crowded(&self) -> BTreeSet<(String, String)> {
+        let pairs = self.places.iter().flat_map(|(unit, on)| {
+            let others = self.places.iter();
+            let others = others.filter(move |(other, there)| *there == on && *other != unit);
+            others
+                .filter(|(other, _)| self.requirements[unit].conflicts_with(other))
+                .map(|(other, _)| (unit.clone(), other.clone()))
+        });
+        pairs.collect()
+    }
+
+    /// Whether what a unit asks of its machine alone is so.
+    fn suits(&self, unit: &str) -> bool {
+        let (asked, machine) = (&self.requirements[unit], &self.places[unit]);
+        let metadata = self.metadata.get(machine);
+        let leads = |leader: &String| self.places.get(leader) == Some(machine);
+        metadata.is_some_and(|metadata| asked.suits(metadata)) && asked.machine_of.iter().all(leads)
+    }
+}
+
+fn shown(step: &Step) -> String {
+    match step {
+        Step::Place { unit, machine, .. } => format!("+{unit}@{machine}"),
+        Step::Withdraw { unit, from, .. } => format!("-{unit}@{from}"),
+        Step::Move {
+            unit,
+            from,
+            machine,
+            ..
+        } => format!("{unit}:{from}>{machine}"),
+        Step::Explain { unit, .. } | Step::Unexplain { unit } => format!("?{unit}"),
+    }
+}
+
+fn all(mut agenda: Agenda) -> Vec<String> {
+    let mut steps = Vec::new();
+    while !agenda.is_empty() {
+        steps.extend(agenda.portion().iter().map(|next| shown(&next.step)));
+    }
+    steps
+}
+
+#[test]
+fn what_was_on_a_lost_machine_moves_before_anything_is_placed() {
+    let mut world = World::new();
+    world.machine("m1", &[]);
+    world.launch("z", &[]);
+    assert_eq!(world.settle(), [["+z@m1"]]);
+    world.machine("m2", &[]);
+    world.lose("m1");
+    world.launch("a", &[]);
+    assert_eq!(world.settle(), [["z:m1>m2", "+a@m2"]]);
+    world.lose("m2");
+    assert_eq!(world.settle(), [["-a@m2", "-z@m2"]]);
+}
+
+#[test]
+fn followers_wait_until_it_is_known_that_their_leader_has_come() {
+    let mut world = World::new();
+    world.machine("m1", &[]);
+    world.launch("a", &["MachineOf=b"]);
+    world.launch("b", &["MachineOf=c"]);
+    world.launch("c", &[]);
+    world.launch("d", &["MachineOf=c"]);
+    let portions = [vec!["+c@m1"], vec!["+b@m1", "+d@m1"], vec!["+a@m1"]];
+    assert_eq!(world.settle(), portions);
+    world.machine("m2", &[]);
+    world.lose("m1");
+    let portions = [vec!["c:m1>m2"], vec!["b:m1>m2", "d:m1>m2"], vec!["a:m1>m2"]];
+    assert_eq!(world.settle(), portions);
+}
+
+#[test]
+fn who_comes_into_the_place_of_another_comes_when_that_has_gone() {
+    let mut world = World::new();
+    world.machine("m1", &[("zone", "a")]);
+    world.machine("m2", &[("zone", "b")]);
+    world.launch("u", &["MachineMetadata=zone=a", "Conflicts=v"]);
+    world.launch("v", &["MachineMetadata=zone=b"]);
+    assert_eq!(world.settle(), [["+u@m1", "+v@m2"]]);
+    // The machines change their zones: each unit has to go where the other is.
+    world.machine("m1", &[("zone", "b")]);
+    world.machine("m2", &[("zone", "a")]);
+    let agenda = all(world.decider.decide());
+    assert_eq!(agenda, ["-u@m1", "-v@m2", "+u@m2", "+v@m1"]);
+}
+
+#[test]
+fn what_is_not_ours_stays_and_nobody_counts_on_its_going() {
+    let mut world = World::new();
+    world.machine("m1", &[]);
+    world.launch("a", &["Conflicts=b"]);
+    world.launch("f", &["MachineOf=a"]);
+    assert_eq!(world.settle(), [["+a@m1"], ["+f@m1"]]);
+    world.machine("m2", &[]);
+    world.see(Change::Want("a".into(), Seen::Foreign { version: Some(2) }));
+    world.launch("b", &["MachineID=m1"]);
+    assert_eq!(world.settle(), Vec::<Vec<String>>::new());
+    assert_eq!(world.decider.foreign_count(), 1);
+    assert_eq!(
+        world.decider.foreign_new(),
+        [(Key::Want("a".into()), Some(2))]
+    );
+    assert_eq!(world.decider.foreign_new(), []);
+    let refused = "no machine can run it: MachineID=m1: 1 machine (m2); Conflicts: 1 machine (m1)";
+    assert_eq!(world.explain()["b"], refused);
+    // Nor does it go where a machine is not ours to read, or gone, and what follows it stays with it.
+    world.see(Change::Machine(
+        "m1".into(),
+        Seen::Foreign { version: None },
+    ));
+    assert_eq!(world.settle(), Vec::<Vec<String>>::new());
+    world.lose("m1");
+    assert_eq!(world.settle(), Vec::<Vec<String>>::new());
+    world.want("a", DesiredState::Loaded);
+    assert_eq!(world.settle(), [["a:m1>m2"], ["f:m1>m2"]]);
+    assert_eq!(world.decider.foreign_count(), 0);
+}
+
+#[test]
+fn states_and_unknown_keys_are_told_of_once_and_counted_while_they_are_there() {
+    let mut world = World::new();
+    let state = |state| Change::State {
+        unit: "a".into(),
+        machine: "m1".into(),
+        state,
+    };
+    let unknown = |exists| Change::Unknown {
+        name: "/fleet/v3/weird".into(),
+        exists,
+    };
+    for _ in 0..2 {
+        world.see(state(Seen::Foreign { version: None }));
+        world.see(unknown(true));
+    }
+    let (unit, machine) = ("a".into(), "m1".into());
+    let key = Key::State { unit, machine };
+    assert_eq!(world.decider.foreign_count(), 2);
+    assert_eq!(world.decider.foreign_new(), [(key.clone(), None)]);
+    assert_eq!(world.decider.unknown_new(), ["/fleet/v3/weird"]);
+    // Nor again by one that has listed everything anew, but for what is new.
+    let mut next = Decider::new(EPOCH);
+    next.extend([state(Seen::Foreign { version: Some(2) }), unknown(true)]);
+    next.was_told(&world.decider);
+    assert_eq!(next.foreign_new(), [(key, Some(2))]);
+    assert_eq!(next.unknown_new(), [""; 0]);
+    assert_eq!(next.foreign_count(), 2);
+    world.see(state(Seen::Gone));
+    world.see(unknown(false));
+    assert_eq!(world.decider.foreign_count(), 0);
+}
+
+#[test]
+fn a_place_on_what_can_be_no_machine_is_left_alone() {
+    let mut world = World::new();
+    world.machine("m1", &[]);
+    world.launch("a", &[]);
+    world.place("a", "no/machine", EPOCH);
+    world.launch("b", &[]);
+    assert_eq!(world.settle(), [["+b@m1"]]);
+    assert_eq!(world.decider.foreign_count(), 1);
+    world.see(Change::Place("a".into(), Seen::Gone));
+    world.places.remove("a");
+    assert_eq!(world.settle(), [["+a@m1"]]);
+}
+
+#[test]
+fn a_unit_of_which_nothing_is_known_to_be_wanted_stays_and_so_does_who_follows_it() {
+    let mut world = World::new();
+    world.machine("m1", &[]);
+    world.launch("lead", &[]);
+    world.launch("with", &["MachineOf=lead"]);
+    assert_eq!(world.settle(), [["+lead@m1"], ["+with@m1"]]);
+    world.see(Change::Want("lead".into(), Seen::Gone));
+    assert_eq!(world.settle(), [[""; 0]; 0]);
+    assert_eq!(world.decider.foreign_count(), 1);
+    assert_eq!(
+        world.decider.foreign_new(),
+        [(Key::Want("lead".into()), None)]
+    );
+    world.launch("lead", &[]);
+    assert_eq!(world.settle(), [[""; 0]; 0]);
+    assert_eq!(world.decider.foreign_count(), 0);
+}
+
+#[test]
+fn while_machines_are_awaited_their_units_stay_placed() {
+    let mut world = World::new();
+    world.machine("m1", &[]);
+    world.machine("m2", &[]);
+    world.launch("a", &[]);
+    assert_eq!(world.settle(), [["+a@m1"]]);
+    world.decider.await_machines(true);
+    world.lose("m1");
+    world.launch("b", &["MachineOf=a"]);
+    world.launch("c", &[]);
+    assert_eq!(world.settle(), [["+c@m2"]]);
+    world.decider.await_machines(false);
+    assert!(world.decider.is_outdated());
+    assert_eq!(world.settle(), [["a:m1>m2"], ["+b@m2"]]);
+}
+
+#[test]
+fn templates_run_nowhere_whatever_somebody_has_written() {
+    let mut world = World::new();
+    world.machine("m1", &[]);
+    world.launch("t@.service", &[]);
+    world.launch("t@1.service", &[]);
+    assert_eq!(world.settle(), [["+t@1.service@m1"]]);
+    assert_eq!(world.decider.unplaced_count(), 0);
+}
+
+#[test]
+fn only_what_others_do_makes_a_plan_wrong() {
+    let mut world = World::new();
+    world.machine("m1", &[]);
+    world.launch("a", &[]);
+    let mut agenda = world.decider.decide();
+    let portion = agenda.portion();
+    world.carry_out(&portion[0].step);
+    assert_eq!(
+        portion[0].reason,
+        Some(Reason::NotPlaced(DesiredState::Launched))
+    );
+    assert!(!world.decider.is_outdated(), "it has seen its own write");
+    world.place("a", "m1", EPOCH - 1);
+    assert!(world.decider.is_outdated(), "another has placed it");
+    world.settle();
+    let label = world.stored(Label { value: None });
+    let (machine, key) = ("m1".to_owned(), "zone".to_owned());
+    world.see(Change::Label {
+        machine,
+        key,
+        label,
+    });
+    assert!(world.decider.is_outdated(), "metadata was set");
+    let leader = Leader {
+        id: "m2".into(),
+        version: 1,
+    };
+    assert!(world.decider.is_deposed(), "nobody was seen to lead");
+    let (created, revision) = (EPOCH, EPOCH);
+    let value = leader.clone();
+    let ours = Stored {
+        value,
+        created,
+        revision,
+    };
+    world.see(Change::Leader(Seen::Here(ours)));
+    assert!(!world.decider.is_deposed());
+    let another = world.stored(leader);
+    world.see(Change::Leader(another));
+    assert!(world.decider.is_deposed());
+}
+
+#[test]
+fn reasons_are_stored_once_and_renewed_when_there_is_time() {
+    let mut world = World::new();
+    world.launch("a", &[]);
+    world.launch("b", &["MachineOf=a"]);
+    world.unit("c", &[], DesiredState::Inactive);
+    world.settle();
+    let reasons = world.explain();
+    assert_eq!(reasons.len(), 2);
+    assert_eq!(reasons["a"], "there are no machines");
+    assert_eq!(world.decider.unplaced_count(), 2);
+    world.machine("m1", &[("zone", "a")]);
+    world.launch("a", &["MachineMetadata=zone=b"]);
+    world.settle();
+    // What is of an older generation is said anew at once, the rest at a tick.
+    let reasons = world.explain();
+    assert_eq!(reasons.keys().collect::<Vec<_>>(), ["a"]);
+    world.decider.tick();
+    let reasons = world.explain();
+    assert_eq!(reasons["b"], "waits for a, which is on no machine");
+    world.decider.tick();
+    assert_eq!(world.explain().len(), 0, "nothing has changed");
+    world.want("a", DesiredState::Inactive);
+    world.settle();
+    let slice = world
+        .decider
+        .explain()
+        .expect("a reason is to be taken back");
+    assert_eq!(slice[0].step, Step::Unexplain { unit: "a".into() });
+}
+
+#[test]
+fn one_slice_of_reasons_is_short_however_many_there_are() {
+    let mut world = World::new();
+    for number in 0..1_000 {
+        world.machine(&format!("m{number}"), &[]);
+    }
+    for number in 0..100 {
+        world.launch(&format!("u{number}"), &["MachineID=none"]);
+    }
+    world.settle();
+    let slice = world.decider.explain().expect("there are a hundred");
+    assert_eq!(slice.len(), 20);
+    let rest = world.explain();
+    assert_eq!(rest.len(), 80);
+    // A change concerns all: not more than so many are looked at between two ticks.
+    world.machine("m1000", &[]);
+    world.settle();
+    assert_eq!(world.explain().len(), 0);
+    world.decider.tick();
+    let first = world.explain().len();
+    world.decider.tick();
+    let second = world.explain().len();
+    assert!(
+        (90..=100).contains(&first) && first + second == 100,
+        "{first} {second}"
+    );
+}
+
+#[test]
+fn a_reason_has_an_end() {
+    let mut world = World::new();
+    world.machine("m1", &[]);
+    for number in 0..1_000 {
+        let leader = format!("MachineOf=a-unit-with-a-name-{}", (number + 1) % 1_000);
+        world.launch(&format!("a-unit-with-a-name-{number}"), &[&leader]);
+    }
+    world.settle();
+    let slice = world.decider.explain().expect("nobody can be placed");
+    let Step::Explain { why, .. } = &slice[0].step else {
+        panic!("{:?}", slice[0]);
+    };
+    let Why { reason, .. } = why;
+    assert!(
+        reason.starts_with("follows itself: a-unit-with-a-name-0 → "),
+        "{reason}"
+    );
+    assert!(
+        reason.ends_with('…') && reason.len() < 4_200,
+        "{}",
+        reason.len()
+    );
+}
+
+/// A unit: its number, what it asks for, of which other, and whether it is wanted.
+type Given = (usize, usize, usize, usize);
+
+fn set(world: &mut World, (number, kind, other, state): Given) {
+    let other = format!("u{other}");
+    let zone = format!("MachineMetadata=zone={}", ["a", "b"][kind % 2]);
+    let lines = match kind {
+        0 | 1 => vec![zone],
+        2 | 3 => vec![format!("Conflicts={other}"), zone],
+        4 => vec![format!("Conflicts={other}")],
+        5 => vec!["Conflicts=u[0-3]".to_owned()],
+        6 => vec![format!("MachineOf={other}")],
+        7 => vec![format!("Replaces={other}")],
+        _ => vec![],
+    };
+    let lines: Vec<_> = lines.iter().map(String::as_str).collect();
+    let state = if state == 0 {
+        DesiredState::Inactive
+    } else {
+        DesiredState::Launched
+    };
+    world.unit(&format!("u{number}"), &lines, state);
+}
+
+fn given() -> impl Strategy<Value = Given> {
+    (0..8_usize, 0..11_usize, 0..8_usize, 0..5_usize)
+}
+
+proptest! {
+    #[test]
+    fn no_step_brings_together_what_excludes_each_other(
+        units in vec(given(), 1..12),
+        changes in vec(given(), 0..6),
+        zones in vec(0..3_usize, 5),
+        later in vec(0..4_usize, 5),
+        stale in vec(0..4_usize, 40),
+    ) {
+        let mut world = World::new();
+        let set_machine = |world: &mut World, index: usize, zone: usize| {
+            let id = format!("m{index}");
+            match zone {
+                0 => world.machine(&id, &[("zone", "a")]),
+                1 => world.machine(&id, &[("zone", "b")]),
+                2 => world.machine(&id, &[]),
+                _ => world.lose(&id),
+            }
+        };
+        zones.iter().enumerate().for_each(|(index, zone)| set_machine(&mut world, index, *zone));
+        for unit in units {
+            set(&mut world, unit);
+        }
+        world.settle();
+        prop_assert!(world.crowded().is_empty());
+        for unit in changes {
+            set(&mut world, unit);
+        }
+        later.iter().enumerate().for_each(|(index, zone)| set_machine(&mut world, index, *zone));
+        let mut stale = stale.into_iter().cycle();
+        for _ in 0..30 {
+            let mut agenda = world.decider.decide();
+            let mut before = world.crowded();
+            while !agenda.is_empty() {
+                let mut is_stale = false;
+                for next in agenda.portion() {
+                    // Any may be stale for what its user wants by now.
+                    let is_leave = matches!(next.step, Step::Withdraw { .. });
+                    if stale.next() == Some(0) {
+                        is_stale = true;
+                        continue;
+                    }
+                    world.carry_out(&next.step);
+                    if !is_leave {
+                        prop_assert!(world.suits(next.step.unit()), "{}", shown(&next.step));
+                    }
+                    let now = world.crowded();
+                    prop_assert!(now.is_subset(&before), "{} {:?}", shown(&next.step), now);
+                    before = now;
+                }
+                if is_stale {
+                    break;
+                }
+            }
+        }
+        world.settle();
+        prop_assert!(world.crowded().is_empty());
+    }
+}

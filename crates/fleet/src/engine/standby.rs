@@ -1,0 +1,177 @@
+//! An engine that does not lead: it waits until nobody does, and tries.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::outage::Part;
+use super::term::Term;
+use super::{Engine, Stopping, VERSION, telemetry};
+use crate::keys::KeyStore;
+use crate::registry::{Acquired, Change, EngineVersion, Error, Gate, Leader, Scope, Seen, Told};
+
+/// Why an engine does not lead. What is logged is a change of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Another does, and since when.
+    Behind { leader: Leader, epoch: i64 },
+    /// One that is not ours to read.
+    BehindForeign,
+    /// An engine of this version has decided before, which is newer; none if it is not ours to read.
+    Closed(Option<u64>),
+}
+
+/// What was seen of `engine/`.
+#[derive(Debug)]
+struct Seats {
+    leader: Seen<Leader>,
+    newest: Seen<EngineVersion>,
+}
+
+impl Default for Seats {
+    fn default() -> Self {
+        Self {
+            leader: Seen::Gone,
+            newest: Seen::Gone,
+        }
+    }
+}
+
+impl Seats {
+    fn apply(&mut self, changes: Vec<Change>) {
+        for change in changes {
+            match change {
+                Change::Leader(leader) => self.leader = leader,
+                Change::EngineVersion(newest) => self.newest = newest,
+                _ => {}
+            }
+        }
+    }
+
+    /// What speaks against leading.
+    fn standing(&self) -> Option<Standing> {
+        match &self.newest {
+            Seen::Here(newest) if newest.value.version > VERSION => {
+                return Some(Standing::Closed(Some(newest.value.version)));
+            }
+            Seen::Foreign { .. } => return Some(Standing::Closed(None)),
+            Seen::Here(_) | Seen::Gone => {}
+        }
+        match &self.leader {
+            Seen::Here(leader) if leader.value.version >= VERSION => Some(Standing::Behind {
+                leader: leader.value.clone(),
+                epoch: leader.created,
+            }),
+            Seen::Foreign { .. } => Some(Standing::BehindForeign),
+            Seen::Here(_) | Seen::Gone => None,
+        }
+    }
+}
+
+impl<S: KeyStore> Engine<S> {
+    /// Waits until it leads. None if it is to stop.
+    pub(super) async fn stand_by(
+        &self,
+        stopping: &Stopping,
+        told: &mut Option<Standing>,
+    ) -> Result<Option<Term>, Error> {
+        loop {
+            let (found, revision) = self.registry.list(&Scope::Leader).await?;
+            let mut watch = self.registry.watch(&Scope::Leader, revision)?;
+            let mut seats = Seats::default();
+            seats.apply(found);
+            // Looked at anew after a while, so that nothing depends on a watch that lives.
+            let look_anew = Instant::now() + self.lease();
+            loop {
+                if stopping.is_due() {
+                    return Ok(None);
+                }
+                match seats.standing() {
+                    None => {
+                        if let Some(term) = self.campaign().await? {
+                            *told = None;
+                            self.outages.is_well(Part::Leadership);
+                            return Ok(Some(term));
+                        }
+                    }
+                    standing => {
+                        self.outages.is_well(Part::Leadership);
+                        if *told != standing {
+                            standing.as_ref().inspect(|s| tell(told.as_ref(), s));
+                            *told = standing;
+                        }
+                    }
+                }
+                tokio::select! {
+                    news = watch.next() => match news? {
+                        Told::Changes { changes, .. } => seats.apply(changes),
+                        Told::Relisted { found, .. } => {
+                            seats = Seats::default();
+                            seats.apply(found);
+                        }
+                    },
+                    () = stopping.due() => return Ok(None),
+                    () = tokio::time::sleep_until(look_anew) => break,
+                }
+            }
+        }
+    }
+
+    /// Tries to lead. None if another was quicker: the watch tells who.
+    async fn campaign(&self) -> Result<Option<Term>, Error> {
+        // What is under way here is not given up half-way: it would lead without knowing.
+        if let Gate::Closed { .. } = self.registry.pass_gate(VERSION).await? {
+            return Ok(None);
+        }
+        let leader = Leader {
+            id: self.settings.id.clone(),
+            version: VERSION,
+        };
+        let asked_at = Instant::now();
+        let seconds = self.settings.lease_seconds;
+        match self.registry.acquire_leadership(&leader, seconds).await {
+            Ok(Acquired::Leading(leading)) => {
+                tracing::info!(epoch = leading.epoch, "Engine leadership acquired");
+                let since = self.clock.as_ref().map(|seconds| seconds());
+                telemetry::leads(leading.epoch, since);
+                Ok(Some(Term::keep(self, leading, asked_at)))
+            }
+            // Deposed: one led and is gone again, in between.
+            Ok(Acquired::Standby(_)) | Err(Error::Deposed) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn lease(&self) -> Duration {
+        Duration::from_secs(self.settings.lease_seconds.into())
+    }
+}
+
+/// In the older fleet's words where it had some.
+fn tell(before: Option<&Standing>, now: &Standing) {
+    match (before, now) {
+        (Some(Standing::Behind { leader: old, .. }), Standing::Behind { leader, epoch })
+            if old.id != leader.id =>
+        {
+            tracing::info!(
+                epoch,
+                "Engine leadership changed from {} to {}",
+                old.id,
+                leader.id
+            );
+        }
+        (_, Standing::Behind { leader, epoch }) => {
+            tracing::info!(epoch, "Engine leader is {}", leader.id);
+        }
+        (_, Standing::BehindForeign) => {
+            tracing::warn!("who leads is not ours to read; this engine stands by");
+        }
+        (_, Standing::Closed(version)) => {
+            tracing::warn!(
+                version = version.unwrap_or_default(),
+                ours = VERSION,
+                "a newer engine has decided before; this one stands by until engine/version says otherwise"
+            );
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! What the engine says of itself: a line for each step, metrics, since when it leads.
+//!
+//! The names are those of the older fleet, where it had some; its figures were wrong (reference fleet §8.3).
+
+use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use tokio::time::Instant;
+
+use super::decider::Decision;
+use crate::keys::Revision;
+use crate::registry::{Carried, Step, is_newer};
+use hyperfleet_fleet_model::schedule::Reason;
+
+/// A plan of more steps than this is told in one line; its steps are told at level `debug`.
+const TOLD_STEPS_MAX: usize = 100;
+
+/// Keys that are told of at a time; the others are counted.
+const TOLD_KEYS_MAX: usize = 100;
+/// Longest key that is told whole: all of ours are shorter.
+const KEY_CHARACTERS_MAX: usize = 1024;
+
+const LEADING: &str = "fleet_engine_leading";
+const LEADER_START_TIME: &str = "fleet_engine_leader_start_time";
+const EPOCH: &str = "fleet_engine_epoch";
+const UNITS_UNPLACED: &str = "fleet_engine_units_unplaced";
+const KEYS_LEFT_ALONE: &str = "fleet_engine_keys_left_alone";
+const TASKS: &str = "fleet_engine_task_count_total";
+const TASK_FAILURES: &str = "fleet_engine_task_failure_count_total";
+const PASSES: &str = "fleet_engine_reconcile_count_total";
+const PASS_FAILURES: &str = "fleet_engine_reconcile_failure_count_total";
+const PASS_SECONDS: &str = "fleet_engine_reconcile_duration_second";
+
+const PLACE: &str = "attemptscheduleunit";
+const WITHDRAW: &str = "unscheduleunit";
+const MACHINE_AWAY: &str = "machine_away";
+const RUN: &str = "run";
+const SCHEDULE: &str = "schedule";
+
+/// How a metric is read.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum MetricType {
+    /// It only grows.
+    Counter,
+    /// It is so at the moment.
+    Gauge,
+    /// How long things took, in buckets of these upper bounds.
+    Histogram(&'static [f64]),
+}
+
+/// One metric of the engine.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Metric {
+    /// What it is called.
+    pub name: &'static str,
+    /// How it is read.
+    pub of: MetricType,
+    /// Its labels, each with every value that it can have.
+    pub labels: &'static [(&'static str, &'static [&'static str])],
+    /// What it says.
+    pub help: &'static str,
+}
+
+use MetricType::{Counter, Gauge, Histogram};
+
+const TASK_TYPES: &[(&str, &[&str])] = &[("type", &[PLACE, WITHDRAW])];
+
+/// All of them. `docs/observability.md` shows this table.
+#[rustfmt::skip]
+pub const METRICS: &[Metric] = &[
+    Metric { name: LEADING, of: Gauge, labels: &[],
+             help: "Whether this engine leads: 1 or 0." },
+    Metric { name: LEADER_START_TIME, of: Gauge, labels: &[],
+             help: "Since when this engine leads, in seconds since 1970; 0 while it does not." },
+    Metric { name: EPOCH, of: Gauge, labels: &[],
+             help: "The term of this engine, by its epoch; 0 while it does not lead." },
+    Metric { name: UNITS_UNPLACED, of: Gauge, labels: &[],
+             help: "Units that are to be on a machine and are on none; 0 while this engine does not lead." },
+    Metric { name: KEYS_LEFT_ALONE, of: Gauge, labels: &[],
+             help: "Keys that hold what this engine cannot read, and keys that it does not know; what they belong to is left as it is." },
+    Metric { name: TASKS, of: Counter, labels: TASK_TYPES,
+             help: "Placements and withdrawals that were written; a move is one of each." },
+    Metric { name: TASK_FAILURES, of: Counter, labels: TASK_TYPES,
+             help: "Those that were not, because what they were decided on had changed; it was decided again." },
+    Metric { name: PASSES, of: Counter, labels: &[],
+             help: "Plans with something to do." },
+    Metric { name: PASS_FAILURES, of: Counter, labels: &[("type", &[MACHINE_AWAY, RUN, SCHEDULE])],
+             help: "Units whose machine went away (machine_away), or could not run them any more (run); reasons that were stored for units that found none (schedule)." },
+    Metric { name: PASS_SECONDS, of: Histogram(&[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0]), labels: &[],
+             help: "How long plans with something to do took to be made and written." },
+];
+
+/// Tells the recorder of metrics what they say.
+pub fn describe_metrics() {
+    for metric in METRICS {
+        match metric.of {
+            Counter => describe_counter!(metric.name, metric.help),
+            Gauge => describe_gauge!(metric.name, metric.help),
+            Histogram(_) => describe_histogram!(metric.name, metric.help),
+        }
+    }
+}
+
+/// Makes every series appear at 0, so that a first event is seen as growth.
+pub fn count_from_zero() {
+    for metric in METRICS {
+        match (metric.of, metric.labels) {
+            (Counter, []) => counter!(metric.name).absolute(0),
+            (Counter, labels) => {
+                for (label, values) in labels {
+                    for value in *values {
+                        counter!(metric.name, *label => *value).absolute(0);
+                    }
+                }
+            }
+            (Gauge, _) => gauge!(metric.name).set(0.0),
+            (Histogram(_), _) => {}
+        }
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "seconds, epochs and counts are far below 2^52"
+)]
+pub(super) fn leads(epoch: Revision, since: Option<i64>) {
+    gauge!(LEADING).set(1.0);
+    gauge!(EPOCH).set(epoch as f64);
+    if let Some(since) = since {
+        gauge!(LEADER_START_TIME).set(since as f64);
+    }
+}
+
+pub(super) fn leads_no_more() {
+    for name in [
+        LEADING,
+        EPOCH,
+        LEADER_START_TIME,
+        UNITS_UNPLACED,
+        KEYS_LEFT_ALONE,
+    ] {
+        gauge!(name).set(0.0);
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+pub(super) fn set_gauges(unplaced: usize, left_alone: usize) {
+    gauge!(UNITS_UNPLACED).set(unplaced as f64);
+    gauge!(KEYS_LEFT_ALONE).set(left_alone as f64);
+}
+
+/// Keys are not ours to read, or not ours at all: these are new among them.
+pub(super) fn left_alone(
+    foreign: impl Iterator<Item = (String, Option<u64>)>,
+    unknown: Vec<String>,
+) {
+    let foreign = foreign.map(|(key, version)| match version {
+        Some(version) if is_newer(Some(version)) => (key, format!("of version {version}")),
+        _ => (key, "not to be read".to_owned()),
+    });
+    let unknown = unknown
+        .into_iter()
+        .map(|key| (key, "of no known name".to_owned()));
+    for (told, (key, what)) in foreign.chain(unknown).enumerate() {
+        if told == TOLD_KEYS_MAX {
+            tracing::warn!("more keys in etcd are left alone: see {KEYS_LEFT_ALONE}");
+            return;
+        }
+        let key = shortened(&key);
+        tracing::warn!(
+            key,
+            what,
+            "a key in etcd is left alone, and what it belongs to"
+        );
+    }
+}
+
+/// A key for people; what a stranger may have written there is escaped, and cut.
+fn shortened(key: &str) -> String {
+    let mut escaped = key.escape_debug();
+    let mut text: String = escaped.by_ref().take(KEY_CHARACTERS_MAX).collect();
+    if escaped.next().is_some() {
+        text.push('…');
+    }
+    text
+}
+
+/// A plan that is carried out. Dropped, it tells what became of it.
+#[derive(Debug)]
+pub(super) struct Pass {
+    begun: Instant,
+    planned: usize,
+    placed: u64,
+    moved: u64,
+    withdrawn: u64,
+    stale: u64,
+}
+
+impl Pass {
+    pub(super) fn begin(begun: Instant, planned: usize) -> Self {
+        counter!(PASSES).increment(1);
+        Self {
+            begun,
+            planned,
+            placed: 0,
+            moved: 0,
+            withdrawn: 0,
+            stale: 0,
+        }
+    }
+
+    fn is_long(&self) -> bool {
+        self.planned > TOLD_STEPS_MAX
+    }
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        let seconds = self.begun.elapsed().as_secs_f64();
+        histogram!(PASS_SECONDS).record(seconds);
+        if self.is_long() {
+            let Self {
+                planned,
+                placed,
+                moved,
+                withdrawn,
+                stale,
+                ..
+            } = *self;
+            tracing::info!(
+                planned,
+                placed,
+                moved,
+                withdrawn,
+                stale,
+                seconds,
+                "Engine completed reconciliation"
+            );
+        }
+    }
+}
+
+/// A step was carried out or not.
+pub(super) fn carried(decision: &Decision, carried: Carried, pass: Option<&mut Pass>) {
+    let is_stale = carried == Carried::Stale;
+    let (places, withdraws) = match &decision.step {
+        Step::Place { .. } => (1, 0),
+        Step::Move { .. } => (1, 1),
+        Step::Withdraw { .. } => (0, 1),
+        Step::Explain { .. } | Step::Unexplain { .. } => {
+            return explained(&decision.step, is_stale);
+        }
+    };
+    let name = if is_stale { TASK_FAILURES } else { TASKS };
+    counter!(name, "type" => PLACE).increment(places);
+    counter!(name, "type" => WITHDRAW).increment(withdraws);
+    let is_long = pass.as_ref().is_some_and(|pass| pass.is_long());
+    if let Some(pass) = pass {
+        match (is_stale, places, withdraws) {
+            (true, _, _) => pass.stale += 1,
+            (false, 1, 1) => pass.moved += 1,
+            (false, 1, _) => pass.placed += 1,
+            (false, _, _) => pass.withdrawn += 1,
+        }
+    }
+    if is_stale {
+        tracing::debug!(step = ?decision.step, "a step was stale; it is decided again");
+        return;
+    }
+    if let Some(failure) = decision.reason.as_ref().and_then(failure) {
+        counter!(PASS_FAILURES, "type" => failure).increment(1);
+    }
+    tell(decision, is_long);
+}
+
+fn explained(step: &Step, is_stale: bool) {
+    if let Step::Explain { unit, why, .. } = step
+        && !is_stale
+    {
+        counter!(PASS_FAILURES, "type" => SCHEDULE).increment(1);
+        tracing::debug!(unit, reason = why.reason, "no machine for a unit");
+    }
+}
+
+/// Why a unit had to leave, if not because somebody wanted it so.
+fn failure(reason: &Reason) -> Option<&'static str> {
+    match reason {
+        Reason::MachineGone(_) => Some(MACHINE_AWAY),
+        Reason::OtherMachine { .. }
+        | Reason::Metadata(_)
+        | Reason::NoPeer { .. }
+        | Reason::Conflict { .. } => Some(RUN),
+        Reason::Inactive | Reason::NotPlaced(_) | Reason::Replaced { .. } => None,
+    }
+}
+
+/// One line for a step, in the older fleet's words where it had some.
+fn tell(decision: &Decision, is_long: bool) {
+    let reason = decision.reason.as_ref().map(ToString::to_string);
+    let reason = reason.unwrap_or_default();
+    macro_rules! say {
+        ($($field:tt)*) => {
+            if is_long {
+                tracing::debug!($($field)*)
+            } else {
+                tracing::info!($($field)*)
+            }
+        };
+    }
+    match &decision.step {
+        Step::Place { unit, machine, .. } => say!(unit, machine, reason, "unit scheduled"),
+        Step::Withdraw { unit, from, .. } => say!(unit, machine = from, reason, "unit unscheduled"),
+        Step::Move {
+            unit,
+            from,
+            machine,
+            ..
+        } => say!(unit, machine, from, reason, "unit moved"),
+        Step::Explain { .. } | Step::Unexplain { .. } => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn keys_are_told_without_what_would_deceive() {
+        assert_eq!(
+            shortened("/fleet/v3/want/a.service"),
+            "/fleet/v3/want/a.service"
+        );
+        assert_eq!(shortened("a\u{1b}[31m\nb"), r"a\u{1b}[31m\nb");
+        assert_eq!(
+            shortened(&"k".repeat(5000)).chars().count(),
+            KEY_CHARACTERS_MAX + 1
+        );
+    }
+
+    #[test]
+    fn the_manual_has_the_table() {
+        let mut table = String::new();
+        for metric in METRICS {
+            let of = match metric.of {
+                Counter => "counter",
+                Gauge => "gauge",
+                Histogram(_) => "histogram",
+            };
+            let labels: Vec<_> = metric
+                .labels
+                .iter()
+                .map(|(l, _)| format!("`{l}`"))
+                .collect();
+            let (name, labels, help) = (metric.name, labels.join(", "), metric.help);
+            writeln!(table, "| `{name}` | {of} | {labels} | {help} |").unwrap();
+        }
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/observability.md");
+        let text = std::fs::read_to_string(file).unwrap();
+        assert!(text.contains(&table), "expected:\n{table}");
+    }
+}

@@ -1,0 +1,260 @@
+//! Keys in etcd v3.
+//!
+//! The client behind it connects and logs in when it is first needed, and again whenever it must; every call ends
+//! after [`Settings::request_timeout`] whatever becomes of the server.
+
+mod error;
+mod settings;
+mod watch;
+
+use std::future::Future;
+use std::sync::Arc;
+
+use etcd_client::{
+    Client, Compare, CompareOp, ConnectOptions, DeleteOptions, GetOptions, KeyValue, KvClient,
+    LeaseClient, PutOptions, Txn, TxnOp, TxnOpResponse, WatchClient,
+};
+use tokio::runtime::Handle;
+use tokio::sync::OnceCell;
+
+use self::error::Sorted as _;
+pub use self::settings::{Credentials, Identity, InvalidSettings, Settings, Tls};
+pub use self::watch::EtcdWatch;
+use crate::keys::{
+    Entry, Error, Guard, Kept, KeyStore, Lease, Listing, Operation, Outcome, Range, Revision,
+    Transaction,
+};
+
+/// Largest answer that is taken, in bytes: a chunk of the largest values (`registry`), and room to spare.
+const ANSWER_BYTES_MAX: usize = 96 << 20;
+const CONNECTING: &str = "connect to etcd";
+
+/// A cluster of etcd servers. Every clone is the same connection.
+#[derive(Clone)]
+pub struct EtcdKeys {
+    settings: Settings,
+    options: ConnectOptions,
+    clients: Arc<OnceCell<Clients>>,
+    /// What its connections live on, whoever asks first: a thread that answers requests may end before they do.
+    runtime: Handle,
+}
+
+/// What calls are made with, once it is let in.
+#[derive(Clone)]
+struct Clients {
+    kv: KvClient,
+    leases: LeaseClient,
+    watches: WatchClient,
+}
+
+impl std::fmt::Debug for EtcdKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("EtcdKeys").field(&self.settings).finish()
+    }
+}
+
+impl EtcdKeys {
+    /// Prepares for talking to the cluster, and talks to nobody yet. With a user and password the first call logs in,
+    /// and until that was possible so does each.
+    ///
+    /// Its connections live on the runtime that this is called on.
+    ///
+    /// # Errors
+    /// The settings cannot be right.
+    pub fn prepare(settings: Settings) -> Result<Self, InvalidSettings> {
+        Ok(Self {
+            options: settings.options()?,
+            settings,
+            clients: Arc::default(),
+            runtime: Handle::current(),
+        })
+    }
+
+    /// The same, logged in.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] if the settings cannot be right, [`Error::Refused`] if the user is not let in.
+    pub async fn connect(settings: Settings) -> Result<Self, Error> {
+        let keys = Self::prepare(settings).map_err(|source| Error::Failed {
+            doing: CONNECTING,
+            source: Box::new(source),
+        })?;
+        keys.clients().await?;
+        Ok(keys)
+    }
+
+    /// What to call with. Of several that come before it is let in, one logs in and the others wait for it.
+    async fn clients(&self) -> Result<Clients, Error> {
+        let connected = self.clients.get_or_try_init(|| {
+            let (settings, options) = (self.settings.clone(), self.options.clone());
+            let connecting = self.runtime.spawn(async move {
+                let connected = Client::connect(&settings.endpoints, Some(options));
+                within(&settings, CONNECTING, connected).await
+            });
+            async {
+                let client = connecting.await.map_err(|source| Error::Failed {
+                    doing: CONNECTING,
+                    source: Box::new(source),
+                })??;
+                Ok(Clients {
+                    kv: client
+                        .kv_client()
+                        .max_decoding_message_size(ANSWER_BYTES_MAX),
+                    leases: client.lease_client(),
+                    watches: client
+                        .watch_client()
+                        .max_decoding_message_size(ANSWER_BYTES_MAX),
+                })
+            }
+        });
+        // Behind others that try in vain it would be a long time.
+        match tokio::time::timeout(self.settings.request_timeout, connected).await {
+            Ok(connected) => connected.cloned(),
+            Err(elapsed) => Err(Error::Unavailable {
+                doing: CONNECTING,
+                source: Box::new(elapsed),
+            }),
+        }
+    }
+}
+
+/// Ends a call when its time is up.
+async fn within<T>(
+    settings: &Settings,
+    doing: &'static str,
+    call: impl Future<Output = Result<T, etcd_client::Error>>,
+) -> Result<T, Error> {
+    match tokio::time::timeout(settings.request_timeout, call).await {
+        Ok(answer) => answer.sorted(doing),
+        Err(elapsed) => Err(Error::Unavailable {
+            doing,
+            source: Box::new(elapsed),
+        }),
+    }
+}
+
+impl KeyStore for EtcdKeys {
+    type Watch = EtcdWatch;
+
+    async fn commit(&self, transaction: Transaction) -> Result<Outcome, Error> {
+        let doing = "commit a transaction";
+        let mut kv = self.clients().await?.kv;
+        let answer = within(&self.settings, doing, kv.txn(txn(transaction))).await?;
+        let mut found = Vec::new();
+        for response in answer.op_responses() {
+            if let TxnOpResponse::Get(mut get) = response {
+                found.extend(get.take_kvs().into_iter().map(entry));
+            }
+        }
+        Ok(Outcome {
+            succeeded: answer.succeeded(),
+            revision: revision(answer.header(), doing)?,
+            found,
+        })
+    }
+
+    async fn list(
+        &self,
+        range: Range,
+        limit: usize,
+        at: Option<Revision>,
+    ) -> Result<Listing, Error> {
+        let doing = "read a range";
+        let mut options = GetOptions::new()
+            .with_range(range.to)
+            .with_limit(i64::try_from(limit).unwrap_or(i64::MAX));
+        if let Some(at) = at {
+            options = options.with_revision(at);
+        }
+        let mut kv = self.clients().await?.kv;
+        let answer = within(&self.settings, doing, kv.get(range.from, Some(options))).await;
+        let mut answer = answer.map_err(|error| error::at(error, at))?;
+        Ok(Listing {
+            more: answer.more(),
+            revision: at.map_or_else(|| revision(answer.header(), doing), Ok)?,
+            entries: answer.take_kvs().into_iter().map(entry).collect(),
+        })
+    }
+
+    async fn grant(&self, seconds: u32) -> Result<Lease, Error> {
+        let mut leases = self.clients().await?.leases;
+        let granted = leases.grant(i64::from(seconds), None);
+        let answer = within(&self.settings, "grant a lease", granted).await?;
+        Ok(Lease(answer.id()))
+    }
+
+    async fn keep(&self, lease: Lease) -> Result<Kept, Error> {
+        let mut leases = self.clients().await?.leases;
+        // The first message of the stream is the sign of life; the stream ends with this call.
+        let kept = async {
+            match leases.keep_alive(lease.0).await {
+                Ok(_) => Ok(Kept::Alive),
+                Err(etcd_client::Error::LeaseKeepAliveError(_)) => Ok(Kept::Gone),
+                Err(error) => Err(error),
+            }
+        };
+        within(&self.settings, "keep a lease", kept).await
+    }
+
+    async fn revoke(&self, lease: Lease) -> Result<(), Error> {
+        let mut leases = self.clients().await?.leases;
+        let revoked = leases.revoke(lease.0);
+        match within(&self.settings, "revoke a lease", revoked).await {
+            Ok(_) | Err(Error::LeaseGone { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn watch(&self, range: Range, after: Revision) -> EtcdWatch {
+        EtcdWatch::new(self.clone(), range, after)
+    }
+}
+
+fn txn(transaction: Transaction) -> Txn {
+    let guards: Vec<_> = transaction.guards.into_iter().map(compare).collect();
+    let then: Vec<_> = transaction.then.into_iter().map(operation).collect();
+    let otherwise: Vec<_> = transaction.otherwise.into_iter().map(operation).collect();
+    Txn::new().when(guards).and_then(then).or_else(otherwise)
+}
+
+fn compare(guard: Guard) -> Compare {
+    match guard {
+        Guard::Absent(key) => Compare::create_revision(key, CompareOp::Equal, 0),
+        Guard::Created(key, at) => Compare::create_revision(key, CompareOp::Equal, at),
+        Guard::Modified(key, at) => Compare::mod_revision(key, CompareOp::Equal, at),
+    }
+}
+
+fn operation(operation: Operation) -> TxnOp {
+    match operation {
+        Operation::Get(key) => TxnOp::get(key, None),
+        Operation::GetAt(key, at) => TxnOp::get(key, Some(GetOptions::new().with_revision(at))),
+        Operation::Put(key, value, lease) => {
+            let options = lease.map(|lease| PutOptions::new().with_lease(lease.0));
+            TxnOp::put(key, value, options)
+        }
+        Operation::Delete(key) => TxnOp::delete(key, None::<DeleteOptions>),
+    }
+}
+
+fn entry(pair: KeyValue) -> Entry {
+    let (created, modified) = (pair.create_revision(), pair.mod_revision());
+    let (key, value) = pair.into_key_value();
+    Entry {
+        key,
+        value,
+        created,
+        modified,
+    }
+}
+
+fn revision(
+    header: Option<&etcd_client::ResponseHeader>,
+    doing: &'static str,
+) -> Result<Revision, Error> {
+    let header = header.ok_or_else(|| Error::Failed {
+        doing,
+        source: "an answer without a header".into(),
+    })?;
+    Ok(header.revision())
+}

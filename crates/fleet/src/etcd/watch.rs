@@ -1,0 +1,147 @@
+//! A watch that goes on where it was after the connection was lost.
+
+use std::fmt;
+
+use etcd_client::{EventType, WatchOptions, WatchResponse, WatchStream};
+
+use futures_util::future::BoxFuture;
+
+use super::error::Sorted as _;
+use super::{EtcdKeys, entry, revision, within};
+use crate::keys::{Batch, Error, Event, KeyWatch, Range, Revision};
+
+const DOING: &str = "watch a range";
+
+/// A watch of an [`EtcdKeys`].
+pub struct EtcdWatch {
+    keys: EtcdKeys,
+    range: Range,
+    /// Everything up to here has been told.
+    told: Revision,
+    stream: Option<WatchStream>,
+    /// What opens it. Kept, so that a caller who gives up waiting again and again does not begin it anew each time.
+    opening: Option<BoxFuture<'static, Result<WatchStream, Error>>>,
+}
+
+impl fmt::Debug for EtcdWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { range, told, .. } = self;
+        f.debug_tuple("EtcdWatch").field(range).field(told).finish()
+    }
+}
+
+impl EtcdWatch {
+    pub(super) fn new(keys: EtcdKeys, range: Range, after: Revision) -> Self {
+        Self {
+            keys,
+            range,
+            told: after,
+            stream: None,
+            opening: None,
+        }
+    }
+
+    async fn message(&mut self) -> Result<WatchResponse, Error> {
+        if self.stream.is_none() {
+            let (keys, range, told) = (&self.keys, &self.range, self.told);
+            let opening = self
+                .opening
+                .get_or_insert_with(|| Box::pin(open(keys.clone(), range.clone(), told)));
+            let opened = opening.await;
+            self.opening = None;
+            self.stream = Some(opened?);
+        }
+        let stream = self.stream.as_mut().ok_or_else(ended)?;
+        stream.message().await.sorted(DOING)?.ok_or_else(ended)
+    }
+
+    /// What a message tells; none if it tells nothing.
+    fn take(&mut self, message: &WatchResponse) -> Result<Option<Batch>, Error> {
+        if message.compact_revision() > 0 {
+            return Err(Error::Compacted {
+                revision: self.told,
+            });
+        }
+        if message.canceled() {
+            return Err(canceled(message.cancel_reason()));
+        }
+        if message.created() {
+            return Ok(None);
+        }
+        let pairs = message.events().iter().filter_map(|event| {
+            let pair = event.kv()?.clone();
+            Some((event.event_type() == EventType::Put, entry(pair)))
+        });
+        let (mut events, mut newest) = (Vec::new(), 0);
+        for (is_put, entry) in pairs {
+            newest = newest.max(entry.modified);
+            events.push(Event {
+                key: entry.key.clone(),
+                entry: is_put.then_some(entry),
+            });
+        }
+        // The header's revision is that of the server. Of events that are caught up with it is ahead of what
+        // has been told; without events the server says by it how far it has got.
+        if events.is_empty() {
+            newest = revision(message.header(), DOING)?;
+        }
+        if newest <= self.told {
+            return Ok(None);
+        }
+        self.told = newest;
+        Ok(Some(Batch {
+            revision: newest,
+            events,
+        }))
+    }
+}
+
+async fn open(keys: EtcdKeys, range: Range, told: Revision) -> Result<WatchStream, Error> {
+    let options = WatchOptions::new()
+        .with_range(range.to)
+        .with_start_revision(told + 1)
+        .with_progress_notify();
+    let mut watches = keys.clients().await?.watches;
+    let opened = watches.watch(range.from, Some(options));
+    within(&keys.settings, DOING, opened).await
+}
+
+impl KeyWatch for EtcdWatch {
+    async fn next(&mut self) -> Result<Batch, Error> {
+        loop {
+            let taken = match self.message().await {
+                Ok(message) => self.take(&message),
+                Err(error) => Err(error),
+            };
+            match taken {
+                Ok(Some(batch)) => return Ok(batch),
+                Ok(None) => {}
+                Err(error) => {
+                    self.stream = None;
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
+
+fn ended() -> Error {
+    Error::Unavailable {
+        doing: DOING,
+        source: "the stream has ended".into(),
+    }
+}
+
+/// Why etcd ended a watch, other than compaction: a right that was lost, or the server's own troubles.
+fn canceled(reason: &str) -> Error {
+    if reason.contains("permission denied") {
+        return Error::Refused {
+            doing: DOING,
+            message: reason.to_owned(),
+        };
+    }
+    Error::Unavailable {
+        doing: DOING,
+        source: reason.into(),
+    }
+}

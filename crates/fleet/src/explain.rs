@@ -1,0 +1,218 @@
+//! Why a unit is where it is, or nowhere.
+
+use super::mirror::Picture;
+use super::view::{UnitView, current};
+use super::{Error, Fleet};
+use crate::keys::KeyStore;
+use crate::registry::{self, GlobalRule, Key, Refusal, Unit, UnitState};
+use hyperfleet_fleet_model::schedule::{self, EXAMPLES_MAX, Job, MachineId, UnitName, globals_on};
+use hyperfleet_fleet_model::unit::fleet_section::FleetSection;
+use hyperfleet_fleet_model::unit::{DesiredState, NameParts};
+
+/// Why a unit is where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explained {
+    /// The unit.
+    pub unit: UnitView,
+    /// A sentence for people.
+    pub reason: String,
+    /// If machines refuse it: by which requirement, as the engine last found.
+    pub refusals: Vec<Refusal>,
+}
+
+impl<S: KeyStore> Fleet<S> {
+    /// Says why a unit is where it is, or nowhere. What is said of the unit is its newest state; what other machines
+    /// and units have to do with it comes from the mirror.
+    ///
+    /// # Errors
+    /// [`Error::NoUnit`].
+    pub async fn explain(&self, name: &str) -> Result<Explained, Error> {
+        let unit = self.stored_unit(name).await?;
+        let state = self.state_of(&unit).await?;
+        let is_global = unit.body.value.global.is_some();
+        let place = unit
+            .place
+            .as_ref()
+            .map(|place| place.value.machine.as_str());
+        // First what is foreign: nothing else that could be said would be true beside it.
+        let stays = place.and_then(|machine| self.stays(name, machine));
+        let (reason, refusals) = match (stays, unit.want.value.state, place) {
+            (Some(reason), ..) => (reason, Vec::new()),
+            (None, DesiredState::Inactive, _) => (inactive(&unit), Vec::new()),
+            _ if is_global => (self.global(name).await, Vec::new()),
+            (None, _, Some(machine)) => {
+                let state = state.as_ref().map(|state| &state.value);
+                (self.placed(name, machine, state), Vec::new())
+            }
+            (None, _, None) => self.unplaced(&unit).await?,
+        };
+        let unit = UnitView::new(unit, state.as_ref());
+        Ok(Explained {
+            unit,
+            reason,
+            refusals,
+        })
+    }
+
+    /// What is there and not ours to read, of some keys: the first.
+    fn foreign(&self, keys: &[Key]) -> Option<String> {
+        let is_foreign = |picture: &Picture, key: &&Key| picture.known.foreign.contains_key(key);
+        let key = self
+            .mirror
+            .read(|picture| keys.iter().find(|key| is_foreign(picture, key)))?;
+        Some(format!("etcd key {:?}", self.registry.name(key)))
+    }
+
+    /// Why the engine leaves a unit on its machine, whatever is wanted of it; none if it does not.
+    fn stays(&self, unit: &str, machine: &str) -> Option<String> {
+        let (machine, unit) = (machine.to_owned(), unit.to_owned());
+        let run = Key::Run {
+            machine: machine.clone(),
+            unit,
+        };
+        let key = self.foreign(&[Key::Machine(machine.clone()), run])?;
+        Some(format!(
+            "placed on {machine}, and left there: this version of fleet cannot read {key}"
+        ))
+    }
+
+    /// In the engine's words, if it has found why and they can be read.
+    async fn unplaced(&self, unit: &Unit) -> Result<(String, Vec<Refusal>), Error> {
+        let why = match self.registry.find_why(&unit.name).await {
+            Err(registry::Error::Foreign { name, .. }) => {
+                let reason = format!(
+                    "on no machine: this version of fleet cannot read why, etcd key {name:?}"
+                );
+                return Ok((reason, Vec::new()));
+            }
+            found => found?.map(|why| why.value),
+        };
+        let generation = unit.want.value.generation;
+        Ok(match why.filter(|why| why.generation == generation) {
+            Some(why) => (why.reason, why.refusals),
+            None => (self.waiting(), Vec::new()),
+        })
+    }
+
+    fn placed(&self, unit: &str, machine: &str, state: Option<&UnitState>) -> String {
+        let is_there = self
+            .mirror
+            .read(|picture| picture.known.machines.contains_key(machine));
+        if !is_there {
+            return format!("placed on {machine}, which is not there any more: about to be moved");
+        }
+        let report = Key::State {
+            unit: unit.to_owned(),
+            machine: machine.to_owned(),
+        };
+        if state.is_none()
+            && let Some(key) = self.foreign(&[report])
+        {
+            return format!(
+                "placed on {machine}: this version of fleet cannot read its report, {key}"
+            );
+        }
+        match current(state) {
+            DesiredState::Inactive => format!("placed on {machine}, which has not reported it yet"),
+            current => format!("placed on {machine}, and {current} there"),
+        }
+    }
+
+    fn waiting(&self) -> String {
+        if let Some(key) = self.foreign(&[Key::Leader]) {
+            return format!(
+                "not looked at yet: this version of fleet cannot read who leads, {key}"
+            );
+        }
+        let leader = self.mirror.read(|picture| {
+            let leader = picture.known.leader.as_ref();
+            leader.map(|leader| leader.value.id.clone())
+        });
+        match leader {
+            None => "not looked at yet: no engine leads".to_owned(),
+            Some(id) => format!("not looked at yet: the engine on {id} has yet to do so"),
+        }
+    }
+
+    /// Machine by machine, so that the mirror is never held for long.
+    async fn global(&self, name: &str) -> String {
+        let (ids, unread) = self.mirror.read(|picture| {
+            let ids: Vec<String> = picture.known.machines.keys().cloned().collect();
+            let machines = picture.known.foreign.keys();
+            let machines = machines.filter(|key| matches!(key, Key::Machine(_)));
+            (ids, machines.count())
+        });
+        let mut on = Vec::new();
+        for id in &ids {
+            if self.mirror.read(|picture| belongs(picture, name, id)) {
+                on.push(id.as_str());
+            }
+            tokio::task::yield_now().await;
+        }
+        let count = ids.len();
+        let beside = match unread {
+            0 => String::new(),
+            count => format!(", not counting {count} that this version of fleet cannot read"),
+        };
+        if on.is_empty() {
+            return format!("global: belongs on none of {count} machines{beside}");
+        }
+        let more = if on.len() > EXAMPLES_MAX { ", …" } else { "" };
+        let some = on[..on.len().min(EXAMPLES_MAX)].join(", ");
+        let of = on.len();
+        format!("global: belongs on {of} of {count} machines ({some}{more}){beside}")
+    }
+}
+
+fn inactive(unit: &Unit) -> String {
+    match &unit.place {
+        None => "inactive: it is to be on no machine".to_owned(),
+        Some(place) => {
+            let machine = &place.value.machine;
+            format!("inactive: about to leave {machine}")
+        }
+    }
+}
+
+/// Whether a global unit belongs on a machine.
+fn belongs(picture: &Picture, name: &str, machine: &str) -> bool {
+    let known = &picture.known;
+    let metadata = known.metadata(machine);
+    let global = known.bodies.get(name).and_then(|b| b.value.global.as_ref());
+    let suits = |rule: &GlobalRule| {
+        let mut wanted = rule.metadata.iter();
+        wanted.all(|(key, values)| {
+            metadata
+                .get(key)
+                .is_some_and(|value| values.contains(value))
+        })
+    };
+    if !known.machines.contains_key(machine) || !global.is_some_and(suits) {
+        return false;
+    }
+    let first = (machine.to_owned(), String::new());
+    let placed = known.runs.range(first..).map(|(pair, _)| pair);
+    let placed = placed.take_while(|(id, _)| id == machine);
+    let placed: Vec<Job> = placed.filter_map(|(_, unit)| job(picture, unit)).collect();
+    let globals = known.globals.keys();
+    let globals: Vec<Job> = globals.filter_map(|unit| job(picture, unit)).collect();
+    let machine = schedule::Machine {
+        id: MachineId::new(machine),
+        metadata,
+    };
+    let on = globals_on(&machine, &placed, &globals);
+    on.iter().any(|unit| unit.as_str() == name)
+}
+
+/// A unit as decisions see it.
+fn job(picture: &Picture, name: &str) -> Option<Job> {
+    let body = &picture.known.bodies.get(name)?.value;
+    let section = FleetSection::of(&body.options);
+    let place = picture.known.places.get(name);
+    Some(Job {
+        name: UnitName::new(name),
+        requirements: section.requirements(NameParts::of(name)),
+        desired: picture.known.wants.get(name)?.value.state,
+        placed_on: place.map(|place| MachineId::new(place.value.machine.as_str())),
+    })
+}

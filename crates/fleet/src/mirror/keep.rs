@@ -1,0 +1,115 @@
+//! The one task that keeps the mirror.
+
+use std::time::Duration;
+
+use super::Mirror;
+use crate::Fleet;
+use crate::keys::KeyStore;
+use crate::registry::{Error, Scope, Snapshot, Told, Watch};
+use hyperfleet_server_kit::causes::chain;
+
+/// How long it rests after the first failure; twice as long after each further one.
+const PAUSE: Duration = Duration::from_millis(100);
+/// The longest rest.
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+/// How long a watch that was broken has to live before it counts as caught up, if it tells nothing: etcd sends what
+/// was missed at once.
+const SETTLING: Duration = Duration::from_secs(1);
+
+impl<S: KeyStore> Fleet<S> {
+    /// Lists everything and then watches, for ever: to be kept by `lasting::keep`. While it does not run, or etcd
+    /// cannot be reached, the mirror is not connected.
+    ///
+    /// After a failure it goes on where it was. What it missed while the history was compacted it lists anew.
+    pub async fn keep_mirror(self) {
+        let _connection = Connection(&self.mirror);
+        let mut rest = Rest::default();
+        let mut watch = loop {
+            match self.list_all().await {
+                Ok(watch) => break watch,
+                Err(error) => rest.after(&error).await,
+            }
+        };
+        loop {
+            match self.watch_on(&mut watch, &mut rest).await {
+                Ok(told) => {
+                    rest.ended();
+                    self.mirror.take(told);
+                }
+                Err(error) => {
+                    self.mirror.set_connected(false);
+                    rest.after(&error).await;
+                }
+            }
+        }
+    }
+
+    async fn list_all(&self) -> Result<Watch<S>, Error> {
+        let snapshot = self.registry.snapshot().await?;
+        let watch = self.registry.watch(&Scope::Everything, snapshot.revision)?;
+        self.mirror.replace(snapshot);
+        Ok(watch)
+    }
+
+    /// What the watch tells next. One that was broken is connected once etcd answers and the watch lives for a while.
+    async fn watch_on(&self, watch: &mut Watch<S>, rest: &mut Rest) -> Result<Told, Error> {
+        if self.mirror.is_connected() {
+            return watch.next().await;
+        }
+        self.registry.newest().await?;
+        let next = watch.next();
+        tokio::pin!(next);
+        if let Ok(told) = tokio::time::timeout(SETTLING, &mut next).await {
+            return told;
+        }
+        rest.ended();
+        self.mirror.set_connected(true);
+        next.await
+    }
+}
+
+impl Mirror {
+    fn take(&self, told: Told) {
+        match told {
+            Told::Changes { revision, changes } => self.apply(revision, changes),
+            Told::Relisted { revision, found } => {
+                let mut snapshot = Snapshot::default();
+                snapshot.extend(found);
+                snapshot.revision = revision;
+                self.replace(snapshot);
+            }
+        }
+    }
+}
+
+/// Nobody keeps the mirror once this is dropped.
+struct Connection<'a>(&'a Mirror);
+
+impl Drop for Connection<'_> {
+    fn drop(&mut self) {
+        self.0.set_connected(false);
+    }
+}
+
+/// How long to rest after failures. The first of a row is told.
+#[derive(Default)]
+struct Rest {
+    failures: u32,
+}
+
+impl Rest {
+    async fn after(&mut self, error: &Error) {
+        if self.failures == 0 {
+            tracing::warn!(error = chain(error), "the mirror of fleet has lost etcd");
+        }
+        let pause = PAUSE.saturating_mul(1 << self.failures.min(16));
+        self.failures += 1;
+        tokio::time::sleep(pause.min(PAUSE_MAX)).await;
+    }
+
+    fn ended(&mut self) {
+        if std::mem::take(&mut self.failures) > 0 {
+            tracing::info!("the mirror of fleet is connected");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Everything that the registry holds, in the memory of this process, kept by one watch: what lists come from and
+//! what followers follow.
+
+mod keep;
+mod picture;
+mod touched;
+
+use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+pub(super) use self::picture::{Picture, replaces, touches_of};
+pub(super) use self::touched::{Since, Touch};
+use crate::keys::Revision;
+use crate::registry::{Change, Snapshot};
+
+/// How long a list waits for what this process has written. What is written comes back by the watch within
+/// milliseconds, unless etcd is in trouble.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The picture, and what is told of it.
+#[derive(Debug, Default)]
+pub(super) struct Mirror {
+    /// Held shortly: for a page, or for what one answer of the watch holds. Never over an await.
+    picture: RwLock<Picture>,
+    news: watch::Sender<News>,
+    /// The newest revision that this process has made.
+    written: watch::Sender<Revision>,
+}
+
+/// How far the mirror has got.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct News {
+    /// What the picture is of; 0 if nothing was listed yet.
+    pub(super) revision: Revision,
+    /// Whether the watch lives.
+    pub(super) is_connected: bool,
+}
+
+impl Mirror {
+    pub(super) fn is_connected(&self) -> bool {
+        self.news.borrow().is_connected
+    }
+
+    /// Wakes whoever waits for news; those that there are already count as seen.
+    pub(super) fn subscribe(&self) -> watch::Receiver<News> {
+        self.news.subscribe()
+    }
+
+    pub(super) fn read<T>(&self, look: impl FnOnce(&Picture) -> T) -> T {
+        look(&self.picture.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// This process has written at that revision.
+    pub(super) fn wrote(&self, revision: Revision) {
+        self.written.send_if_modified(|written| {
+            let is_newer = *written < revision;
+            *written = revision.max(*written);
+            is_newer
+        });
+    }
+
+    /// Whether the mirror lives and holds what this process wrote before this was asked. Waits a while for it.
+    pub(super) async fn has_own_writes(&self) -> bool {
+        let written = *self.written.borrow();
+        let has = |news: &News| !news.is_connected || news.revision >= written;
+        let mut news = self.subscribe();
+        let waited = tokio::time::timeout(PATIENCE, news.wait_for(has)).await;
+        matches!(waited, Ok(Ok(news)) if news.is_connected)
+    }
+
+    /// Takes over what has changed up to a revision.
+    fn apply(&self, revision: Revision, changes: Vec<Change>) {
+        let mut picture = self.picture.write().unwrap_or_else(PoisonError::into_inner);
+        picture.apply(revision, changes);
+        drop(picture);
+        self.tell(revision);
+    }
+
+    /// Takes over what is there, whatever was there before.
+    fn replace(&self, snapshot: Snapshot) {
+        let revision = snapshot.revision;
+        // Nobody else writes, so what is made from what is there now fits when it is put there.
+        let next = self.read(|picture| picture.next(snapshot));
+        let mut picture = self.picture.write().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *picture, next);
+        drop(picture);
+        // Of large ones that takes a while.
+        drop(before);
+        self.tell(revision);
+    }
+
+    fn tell(&self, revision: Revision) {
+        self.news.send_replace(News {
+            revision,
+            is_connected: true,
+        });
+    }
+
+    fn set_connected(&self, is_connected: bool) {
+        self.news.send_if_modified(|news| {
+            let is_new = news.is_connected != is_connected;
+            news.is_connected = is_connected;
+            is_new
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_was_written_here_is_waited_for_and_not_for_ever() {
+        let mirror = Mirror::default();
+        assert!(!mirror.has_own_writes().await, "nothing was listed");
+        mirror.tell(5);
+        assert!(mirror.has_own_writes().await);
+        mirror.wrote(7);
+        mirror.wrote(6); // of two that write at the same time
+        assert!(!mirror.has_own_writes().await, "it does not come");
+        let (has, ()) = tokio::join!(mirror.has_own_writes(), async { mirror.tell(7) });
+        assert!(has);
+        mirror.wrote(9);
+        let (has, ()) = tokio::join!(mirror.has_own_writes(), async {
+            mirror.set_connected(false);
+        });
+        assert!(!has, "there is nothing to wait for");
+    }
+}

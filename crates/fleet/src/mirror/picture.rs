@@ -1,0 +1,244 @@
+//! What the mirror knows: the registry as it was at one revision, with what lists and followers need beside it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+
+use super::touched::{Since, Touch, Touched};
+use crate::keys::Revision;
+use crate::registry::{Change, Error, Page, PageToken, ReportedState, Seen, Snapshot, StateFilter};
+use crate::view::{StateKey, current};
+use hyperfleet_fleet_model::unit::fleet_section::{FleetSection, SECTION};
+use hyperfleet_fleet_model::unit::{Glob, NameParts, UnitOption};
+
+/// The registry at one revision.
+#[derive(Debug, Default)]
+pub struct Picture {
+    /// All of it.
+    pub(crate) known: Snapshot,
+    /// Machines and the units that they report on: `known.states` the other way round.
+    by_machine: BTreeSet<(String, String)>,
+    /// Units that replace others, with their patterns.
+    replacing: BTreeMap<String, Vec<Glob>>,
+    touched: Touched,
+}
+
+impl Picture {
+    /// Takes over what has changed up to a revision.
+    pub(super) fn apply(&mut self, revision: Revision, changes: Vec<Change>) {
+        let mut touches = BTreeSet::new();
+        for change in changes {
+            self.touch(&change, &mut touches);
+            self.index(&change);
+            self.known.apply(change);
+        }
+        self.known.revision = revision;
+        self.touched.add(revision, touches);
+    }
+
+    /// The picture of a later revision, of which everything is known but not what happened in between. What is
+    /// another than it was, was touched.
+    pub(super) fn next(&self, known: Snapshot) -> Self {
+        let revision = known.revision;
+        let mut next = Self::of(known);
+        if self.known.revision > 0 && revision >= self.known.revision {
+            next.touched = self.touched.clone();
+            next.touched
+                .add(revision, differences(&self.known, &next.known));
+        }
+        next
+    }
+
+    fn of(known: Snapshot) -> Self {
+        let by_machine = known.states.keys();
+        let by_machine = by_machine.map(|(unit, machine)| (machine.clone(), unit.clone()));
+        let replacing = known.bodies.iter().filter_map(|(name, body)| {
+            let replaces = replaces(name, &body.value.options);
+            (!replaces.is_empty()).then(|| (name.clone(), replaces))
+        });
+        Self {
+            by_machine: by_machine.collect(),
+            replacing: replacing.collect(),
+            touched: Touched::since_now(known.revision),
+            known,
+        }
+    }
+
+    /// What a change touches, given what was before it.
+    fn touch(&self, change: &Change, touches: &mut BTreeSet<Touch>) {
+        let is_noticed = |touch: &Touch| match (touch, change) {
+            (Touch::Unit(_), Change::State { .. }) => self.changes_unit(change),
+            _ => true,
+        };
+        touches.extend(touches_of(change).filter(is_noticed));
+    }
+
+    /// Whether the state that a machine reports makes another unit of it: that is so on the machine that it is placed
+    /// on, and if the unit is further by it, or less far.
+    fn changes_unit(&self, change: &Change) -> bool {
+        let Change::State {
+            unit,
+            machine,
+            state,
+        } = change
+        else {
+            return false;
+        };
+        let place = self.known.places.get(unit);
+        if place.is_none_or(|place| place.value.machine != *machine) {
+            return false;
+        }
+        let pair = (unit.clone(), machine.clone());
+        let before = self.known.states.get(&pair).map(|state| &state.value);
+        let after = match state {
+            Seen::Here(state) => Some(&state.value),
+            Seen::Gone | Seen::Foreign { .. } => None,
+        };
+        current(before) != current(after)
+    }
+
+    fn index(&mut self, change: &Change) {
+        match change {
+            Change::State {
+                unit,
+                machine,
+                state,
+            } => {
+                let pair = (machine.clone(), unit.clone());
+                if matches!(state, Seen::Here(_)) {
+                    self.by_machine.insert(pair);
+                } else {
+                    self.by_machine.remove(&pair);
+                }
+            }
+            Change::Unit(name, Seen::Here(body)) => {
+                let replaces = replaces(name, &body.value.options);
+                if replaces.is_empty() {
+                    self.replacing.remove(name);
+                } else {
+                    self.replacing.insert(name.clone(), replaces);
+                }
+            }
+            Change::Unit(name, Seen::Gone | Seen::Foreign { .. }) => {
+                self.replacing.remove(name);
+            }
+            _ => {}
+        }
+    }
+
+    /// A page of what machines report.
+    pub(crate) fn list_states(
+        &self,
+        filter: &StateFilter,
+        after: Option<&PageToken>,
+        limit: usize,
+    ) -> Result<Page<ReportedState>, Error> {
+        let of_machine = |machine: &str, behind: Option<&str>| self.units_on(machine, behind);
+        self.known.list_states(filter, after, limit, of_machine)
+    }
+
+    /// Units that a machine reports on, by name, behind one of them.
+    fn units_on<'a>(
+        &'a self,
+        machine: &str,
+        behind: Option<&str>,
+    ) -> impl Iterator<Item = &'a str> + use<'a> {
+        let machine = machine.to_owned();
+        // No unit has an empty name.
+        let from = (machine.clone(), behind.unwrap_or_default().to_owned());
+        let pairs = self
+            .by_machine
+            .range((Bound::Excluded(from), Bound::Unbounded));
+        let pairs = pairs.take_while(move |(id, _)| *id == machine);
+        pairs.map(|(_, unit)| unit.as_str())
+    }
+
+    /// Whether it knows all that was touched after a revision.
+    pub(crate) fn remembers(&self, after: Revision) -> bool {
+        self.touched.reaches(after)
+    }
+
+    /// Some of what was touched after a revision.
+    pub(crate) fn since(&self, after: Revision) -> Since<'_> {
+        self.touched.since(after)
+    }
+
+    /// A unit that one of that name, with these patterns, replaces, and that replaces it.
+    pub(crate) fn replaced_in_turn(&self, name: &str, replaces: &[Glob]) -> Option<String> {
+        let hits = |globs: &[Glob], name: &str| globs.iter().any(|glob| glob.matches(name));
+        let mut others = self.replacing.iter().filter(|(other, _)| *other != name);
+        let found = others.find(|(other, theirs)| hits(theirs, name) && hits(replaces, other));
+        found.map(|(other, _)| other.clone())
+    }
+}
+
+/// The names of those that a unit replaces, as patterns.
+pub(crate) fn replaces(name: &str, options: &[UnitOption]) -> Vec<Glob> {
+    // Most units ask for nothing.
+    if !options.iter().any(|option| option.section == SECTION) {
+        return Vec::new();
+    }
+    let section = FleetSection::of(options);
+    section.requirements(NameParts::of(name)).replaces
+}
+
+/// What a change may touch, whatever was before it.
+pub(crate) fn touches_of(change: &Change) -> impl Iterator<Item = Touch> + use<> {
+    let (unit, state) = match change {
+        // What is global says the same as the file, unless it is not ours to read: then the unit is not shown.
+        Change::Unit(name, _)
+        | Change::Want(name, _)
+        | Change::Place(name, _)
+        | Change::Global(name, _) => (Some(name), None),
+        Change::State { unit, machine, .. } => (Some(unit), Some(machine)),
+        Change::Run { .. }
+        | Change::Machine(..)
+        | Change::Label { .. }
+        | Change::Why(..)
+        | Change::Leader(_)
+        | Change::EngineVersion(_)
+        | Change::Unknown { .. } => (None, None),
+    };
+    let state = unit.zip(state).map(|(unit, machine)| {
+        Touch::State(StateKey {
+            unit: unit.clone(),
+            machine: machine.clone(),
+        })
+    });
+    unit.cloned().map(Touch::Unit).into_iter().chain(state)
+}
+
+/// What is not in one snapshot as it is in the other.
+fn differences(before: &Snapshot, after: &Snapshot) -> BTreeSet<Touch> {
+    let mut touches = BTreeSet::new();
+    for name in before.bodies.keys().chain(after.bodies.keys()) {
+        if marks(before, name) != marks(after, name) {
+            touches.insert(Touch::Unit(name.clone()));
+        }
+    }
+    for pair in before.states.keys().chain(after.states.keys()) {
+        let at = |snapshot: &Snapshot| snapshot.states.get(pair).map(|state| state.revision);
+        if at(before) != at(after) {
+            let (unit, machine) = pair.clone();
+            touches.insert(Touch::State(StateKey { unit, machine }));
+        }
+    }
+    touches
+}
+
+/// When what users see of a unit was last put; nothing if they do not see it.
+fn marks(snapshot: &Snapshot, name: &str) -> [Option<Revision>; 4] {
+    if snapshot.is_left_alone(name) {
+        return [None; 4];
+    }
+    let place = snapshot.places.get(name);
+    let state = place.and_then(|place| {
+        let pair = (name.to_owned(), place.value.machine.clone());
+        snapshot.states.get(&pair)
+    });
+    [
+        snapshot.bodies.get(name).map(|stored| stored.revision),
+        snapshot.wants.get(name).map(|stored| stored.revision),
+        place.map(|stored| stored.revision),
+        state.map(|stored| stored.revision),
+    ]
+}

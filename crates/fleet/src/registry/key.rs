@@ -1,0 +1,327 @@
+//! What the keys are called. Their values are in [`record`](super::record), all of it in `docs/fleet-keys.md`.
+
+use super::Error;
+use crate::keys::Range;
+
+/// Longest part of a key, in bytes: a unit's name.
+pub const PART_BYTES_MAX: usize = 256;
+/// Between the name of a unit and a machine's id in the key of a state. Of all that may stand in a name, and of `/`,
+/// it sorts first: so states are in the order of their units' names.
+const BEFORE_MACHINE: char = ',';
+
+/// A key below the prefix, taken apart.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {
+    /// `unit/<name>`: what the unit is.
+    Unit(String),
+    /// `want/<name>`: what users want of it.
+    Want(String),
+    /// `place/<name>`: where it is placed.
+    Place(String),
+    /// `run/<machine>/<name>`: what an agent has to do.
+    Run {
+        /// Whose work it is.
+        machine: String,
+        /// What is to run.
+        unit: String,
+    },
+    /// `global/<name>`: what every agent that fits has to do.
+    Global(String),
+    /// `machine/<id>`: a machine that is there.
+    Machine(String),
+    /// `label/<id>/<key>`: metadata that was set while the machine runs.
+    Label {
+        /// Whose.
+        machine: String,
+        /// Its name.
+        key: String,
+    },
+    /// `state/<name>,<machine>`: what became of a unit.
+    State {
+        /// Of which unit.
+        unit: String,
+        /// Who says so.
+        machine: String,
+    },
+    /// `why/<name>`: why a unit is not placed.
+    Why(String),
+    /// `engine/leader`: who decides.
+    Leader,
+    /// `engine/version`: the newest engine that ever decided.
+    EngineVersion,
+}
+
+impl Key {
+    /// A unit and a machine as they stand in the key of a state.
+    pub(super) fn joined(unit: &str, machine: &str) -> String {
+        format!("{unit}{BEFORE_MACHINE}{machine}")
+    }
+
+    /// What [`joined`](Self::joined) has put together.
+    pub(super) fn split(joined: &str) -> Option<(&str, &str)> {
+        joined.split_once(BEFORE_MACHINE)
+    }
+}
+
+/// The family of keys that a name belongs to, for ranges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Family {
+    Unit,
+    Want,
+    Place,
+    Run,
+    Global,
+    Machine,
+    Label,
+    State,
+    Engine,
+}
+
+impl Family {
+    const fn folder(self) -> &'static str {
+        match self {
+            Self::Unit => "unit/",
+            Self::Want => "want/",
+            Self::Place => "place/",
+            Self::Run => "run/",
+            Self::Global => "global/",
+            Self::Machine => "machine/",
+            Self::Label => "label/",
+            Self::State => "state/",
+            Self::Engine => "engine/",
+        }
+    }
+}
+
+/// Where all keys are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prefix(String);
+
+impl Default for Prefix {
+    fn default() -> Self {
+        Self("/fleet/v3/".to_owned())
+    }
+}
+
+impl Prefix {
+    /// Longest prefix, in bytes.
+    pub const BYTES_MAX: usize = 256;
+
+    /// A prefix of one's own; it gets a slash at its end if it has none.
+    ///
+    /// # Errors
+    /// [`Error::Unusable`] if it is empty, too long, or not of plain ASCII.
+    pub fn new(text: &str) -> Result<Self, Error> {
+        let plain = text.bytes().all(|byte| byte.is_ascii_graphic());
+        let text = text.trim_end_matches('/');
+        if text.is_empty() || text.len() >= Self::BYTES_MAX || !plain {
+            return Err(Error::Unusable {
+                what: "key prefix",
+                rule: format!(
+                    "expect printable ASCII, less than {} bytes",
+                    Self::BYTES_MAX
+                ),
+            });
+        }
+        Ok(Self(format!("{text}/")))
+    }
+
+    /// All of it.
+    pub(super) fn everything(&self) -> Range {
+        Range::below(&self.0)
+    }
+
+    pub(super) fn family(&self, family: Family) -> Range {
+        Range::below(&format!("{}{}", self.0, family.folder()))
+    }
+
+    /// What belongs to one machine, of `run/` and `label/`; or the states of one unit.
+    pub(super) fn part(&self, family: Family, part: &str) -> Range {
+        let end = if family == Family::State {
+            BEFORE_MACHINE
+        } else {
+            '/'
+        };
+        Range::below(&format!("{}{}{part}{end}", self.0, family.folder()))
+    }
+
+    /// The key as it is in the store.
+    pub(super) fn name(&self, key: &Key) -> String {
+        let prefix = &self.0;
+        match key {
+            Key::Unit(name) => format!("{prefix}unit/{name}"),
+            Key::Want(name) => format!("{prefix}want/{name}"),
+            Key::Place(name) => format!("{prefix}place/{name}"),
+            Key::Run { machine, unit } => format!("{prefix}run/{machine}/{unit}"),
+            Key::Global(name) => format!("{prefix}global/{name}"),
+            Key::Machine(id) => format!("{prefix}machine/{id}"),
+            Key::Label { machine, key } => format!("{prefix}label/{machine}/{key}"),
+            Key::State { unit, machine } => {
+                format!("{prefix}state/{}", Key::joined(unit, machine))
+            }
+            Key::Why(name) => format!("{prefix}why/{name}"),
+            Key::Leader => format!("{prefix}engine/leader"),
+            Key::EngineVersion => format!("{prefix}engine/version"),
+        }
+    }
+
+    /// The key that is called so, if it is one of ours.
+    pub(super) fn read(&self, name: &[u8]) -> Option<Key> {
+        let rest = std::str::from_utf8(name).ok()?.strip_prefix(&self.0)?;
+        let (folder, rest) = rest.split_once('/')?;
+        let one = |part: &str| is_part(part).then(|| part.to_owned());
+        let two = |separator| {
+            let (first, second) = rest.split_once(separator)?;
+            Some((one(first)?, one(second)?))
+        };
+        Some(match folder {
+            "unit" => Key::Unit(one(rest)?),
+            "want" => Key::Want(one(rest)?),
+            "place" => Key::Place(one(rest)?),
+            "global" => Key::Global(one(rest)?),
+            "machine" => Key::Machine(one(rest)?),
+            "why" => Key::Why(one(rest)?),
+            "run" => {
+                let (machine, unit) = two('/')?;
+                Key::Run { machine, unit }
+            }
+            "label" => {
+                let (machine, key) = two('/')?;
+                Key::Label { machine, key }
+            }
+            "state" => {
+                let (unit, machine) = two(BEFORE_MACHINE)?;
+                Key::State { unit, machine }
+            }
+            "engine" if rest == "leader" => Key::Leader,
+            "engine" if rest == "version" => Key::EngineVersion,
+            _ => return None,
+        })
+    }
+}
+
+/// Whether text may be a part of a key: what is more is for the domain to say. Nothing below a dash, which is the
+/// lowest character of names: so names sort the same with what follows them in a key.
+#[must_use]
+pub fn is_part(text: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_graphic() && byte >= b'-' && byte != b'/';
+    !text.is_empty() && text.len() <= PART_BYTES_MAX && text.bytes().all(allowed)
+}
+
+/// Refuses text that would make another key than was meant.
+pub(super) fn check_part(what: &'static str, text: &str) -> Result<(), Error> {
+    if is_part(text) {
+        Ok(())
+    } else {
+        let allowed = r"A-Z a-z 0-9 and - . : ; < = > ? @ [ \ ] ^ _ ` { | } ~";
+        let rule = format!("expect 1 to {PART_BYTES_MAX} characters of {allowed}");
+        Err(Error::Unusable { what, rule })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn keys() -> Vec<Key> {
+        let (unit, machine) = ("a@1.service".to_owned(), "m1".to_owned());
+        vec![
+            Key::Unit(unit.clone()),
+            Key::Want(unit.clone()),
+            Key::Place(unit.clone()),
+            Key::Run {
+                machine: machine.clone(),
+                unit: unit.clone(),
+            },
+            Key::Global(unit.clone()),
+            Key::Machine(machine.clone()),
+            Key::Label {
+                machine: machine.clone(),
+                key: "zone".to_owned(),
+            },
+            Key::State {
+                unit: unit.clone(),
+                machine,
+            },
+            Key::Why(unit),
+            Key::Leader,
+            Key::EngineVersion,
+        ]
+    }
+
+    #[test]
+    fn a_key_that_is_written_is_read_as_the_same() {
+        for prefix in [Prefix::default(), Prefix::new("/my/fleet").unwrap()] {
+            for key in keys() {
+                assert_eq!(prefix.read(prefix.name(&key).as_bytes()), Some(key));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_ours_is_no_key() {
+        let prefix = Prefix::default();
+        for name in [
+            "/fleet/v3/",
+            "/fleet/v3/unit",
+            "/fleet/v3/unit/",
+            "/fleet/v3/unit/a/b",
+            "/fleet/v4/unit/a",
+            "/fleet/v3/run/m1",
+            "/fleet/v3/run/m1/",
+            "/fleet/v3/state/a.service",
+            "/fleet/v3/engine/lead",
+            "/fleet/v3/unit/a b",
+            "/fleet/v3/unit/a,b",
+            "/fleet/v3/zzz/a",
+            "",
+        ] {
+            assert_eq!(prefix.read(name.as_bytes()), None, "{name}");
+        }
+        assert_eq!(prefix.read(b"/fleet/v3/unit/\xff"), None);
+    }
+
+    #[test]
+    fn what_is_refused_says_what_may_stand_there() {
+        let text = check_part("machine id", "m 1").unwrap_err().to_string();
+        let (_, allowed) = text.split_once("characters of A-Z a-z 0-9 and ").unwrap();
+        let named: BTreeSet<char> = allowed.chars().filter(|c| *c != ' ').collect();
+        let taken = (0..=255).map(char::from);
+        let taken = taken.filter(|c| is_part(&c.to_string()) && !c.is_ascii_alphanumeric());
+        assert_eq!(named, taken.collect(), "{text}");
+        assert!(
+            text.starts_with("unusable machine id: expect 1 to 256 "),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn states_sort_by_unit_then_machine() {
+        let prefix = Prefix::default();
+        let mut names = Vec::new();
+        for unit in [
+            "a-b.service",
+            "a.service",
+            "a.service-x.service",
+            "a@1.service",
+        ] {
+            for machine in ["m1", "m2"] {
+                names.push(prefix.name(&Key::State {
+                    unit: unit.to_owned(),
+                    machine: machine.to_owned(),
+                }));
+            }
+        }
+        assert!(names.is_sorted(), "{names:?}");
+    }
+
+    #[test]
+    fn a_prefix_is_plain_and_ends_in_one_slash() {
+        assert_eq!(Prefix::new("/a//").unwrap(), Prefix::new("/a").unwrap());
+        for text in ["", "/", "/a b", "/ä", &"a".repeat(256)] {
+            assert!(Prefix::new(text).is_err(), "{text}");
+        }
+    }
+}

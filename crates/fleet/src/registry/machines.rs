@@ -1,0 +1,223 @@
+//! Machines: they are there as long as their agent keeps their lease.
+
+use std::collections::BTreeMap;
+
+use super::change::Change;
+use super::key::{Family, Key, check_part};
+use super::record::{self, Label, Machine, Stored};
+use super::snapshot::overlay;
+use super::{Error, Registry};
+use crate::keys::{
+    self, Guard, Kept, KeyStore, Lease, Operation, Revision, TRANSACTION_OPERATIONS_MAX,
+};
+
+/// How much metadata of a machine may be set at once: it is one transaction.
+pub const LABELS_MAX: usize = TRANSACTION_OPERATIONS_MAX;
+/// Longest value of metadata, in bytes.
+const LABEL_BYTES_MAX: usize = 4096;
+
+/// A machine that is there, as an agent registered it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Registration {
+    /// The machine.
+    pub id: String,
+    /// What all keys of the machine hang on.
+    pub(super) lease: Lease,
+    /// When it was registered.
+    pub(super) created: Revision,
+}
+
+/// Whether a machine was registered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Registered {
+    /// It was.
+    As(Registration),
+    /// There is one of that id: another with the same, or the same before, whose lease has not run out yet.
+    Taken,
+}
+
+/// A machine as users see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownMachine {
+    /// Its id.
+    pub id: String,
+    /// As its agent describes it.
+    pub machine: Stored<Machine>,
+    /// Its metadata, with what was set while it runs.
+    pub metadata: BTreeMap<String, String>,
+}
+
+impl<S: KeyStore> Registry<S> {
+    /// Registers a machine, on a lease of that length that the agent has to [keep](Self::keep_machine).
+    ///
+    /// # Errors
+    /// [`Error::Unusable`] for an id that is no key.
+    pub async fn register_machine(
+        &self,
+        id: &str,
+        machine: &Machine,
+        lease_seconds: u32,
+    ) -> Result<Registered, Error> {
+        check_part("machine id", id)?;
+        let key = Key::Machine(id.to_owned());
+        let lease = self.store.grant(lease_seconds).await?;
+        let put = Operation::Put(self.name(&key), record::write(machine), Some(lease));
+        let guard = Guard::Absent(self.name(&key));
+        match self.commit(vec![guard], vec![put]).await {
+            Ok(outcome) if outcome.succeeded => Ok(Registered::As(Registration {
+                id: id.to_owned(),
+                lease,
+                created: outcome.revision,
+            })),
+            Ok(_) => {
+                self.store.revoke(lease).await?;
+                Ok(Registered::Taken)
+            }
+            Err(error) => {
+                // It may have gone through; whoever asks again should not find the way barred by it.
+                let _ = self.store.revoke(lease).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Says that the machine is there.
+    ///
+    /// # Errors
+    /// [`Error::Unregistered`] once its lease has run out: all keys of the machine are gone.
+    pub async fn keep_machine(&self, registration: &Registration) -> Result<(), Error> {
+        match self.store.keep(registration.lease).await? {
+            Kept::Alive => Ok(()),
+            Kept::Gone => Err(Error::Unregistered),
+        }
+    }
+
+    /// Describes a machine anew.
+    ///
+    /// # Errors
+    /// [`Error::Unregistered`] once its lease has run out.
+    pub async fn update_machine(
+        &self,
+        registration: &Registration,
+        machine: &Machine,
+    ) -> Result<(), Error> {
+        let name = self.name(&Key::Machine(registration.id.clone()));
+        let put = Operation::Put(name, record::write(machine), Some(registration.lease));
+        self.commit_registered(registration, vec![put]).await
+    }
+
+    /// Ends a registration; all keys of the machine go with it. Fine if it has ended.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn deregister_machine(&self, registration: Registration) -> Result<(), Error> {
+        Ok(self.store.revoke(registration.lease).await?)
+    }
+
+    /// Writes what hangs on a machine's lease.
+    pub(super) async fn commit_registered(
+        &self,
+        registration: &Registration,
+        then: Vec<Operation>,
+    ) -> Result<(), Error> {
+        let name = self.name(&Key::Machine(registration.id.clone()));
+        let guard = Guard::Created(name, registration.created);
+        match self.commit(vec![guard], then).await {
+            Ok(outcome) if outcome.succeeded => Ok(()),
+            Ok(_) | Err(Error::Store(keys::Error::LeaseGone { .. })) => Err(Error::Unregistered),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether metadata could be set so.
+    ///
+    /// # Errors
+    /// [`Error::Unusable`] for names that are no keys, values that are too long, or too many of them.
+    pub fn check_labels(
+        machine: &str,
+        labels: &BTreeMap<String, Option<String>>,
+    ) -> Result<(), Error> {
+        check_part("machine id", machine)?;
+        if labels.len() > LABELS_MAX {
+            return Err(Error::Unusable {
+                what: "metadata",
+                rule: format!("at most {LABELS_MAX} keys of a machine at once"),
+            });
+        }
+        for (key, value) in labels {
+            check_part("metadata key", key)?;
+            if value.as_ref().is_some_and(|v| v.len() > LABEL_BYTES_MAX) {
+                return Err(Error::Unusable {
+                    what: "metadata value",
+                    rule: format!("at most {LABEL_BYTES_MAX} bytes"),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets metadata of a machine: values, or none for what is to be hidden. All of it, or nothing. The machine
+    /// need not be there, and what is set outlives it. Gives the revision since when it is so; none if there is
+    /// nothing to set.
+    ///
+    /// # Errors
+    /// [`Error::Unusable`] as of [`check_labels`](Self::check_labels);
+    /// [`Error::Foreign`] where something stands that is not ours to overwrite.
+    pub async fn set_labels(
+        &self,
+        machine: &str,
+        labels: &BTreeMap<String, Option<String>>,
+    ) -> Result<Option<Revision>, Error> {
+        Self::check_labels(machine, labels)?;
+        if labels.is_empty() {
+            return Ok(None);
+        }
+        let key = |key: &String| Key::Label {
+            machine: machine.to_owned(),
+            key: key.clone(),
+        };
+        let keys: Vec<_> = labels.keys().map(key).collect();
+        loop {
+            let found = self.get(&keys).await?;
+            let (mut guards, mut then) = (Vec::new(), Vec::new());
+            for (key, value) in keys.iter().zip(labels.values()) {
+                let before = self.ours::<Label>(&found, key.clone())?;
+                guards.push(self.unchanged(key, before.as_ref()));
+                let value = value.clone();
+                then.push(self.put(key, &Label { value }));
+            }
+            let outcome = self.commit(guards, then).await?;
+            if outcome.succeeded {
+                return Ok(Some(outcome.revision));
+            }
+            // Somebody else has set one of them; the last to do so is right.
+        }
+    }
+
+    /// The machine of that id.
+    ///
+    /// # Errors
+    /// [`Error::Foreign`] if it is not ours to read.
+    pub async fn find_machine(&self, id: &str) -> Result<Option<KnownMachine>, Error> {
+        check_part("machine id", id)?;
+        let key = Key::Machine(id.to_owned());
+        let found = self.get(std::slice::from_ref(&key)).await?;
+        let Some(machine) = self.ours::<Machine>(&found, key)? else {
+            return Ok(None);
+        };
+        let labels = self.prefix.part(Family::Label, id);
+        let mut metadata = machine.value.metadata.clone();
+        for entry in self.read_all(labels, Some(found.revision)).await?.0 {
+            if let Change::Label { key, label, .. } = Change::of_entry(&self.prefix, &entry)
+                && let Some(label) = label.here()
+            {
+                overlay(&mut metadata, &key, &label.value);
+            }
+        }
+        Ok(Some(KnownMachine {
+            id: id.to_owned(),
+            machine,
+            metadata,
+        }))
+    }
+}

@@ -1,0 +1,209 @@
+//! What fleet knows: units, what is wanted of them, where they are placed, machines, and what became of it all.
+//!
+//! ```text
+//! users  ─▶ unit/ want/ global/          what should be
+//! engine ─▶ place/ run/ why/             what was decided, every write guarded by the leader's term
+//! agents ─▶ machine/ state/              what is, on the machine's lease
+//! ```
+//!
+//! Whatever belongs together is written by one transaction, guarded by what was read before: a decision that was
+//! made on what is no longer so changes nothing. All keys, with their values and who writes them, are in
+//! `docs/fleet-keys.md`. The rules of what may be wanted, and of what goes where, are not here.
+//!
+//! The registry is one for every [`KeyStore`]: in etcd, and in memory for simulations.
+
+mod change;
+mod damaged;
+mod engine;
+mod error;
+mod key;
+mod lists;
+mod machines;
+mod pages;
+mod record;
+mod reports;
+mod snapshot;
+mod steps;
+mod token;
+mod units;
+mod watch;
+
+pub use change::Change;
+pub use engine::{Acquired, Gate, Leading};
+pub use error::Error;
+pub use key::{Key, PART_BYTES_MAX, Prefix, is_part};
+pub use lists::{LISTED_MAX, ListedUnit, Page, ReportedState, StateFilter};
+pub use machines::{KnownMachine, LABELS_MAX, Registered, Registration};
+pub use record::{
+    Body, EngineVersion, Global, GlobalRule, Label, Leader, Machine, Place, Refusal, Run, Seen,
+    Stored, UnitState, Want, Why, is_newer,
+};
+pub use reports::Reports;
+pub use snapshot::Snapshot;
+pub use steps::{Carried, Step};
+pub use token::{PageToken, TOKEN_CHARACTERS_MAX};
+pub use units::{BODY_BYTES_MAX, Created, Unit, Written};
+pub use watch::{Scope, Told, Watch};
+
+use serde::de::DeserializeOwned;
+
+use crate::keys::{Entry, Guard, KeyStore, Operation, Outcome, Range, Revision, Transaction};
+
+/// How many keys are read at a time where all are read: with the largest values still less than what a store's
+/// client takes in one answer.
+const CHUNK_KEYS: usize = 256;
+
+/// What fleet knows, in a store of keys.
+#[derive(Debug, Clone)]
+pub struct Registry<S> {
+    store: S,
+    prefix: Prefix,
+}
+
+impl<S: KeyStore> Registry<S> {
+    /// The registry that is kept below a prefix.
+    #[must_use]
+    pub fn new(store: S, prefix: Prefix) -> Self {
+        Self { store, prefix }
+    }
+
+    /// Everything, at one revision, however much is written meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::Compacted`] if the history was compacted meanwhile: start over.
+    pub async fn snapshot(&self) -> Result<Snapshot, Error> {
+        let mut snapshot = Snapshot::default();
+        let (changes, revision) = self.changes(self.prefix.everything()).await?;
+        snapshot.extend(changes);
+        snapshot.revision = revision;
+        Ok(snapshot)
+    }
+
+    /// What stands in a range, all of it at one revision.
+    async fn changes(&self, range: Range) -> Result<(Vec<Change>, Revision), Error> {
+        // Chunk by chunk: all of a large registry at once would hold up whoever shares the thread.
+        let mut changes = Vec::new();
+        let take = |entry| changes.push(Change::of_entry(&self.prefix, &entry));
+        let revision = self.read_each(range, None, take).await?;
+        Ok((changes, revision))
+    }
+
+    /// The newest revision: whatever was written before this was asked is not later.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn newest(&self) -> Result<Revision, Error> {
+        Ok(self.get(&[Key::Leader]).await?.revision)
+    }
+
+    /// Whether what happened after a revision can still be told.
+    ///
+    /// # Errors
+    /// [`Error::Compacted`] if not, [`Error::Token`] if it has not come yet, or never will.
+    pub async fn check_history(&self, after: Revision) -> Result<(), Error> {
+        // For etcd, 0 is no revision but the newest.
+        if after < 1 {
+            return Err(Error::Token);
+        }
+        let everything = self.prefix.everything();
+        self.store.list(everything, 1, Some(after)).await?;
+        Ok(())
+    }
+
+    async fn read_all(
+        &self,
+        range: Range,
+        at: Option<Revision>,
+    ) -> Result<(Vec<Entry>, Revision), Error> {
+        let mut all = Vec::new();
+        let revision = self.read_each(range, at, |entry| all.push(entry)).await?;
+        Ok((all, revision))
+    }
+
+    async fn read_each(
+        &self,
+        range: Range,
+        at: Option<Revision>,
+        mut take: impl FnMut(Entry) + Send,
+    ) -> Result<Revision, Error> {
+        let (mut range, mut at) = (range, at);
+        loop {
+            let some = self.store.list(range.clone(), CHUNK_KEYS, at).await?;
+            at = Some(some.revision);
+            if let Some(last) = some.entries.last().filter(|_| some.more) {
+                range = range.behind(&last.key);
+            }
+            some.entries.into_iter().for_each(&mut take);
+            if !some.more {
+                return Ok(some.revision);
+            }
+        }
+    }
+
+    /// What a key is called in etcd.
+    #[must_use]
+    pub fn name(&self, key: &Key) -> String {
+        self.prefix.name(key)
+    }
+
+    /// What a transaction found at a key.
+    fn seen<T: DeserializeOwned>(&self, found: &Outcome, key: &Key) -> Seen<T> {
+        let name = self.name(key);
+        let entry = found.found.iter().find(|e| e.key == name.as_bytes());
+        record::read(entry)
+    }
+
+    /// The same, where what is foreign stands in the way.
+    fn ours<T: DeserializeOwned>(
+        &self,
+        found: &Outcome,
+        key: Key,
+    ) -> Result<Option<Stored<T>>, Error> {
+        match self.seen(found, &key) {
+            Seen::Here(stored) => Ok(Some(stored)),
+            Seen::Gone => Ok(None),
+            Seen::Foreign { version } => Err(self.foreign(key, version)),
+        }
+    }
+
+    fn foreign(&self, key: Key, version: Option<u64>) -> Error {
+        let name = self.name(&key);
+        Error::Foreign { key, name, version }
+    }
+
+    /// Reads some keys, all at one revision.
+    async fn get(&self, keys: &[Key]) -> Result<Outcome, Error> {
+        let gets = keys.iter().map(|key| Operation::Get(self.name(key)));
+        let transaction = Transaction {
+            then: gets.collect(),
+            ..Transaction::default()
+        };
+        Ok(self.store.commit(transaction).await?)
+    }
+
+    async fn commit(&self, guards: Vec<Guard>, then: Vec<Operation>) -> Result<Outcome, Error> {
+        let transaction = Transaction {
+            guards,
+            then,
+            otherwise: Vec::new(),
+        };
+        Ok(self.store.commit(transaction).await?)
+    }
+
+    fn put(&self, key: &Key, value: &impl serde::Serialize) -> Operation {
+        Operation::Put(self.name(key), record::write(value), None)
+    }
+
+    fn delete(&self, key: &Key) -> Operation {
+        Operation::Delete(self.name(key))
+    }
+
+    /// The key is as it was read, or still not there.
+    fn unchanged<T>(&self, key: &Key, stored: Option<&Stored<T>>) -> Guard {
+        let name = self.name(key);
+        match stored {
+            Some(stored) => Guard::Modified(name, stored.revision),
+            None => Guard::Absent(name),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What an agent reports of its units: written when it changes, and gone with the machine.
+
+use std::collections::BTreeMap;
+
+use super::key::{Key, check_part};
+use super::machines::Registration;
+use super::record::{self, UnitState};
+use super::{Error, Registry};
+use crate::keys::{KeyStore, Operation, TRANSACTION_OPERATIONS_MAX};
+
+/// What an agent has reported under one registration: a new one begins with nothing.
+#[derive(Debug)]
+pub struct Reports {
+    registration: Registration,
+    /// By unit; none where a write failed and nobody knows what stands there.
+    written: BTreeMap<String, Option<UnitState>>,
+}
+
+impl Reports {
+    /// For a machine that was just registered.
+    #[must_use]
+    pub fn new(registration: Registration) -> Self {
+        Self {
+            registration,
+            written: BTreeMap::new(),
+        }
+    }
+
+    /// Makes the registry say what is: writes what has changed since the last time, and removes units that are no
+    /// longer among them. Returns how many keys were written or removed.
+    ///
+    /// # Errors
+    /// [`Error::Unregistered`] once the machine's lease has run out. After any error the next call writes again
+    /// what is in doubt.
+    pub async fn publish<S: KeyStore>(
+        &mut self,
+        registry: &Registry<S>,
+        current: &BTreeMap<String, UnitState>,
+    ) -> Result<usize, Error> {
+        let changes = self.changes(current)?;
+        for some in changes.chunks(TRANSACTION_OPERATIONS_MAX) {
+            let operations = some.iter().map(|(unit, state)| {
+                let key = Key::State {
+                    unit: unit.clone(),
+                    machine: self.registration.id.clone(),
+                };
+                match state {
+                    Some(state) => {
+                        let lease = Some(self.registration.lease);
+                        Operation::Put(registry.name(&key), record::write(state), lease)
+                    }
+                    None => registry.delete(&key),
+                }
+            });
+            let operations = operations.collect();
+            for (unit, _) in some {
+                self.written.insert(unit.clone(), None);
+            }
+            registry
+                .commit_registered(&self.registration, operations)
+                .await?;
+            for (unit, state) in some {
+                match state {
+                    Some(_) => self.written.insert(unit.clone(), state.clone()),
+                    None => self.written.remove(unit),
+                };
+            }
+        }
+        Ok(changes.len())
+    }
+
+    fn changes(
+        &self,
+        current: &BTreeMap<String, UnitState>,
+    ) -> Result<Vec<(String, Option<UnitState>)>, Error> {
+        let mut changes = Vec::new();
+        for (unit, state) in current {
+            check_part("unit name", unit)?;
+            if self.written.get(unit).and_then(Option::as_ref) != Some(state) {
+                changes.push((unit.clone(), Some(state.clone())));
+            }
+        }
+        let gone = self
+            .written
+            .keys()
+            .filter(|unit| !current.contains_key(*unit));
+        changes.extend(gone.map(|unit| (unit.clone(), None)));
+        Ok(changes)
+    }
+}

@@ -1,0 +1,277 @@
+//! What users write: units, and what they want of them.
+
+use super::damaged::{FoundUnit, Leftovers};
+use super::key::{Key, check_part};
+use super::record::{self, Body, Global, Place, Run, Stored, Want};
+use super::{Error, Registry};
+use crate::keys::{Guard, KeyStore, Operation, Outcome, Revision, Transaction};
+use hyperfleet_fleet_model::unit::DesiredState;
+
+/// Largest unit, as it is stored, in bytes. etcd takes 1.5 MiB in a request; what is read at a time is many of them.
+pub const BODY_BYTES_MAX: usize = 256 << 10;
+
+/// A unit as it was read. What is written by it is written only if it is still so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unit {
+    /// What it is called.
+    pub name: String,
+    /// What it is.
+    pub body: Stored<Body>,
+    /// What is wanted of it.
+    pub want: Stored<Want>,
+    /// Where it is placed; never for one that is for all machines.
+    pub place: Option<Stored<Place>>,
+}
+
+/// Whether a unit was created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Created {
+    /// It was, at that revision.
+    At(Revision),
+    /// There is one of that name.
+    Taken,
+}
+
+/// Whether a unit that was read could be changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Written {
+    /// It was, at that revision; or it is so since then.
+    At(Revision),
+    /// It is not as it was read: read it again.
+    Stale,
+}
+
+impl<S: KeyStore> Registry<S> {
+    /// The unit of that name.
+    ///
+    /// # Errors
+    /// [`Error::Foreign`] if something of it is not ours to read, as of
+    /// [`is_left_alone`](super::Snapshot::is_left_alone).
+    pub async fn find_unit(&self, name: &str) -> Result<Option<Unit>, Error> {
+        check_part("unit name", name)?;
+        let keys = UnitKeys::new(name);
+        let found = FoundUnit::of(self, &keys, &self.get(&keys.own()).await?);
+        if let Some((key, version)) = found.foreign(&keys) {
+            return Err(self.foreign(key.clone(), version));
+        }
+        let (Some(body), Some(want)) = (found.body.here(), found.want.here()) else {
+            return Ok(None);
+        };
+        Ok(Some(Unit {
+            name: name.to_owned(),
+            body,
+            want,
+            place: found.place.here(),
+        }))
+    }
+
+    /// Creates a unit: all of it, or nothing. What is left of another of that name, and is ours to read, gives way
+    /// to it.
+    ///
+    /// # Errors
+    /// [`Error::Unusable`] for a name that is no key, or a unit that is too large; [`Error::Foreign`] if something
+    /// is left of another that is not ours to read.
+    pub async fn create_unit(
+        &self,
+        name: &str,
+        body: &Body,
+        state: DesiredState,
+    ) -> Result<Created, Error> {
+        check_part("unit name", name)?;
+        let keys = UnitKeys::new(name);
+        let generation = 1;
+        let mut then = vec![
+            self.put_body(&keys, body)?,
+            self.put(&keys.want, &Want { state, generation }),
+        ];
+        then.extend(self.put_global(&keys, body, state));
+        let own = keys.own();
+        let transaction = Transaction {
+            guards: own
+                .iter()
+                .map(|key| Guard::Absent(self.name(key)))
+                .collect(),
+            then: then.clone(),
+            otherwise: own
+                .iter()
+                .map(|key| Operation::Get(self.name(key)))
+                .collect(),
+        };
+        let mut outcome = self.store.commit(transaction).await?;
+        if !outcome.succeeded {
+            let left = self.leftovers(&keys, &outcome, body.global.is_some())?;
+            let Some(Leftovers { guards, gone }) = left else {
+                return Ok(Created::Taken);
+            };
+            then.extend(gone);
+            outcome = self.commit(guards, then).await?;
+        }
+        Ok(if outcome.succeeded {
+            Created::At(outcome.revision)
+        } else {
+            Created::Taken
+        })
+    }
+
+    /// Gives a unit another file, and says anew what is wanted of it. It stays where it is placed, unless it is to
+    /// be on all machines from now on. What changes nothing writes nothing.
+    ///
+    /// # Errors
+    /// [`Error::Unusable`] if it is too large.
+    pub async fn replace_unit(
+        &self,
+        unit: &Unit,
+        body: &Body,
+        state: DesiredState,
+    ) -> Result<Written, Error> {
+        if *body == unit.body.value {
+            return self.set_desired_state(unit, state).await;
+        }
+        let keys = UnitKeys::new(&unit.name);
+        let mut then = vec![
+            self.put_body(&keys, body)?,
+            self.put_want(&keys, unit, state),
+        ];
+        then.extend(self.put_global(&keys, body, state));
+        if body.global.is_some() {
+            then.extend(self.delete_place(&keys, unit));
+            then.push(self.delete(&keys.why));
+        } else {
+            if unit.body.value.global.is_some() {
+                then.push(self.delete(&keys.global));
+            }
+            then.extend(self.put_run(unit, &body.hash, state));
+        }
+        self.write(&keys, unit, then).await
+    }
+
+    /// Says what is wanted of a unit. What changes nothing writes nothing.
+    ///
+    /// The machine that it is placed on, or all of them, learn it by the same write, engine or not.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn set_desired_state(
+        &self,
+        unit: &Unit,
+        state: DesiredState,
+    ) -> Result<Written, Error> {
+        if state == unit.want.value.state {
+            let revision = unit.body.revision.max(unit.want.revision);
+            return Ok(Written::At(revision));
+        }
+        let keys = UnitKeys::new(&unit.name);
+        let body = &unit.body.value;
+        let mut then = vec![self.put_want(&keys, unit, state)];
+        then.extend(self.put_global(&keys, body, state));
+        then.extend(self.put_run(unit, &body.hash, state));
+        self.write(&keys, unit, then).await
+    }
+
+    /// Removes all that is known of a unit, but for what agents report until they have let go of it.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn destroy_unit(&self, unit: &Unit) -> Result<Written, Error> {
+        let keys = UnitKeys::new(&unit.name);
+        let gone = [&keys.unit, &keys.want, &keys.global, &keys.why];
+        let mut then: Vec<_> = gone.map(|key| self.delete(key)).into();
+        then.extend(self.delete_place(&keys, unit));
+        self.write(&keys, unit, then).await
+    }
+
+    async fn write(
+        &self,
+        keys: &UnitKeys,
+        unit: &Unit,
+        then: Vec<Operation>,
+    ) -> Result<Written, Error> {
+        let guards = vec![
+            self.unchanged(&keys.unit, Some(&unit.body)),
+            self.unchanged(&keys.want, Some(&unit.want)),
+            self.unchanged(&keys.place, unit.place.as_ref()),
+        ];
+        let Outcome {
+            succeeded,
+            revision,
+            ..
+        } = self.commit(guards, then).await?;
+        Ok(if succeeded {
+            Written::At(revision)
+        } else {
+            Written::Stale
+        })
+    }
+
+    fn put_body(&self, keys: &UnitKeys, body: &Body) -> Result<Operation, Error> {
+        let value = record::write(body);
+        if value.len() > BODY_BYTES_MAX {
+            return Err(Error::Unusable {
+                what: "unit",
+                rule: format!("at most {BODY_BYTES_MAX} bytes as it is stored"),
+            });
+        }
+        Ok(Operation::Put(self.name(&keys.unit), value, None))
+    }
+
+    fn put_want(&self, keys: &UnitKeys, unit: &Unit, state: DesiredState) -> Operation {
+        let generation = unit.want.value.generation.saturating_add(1);
+        self.put(&keys.want, &Want { state, generation })
+    }
+
+    fn put_global(&self, keys: &UnitKeys, body: &Body, state: DesiredState) -> Option<Operation> {
+        let global = Global {
+            hash: body.hash.clone(),
+            state,
+            rule: body.global.clone()?,
+        };
+        Some(self.put(&keys.global, &global))
+    }
+
+    /// Tells the machine that the unit is placed on.
+    fn put_run(&self, unit: &Unit, hash: &str, state: DesiredState) -> Option<Operation> {
+        let place = unit.place.as_ref()?;
+        let hash = hash.to_owned();
+        Some(self.put(&run_key(unit, place), &Run { hash, state }))
+    }
+
+    fn delete_place(&self, keys: &UnitKeys, unit: &Unit) -> Vec<Operation> {
+        let Some(place) = &unit.place else {
+            return Vec::new();
+        };
+        vec![self.delete(&keys.place), self.delete(&run_key(unit, place))]
+    }
+}
+
+fn run_key(unit: &Unit, place: &Stored<Place>) -> Key {
+    Key::Run {
+        machine: place.value.machine.clone(),
+        unit: unit.name.clone(),
+    }
+}
+
+/// The keys of a unit that are called after it alone.
+pub(super) struct UnitKeys {
+    pub(super) unit: Key,
+    pub(super) want: Key,
+    pub(super) place: Key,
+    pub(super) global: Key,
+    pub(super) why: Key,
+}
+
+impl UnitKeys {
+    /// Those that say what the unit is: all but the reason, which the engine finds again.
+    pub(super) fn own(&self) -> [Key; 4] {
+        [&self.unit, &self.want, &self.place, &self.global].map(Clone::clone)
+    }
+
+    pub(super) fn new(name: &str) -> Self {
+        Self {
+            unit: Key::Unit(name.to_owned()),
+            want: Key::Want(name.to_owned()),
+            place: Key::Place(name.to_owned()),
+            global: Key::Global(name.to_owned()),
+            why: Key::Why(name.to_owned()),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! What happens, as it happens.
+
+use super::change::Change;
+use super::key::{Family, check_part};
+use super::{CHUNK_KEYS, Error, Registry};
+use crate::keys::{self, KeyStore, KeyWatch as _, Range, Revision};
+
+/// What to watch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// All of it: for engines and caches.
+    Everything,
+    /// What one machine's agent has to do.
+    Runs {
+        /// Whose.
+        machine: String,
+    },
+    /// What all agents have to do.
+    Globals,
+    /// Who decides, and the newest engine that ever did: for engines that stand by.
+    Leader,
+}
+
+/// What a watch tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Told {
+    /// What has changed since it told before, oldest first. None: nothing has, up to that revision.
+    Changes {
+        /// Everything up to here has been told.
+        revision: Revision,
+        /// In order.
+        changes: Vec<Change>,
+    },
+    /// What is there now, because the history in between was compacted. What is not among it is gone.
+    Relisted {
+        /// When it was so.
+        revision: Revision,
+        /// By key.
+        found: Vec<Change>,
+    },
+}
+
+/// A watch of the registry.
+#[derive(Debug)]
+pub struct Watch<S: KeyStore> {
+    registry: Registry<S>,
+    range: Range,
+    keys: S::Watch,
+    /// What has been listed so far, after a compaction.
+    listed: Option<Listed>,
+}
+
+/// A list that is under way. Given up half-way it goes on where it was: whoever gives a watch a second at a time would
+/// never see the end of a long one otherwise.
+#[derive(Debug)]
+struct Listed {
+    /// What is left of the range.
+    rest: Range,
+    /// When it is so; set by the first part.
+    at: Option<Revision>,
+    found: Vec<Change>,
+}
+
+impl<S: KeyStore> Registry<S> {
+    /// What is there now, within a scope, and since when.
+    ///
+    /// # Errors
+    /// [`Error::Unusable`] for a machine id that is no key.
+    pub async fn list(&self, scope: &Scope) -> Result<(Vec<Change>, Revision), Error> {
+        self.changes(self.range(scope)?).await
+    }
+
+    /// Watches what happens after a revision, such as that of a list or a snapshot.
+    ///
+    /// # Errors
+    /// [`Error::Unusable`] for a machine id that is no key.
+    pub fn watch(&self, scope: &Scope, after: Revision) -> Result<Watch<S>, Error> {
+        let range = self.range(scope)?;
+        Ok(Watch {
+            keys: self.store.watch(range.clone(), after),
+            registry: self.clone(),
+            range,
+            listed: None,
+        })
+    }
+
+    fn range(&self, scope: &Scope) -> Result<Range, Error> {
+        Ok(match scope {
+            Scope::Everything => self.prefix.everything(),
+            Scope::Globals => self.prefix.family(Family::Global),
+            Scope::Leader => self.prefix.family(Family::Engine),
+            Scope::Runs { machine } => {
+                check_part("machine id", machine)?;
+                self.prefix.part(Family::Run, machine)
+            }
+        })
+    }
+}
+
+impl<S: KeyStore> Watch<S> {
+    /// Waits for what happens next. May be given up half-way, nothing is lost.
+    ///
+    /// # Errors
+    /// Those of the store. The watch goes on where it was when it is asked again; how soon that is, is for the
+    /// caller to say.
+    pub async fn next(&mut self) -> Result<Told, Error> {
+        loop {
+            if self.listed.is_some() {
+                match self.list_on().await {
+                    Ok(Some(told)) => return Ok(told),
+                    Ok(None) => continue,
+                    // Compacted once more while it was read.
+                    Err(keys::Error::Compacted { .. }) => self.list_anew(),
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            match self.keys.next().await {
+                Ok(batch) => {
+                    let prefix = &self.registry.prefix;
+                    let events = batch.events.iter();
+                    return Ok(Told::Changes {
+                        revision: batch.revision,
+                        changes: events
+                            .map(|event| Change::of_event(prefix, event))
+                            .collect(),
+                    });
+                }
+                Err(keys::Error::Compacted { .. }) => self.list_anew(),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn list_anew(&mut self) {
+        self.listed = Some(Listed {
+            rest: self.range.clone(),
+            at: None,
+            found: Vec::new(),
+        });
+    }
+
+    /// The next part of the list; all of it once that was the last.
+    async fn list_on(&mut self) -> Result<Option<Told>, keys::Error> {
+        let Some(listed) = &mut self.listed else {
+            return Ok(None);
+        };
+        let (store, prefix) = (&self.registry.store, &self.registry.prefix);
+        let some = store
+            .list(listed.rest.clone(), CHUNK_KEYS, listed.at)
+            .await?;
+        listed.at = Some(some.revision);
+        let found = some.entries.iter();
+        listed
+            .found
+            .extend(found.map(|entry| Change::of_entry(prefix, entry)));
+        match some.entries.last() {
+            Some(last) if some.more => {
+                listed.rest = listed.rest.behind(&last.key);
+                Ok(None)
+            }
+            _ => {
+                let found = std::mem::take(&mut listed.found);
+                let revision = some.revision;
+                self.keys = store.watch(self.range.clone(), revision);
+                self.listed = None;
+                Ok(Some(Told::Relisted { revision, found }))
+            }
+        }
+    }
+}

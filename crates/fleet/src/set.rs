@@ -1,0 +1,199 @@
+//! Setting a unit: creating it, giving it another file, or saying what is wanted of it. What a request means
+//! depends on what is there (facts: reference fleet §1.3, in this order).
+
+use super::turns::pause;
+use super::view::body;
+use super::{ATTEMPTS_MAX, Error, Fleet};
+use crate::keys::KeyStore;
+use crate::registry::{self, Body, Created, Written};
+use hyperfleet_fleet_model::shown;
+use hyperfleet_fleet_model::unit::{DesiredState, Options, Unit, UnitName, UnitOption};
+
+/// What a client says of a unit.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SetUnit {
+    /// The name, if it says that again. Empty counts as not said.
+    pub name: Option<String>,
+    /// The lines of its file. None, or no lines, leaves the file as it is.
+    pub options: Option<Vec<UnitOption>>,
+    /// What is wanted of it, unchecked. Empty counts as not said.
+    pub desired: Option<String>,
+}
+
+/// What a request came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Set {
+    /// There is a new unit.
+    Created,
+    /// It has another file.
+    Replaced,
+    /// It has the file that it had, and something else may be wanted of it.
+    Updated,
+}
+
+/// What is to be written.
+#[derive(Debug, PartialEq, Eq)]
+enum Decision {
+    Create(Body, DesiredState),
+    Replace(Body, DesiredState),
+    Update(DesiredState),
+}
+
+impl<S: KeyStore> Fleet<S> {
+    /// Creates a unit, gives it another file or says what is wanted of it.
+    ///
+    /// # Guarantees
+    /// What is written was decided on what was there when it was written. A unit that gets another file stays where
+    /// it is placed. If nothing is said of what is wanted, it is inactive with its new file.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] and [`Error::Conflict`], with what is wrong; [`Error::Busy`] if others changed it all the
+    /// time.
+    pub async fn set_unit(&self, name: &str, request: SetUnit) -> Result<Set, Error> {
+        let name = checked_name(name, request.name.as_deref())?;
+        let _turn = self.turns.take(name.as_str()).await;
+        for lost in 0..ATTEMPTS_MAX {
+            let found = self.registry.find_unit(name.as_str()).await?;
+            let decision = decide(&name, &request, found.as_ref())?;
+            if let Decision::Create(body, _) | Decision::Replace(body, _) = &decision {
+                self.refuse_circular_replaces(&name, body).await?;
+            }
+            if let Some(set) = self.write(&name, found, decision).await? {
+                return Ok(set);
+            }
+            pause(lost).await;
+        }
+        Err(Error::Busy)
+    }
+
+    /// Writes what was decided; none if it is not there any more what it was decided on.
+    async fn write(
+        &self,
+        name: &UnitName,
+        found: Option<registry::Unit>,
+        decision: Decision,
+    ) -> Result<Option<Set>, Error> {
+        let registry = &self.registry;
+        let (written, set) = match (found, decision) {
+            (Some(unit), Decision::Replace(body, state)) => {
+                let written = registry.replace_unit(&unit, &body, state).await?;
+                (written, Set::Replaced)
+            }
+            (Some(unit), Decision::Update(state)) => {
+                let written = registry.set_desired_state(&unit, state).await?;
+                (written, Set::Updated)
+            }
+            (None, Decision::Create(body, state)) => {
+                let created = registry.create_unit(name.as_str(), &body, state).await?;
+                let written = match created {
+                    Created::At(revision) => Written::At(revision),
+                    Created::Taken => Written::Stale,
+                };
+                (written, Set::Created)
+            }
+            (Some(_), Decision::Create(..))
+            | (None, Decision::Replace(..) | Decision::Update(_)) => return Ok(None),
+        };
+        Ok(match written {
+            Written::At(revision) => {
+                self.mirror.wrote(revision);
+                Some(set)
+            }
+            Written::Stale => None,
+        })
+    }
+
+    /// Units that replace each other would replace neither. As far as the mirror knows: of two that are set at the
+    /// same moment both are taken, and the engine moves neither.
+    async fn refuse_circular_replaces(&self, name: &UnitName, body: &Body) -> Result<(), Error> {
+        let replaces = super::mirror::replaces(name.as_str(), &body.options);
+        if replaces.is_empty() {
+            return Ok(());
+        }
+        self.mirror.has_own_writes().await;
+        let other = self
+            .mirror
+            .read(|picture| picture.replaced_in_turn(name.as_str(), &replaces));
+        match other {
+            None => Ok(()),
+            Some(other) => Err(Error::Invalid(format!(
+                "circular Replaces: {:?} and {other:?} replace each other",
+                name.as_str()
+            ))),
+        }
+    }
+}
+
+/// The name of the URL, if the body does not say another and it is one.
+fn checked_name(in_url: &str, in_body: Option<&str>) -> Result<UnitName, Error> {
+    let in_body = in_body.filter(|name| !name.is_empty()).unwrap_or(in_url);
+    if in_body != in_url {
+        return Err(Error::Invalid(format!(
+            "name in URL {:?} differs from unit name in request body {:?}",
+            shown(in_url),
+            shown(in_body)
+        )));
+    }
+    UnitName::parse(in_body).map_err(invalid)
+}
+
+/// What a request means, given what is there.
+fn decide(
+    name: &UnitName,
+    request: &SetUnit,
+    found: Option<&registry::Unit>,
+) -> Result<Decision, Error> {
+    let options = request.options.as_deref().filter(|list| !list.is_empty());
+    match (options, found) {
+        (None, None) => Err(Error::Conflict(
+            "unit does not exist and options field empty".to_owned(),
+        )),
+        (Some(options), None) => {
+            let (body, state) = define(name, parse_options(options)?, request)?;
+            Ok(Decision::Create(body, state))
+        }
+        (Some(options), Some(unit)) => {
+            let options = parse_options(options)?;
+            if options.hash().to_string() == unit.body.value.hash {
+                return update(name, request);
+            }
+            let (body, state) = define(name, options, request)?;
+            Ok(Decision::Replace(body, state))
+        }
+        (None, Some(_)) => update(name, request),
+    }
+}
+
+fn parse_options(options: &[UnitOption]) -> Result<Options, Error> {
+    Options::new(options).map_err(invalid)
+}
+
+/// A unit with a file that it did not have.
+fn define(
+    name: &UnitName,
+    options: Options,
+    request: &SetUnit,
+) -> Result<(Body, DesiredState), Error> {
+    let unit = Unit::new(name.clone(), options, DesiredState::Inactive).map_err(invalid)?;
+    let state = desired(request)?.unwrap_or_default();
+    let unit = unit.with_desired(state).map_err(invalid)?;
+    Ok((body(&unit), state))
+}
+
+fn update(name: &UnitName, request: &SetUnit) -> Result<Decision, Error> {
+    let state = desired(request)?.ok_or_else(|| {
+        Error::Conflict("must provide DesiredState to update existing unit".to_owned())
+    })?;
+    Unit::check_desired(name, state).map_err(invalid)?;
+    Ok(Decision::Update(state))
+}
+
+/// What the request says of what is wanted, if it does.
+fn desired(request: &SetUnit) -> Result<Option<DesiredState>, Error> {
+    let text = request.desired.as_deref().filter(|text| !text.is_empty());
+    text.map(str::parse).transpose().map_err(invalid)
+}
+
+fn invalid(fault: impl std::error::Error) -> Error {
+    Error::Invalid(fault.to_string())
+}

@@ -1,0 +1,57 @@
+//! What machines report of units.
+
+use super::view::{Page, StateView};
+use super::{Error, Fleet, parse_token};
+use crate::keys::KeyStore;
+use crate::registry::StateFilter;
+
+impl<S: KeyStore> Fleet<S> {
+    /// What machines report, by unit and then by machine. What is asked for is asked for by its whole name; an empty
+    /// name asks for nothing. All pages of a list are of one moment, and are to be asked for by the same filter.
+    ///
+    /// # Errors
+    /// [`Error::Token`]; [`Error::Stale`] if the moment is too long ago.
+    pub async fn list_states(
+        &self,
+        filter: &StateFilter,
+        token: Option<&str>,
+    ) -> Result<Page<StateView>, Error> {
+        let after = parse_token(token)?;
+        let (filter, after, limit) = (&given(filter), after.as_ref(), self.page_size);
+        let list = self.mirrored(after, |picture| picture.list_states(filter, after, limit));
+        if let Some(page) = list.await? {
+            return Ok(Page::of(page));
+        }
+        match self.registry.list_states(filter, after, limit).await {
+            Ok(page) => Ok(Page::of(page)),
+            Err(error) if Error::is_unusable_name(&error) => Ok(Page::empty()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// What is reported of a unit now; of several machines, by the one with the lowest id.
+    ///
+    /// # Errors
+    /// [`Error::NoState`] if none reports it.
+    pub async fn find_state(&self, unit: &str) -> Result<StateView, Error> {
+        let filter = StateFilter {
+            unit: Some(unit.to_owned()),
+            machine: None,
+        };
+        match self.registry.list_states(&filter, None, 1).await {
+            Ok(page) => page.items.into_iter().next().map(Into::into),
+            Err(error) if Error::is_unusable_name(&error) => None,
+            Err(error) => return Err(error.into()),
+        }
+        .ok_or(Error::NoState)
+    }
+}
+
+/// The filter without what is empty.
+pub(super) fn given(filter: &StateFilter) -> StateFilter {
+    let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    StateFilter {
+        unit: given(&filter.unit),
+        machine: given(&filter.machine),
+    }
+}

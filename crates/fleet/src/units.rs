@@ -1,0 +1,92 @@
+//! Units, but for setting them.
+
+use super::turns::pause;
+use super::view::{Page, UnitView};
+use super::{ATTEMPTS_MAX, Error, Fleet, parse_token};
+use crate::keys::KeyStore;
+use crate::registry::{self, Stored, Unit, UnitState, Written, is_newer};
+
+impl<S: KeyStore> Fleet<S> {
+    /// Removes a unit, wherever it is; one that is damaged, too.
+    ///
+    /// # Errors
+    /// [`Error::NoUnit`]; [`Error::Foreign`] if something of it is of a newer version; [`Error::Busy`] if others
+    /// changed it all the time.
+    pub async fn destroy_unit(&self, name: &str) -> Result<(), Error> {
+        let _turn = self.turns.take(name).await;
+        for lost in 0..ATTEMPTS_MAX {
+            match self.remove(name).await? {
+                Written::At(revision) => {
+                    self.mirror.wrote(revision);
+                    return Ok(());
+                }
+                Written::Stale => pause(lost).await,
+            }
+        }
+        Err(Error::Busy)
+    }
+
+    async fn remove(&self, name: &str) -> Result<Written, Error> {
+        let registry = &self.registry;
+        Ok(match registry.find_unit(name).await {
+            Ok(Some(unit)) => registry.destroy_unit(&unit).await?,
+            Ok(None) => return Err(Error::NoUnit),
+            Err(registry::Error::Foreign { version, .. }) if !is_newer(version) => {
+                registry.destroy_damaged_unit(name).await?
+            }
+            Err(error) if Error::is_unusable_name(&error) => return Err(Error::NoUnit),
+            Err(error) => return Err(error.into()),
+        })
+    }
+
+    /// The unit of that name, as it is now.
+    ///
+    /// # Errors
+    /// [`Error::NoUnit`].
+    pub async fn find_unit(&self, name: &str) -> Result<UnitView, Error> {
+        let unit = self.stored_unit(name).await?;
+        let state = self.state_of(&unit).await?;
+        Ok(UnitView::new(unit, state.as_ref()))
+    }
+
+    /// What the machine that a unit is placed on reports of it by now; nothing, if its agent is of a version that we
+    /// cannot read.
+    pub(super) async fn state_of(&self, unit: &Unit) -> Result<Option<Stored<UnitState>>, Error> {
+        let Some(place) = &unit.place else {
+            return Ok(None);
+        };
+        let machine = &place.value.machine;
+        ours(self.registry.find_state(&unit.name, machine).await)
+    }
+
+    pub(super) async fn stored_unit(&self, name: &str) -> Result<Unit, Error> {
+        match self.registry.find_unit(name).await {
+            Ok(unit) => unit.ok_or(Error::NoUnit),
+            Err(error) if Error::is_unusable_name(&error) => Err(Error::NoUnit),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Units by name; those of which something is not ours to read are left out. All pages of a list are of one
+    /// moment.
+    ///
+    /// # Errors
+    /// [`Error::Token`]; [`Error::Stale`] if the moment is too long ago.
+    pub async fn list_units(&self, token: Option<&str>) -> Result<Page<UnitView>, Error> {
+        let after = parse_token(token)?;
+        let (after, limit) = (after.as_ref(), self.page_size);
+        let list = self.mirrored(after, |picture| picture.known.list_units(after, limit));
+        if let Some(page) = list.await? {
+            return Ok(Page::of(page));
+        }
+        Ok(Page::of(self.registry.list_units(after, limit).await?))
+    }
+}
+
+/// What was read; what is not ours to read is not there, as in lists.
+pub(super) fn ours<T>(read: Result<Option<T>, registry::Error>) -> Result<Option<T>, Error> {
+    match read {
+        Err(registry::Error::Foreign { .. }) => Ok(None),
+        read => Ok(read?),
+    }
+}

@@ -1,0 +1,224 @@
+//! The engine on a real etcd, as its users and agents see it: by the registry alone.
+
+mod frozen;
+mod held;
+mod leading;
+mod placing;
+mod relisting;
+mod returning;
+mod simulation;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use hyperfleet_fleet::engine::{Engine, Settings};
+use hyperfleet_fleet::etcd::EtcdKeys;
+use hyperfleet_fleet::keys::{KeyStore, Operation, Revision, Transaction};
+use hyperfleet_fleet::registry::{
+    Body, Created, Machine, Prefix, Registered, Registration, Registry, Snapshot, Unit, Written,
+};
+use hyperfleet_fleet_model::unit::{DesiredState, UnitOption};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use hyperfleet_testkit::{fresh_prefix, shared_etcd, until};
+
+/// A cluster without agents.
+pub(super) struct World<S> {
+    pub(super) store: S,
+    pub(super) registry: Registry<S>,
+    prefix: String,
+}
+
+/// An engine that runs. Dropped, it is lost as its process would be.
+pub(super) struct Running {
+    stop: Option<oneshot::Sender<()>>,
+    task: JoinHandle<()>,
+}
+
+impl Running {
+    /// Stops it as it is told to.
+    pub(super) async fn stop(mut self) {
+        self.stop.take().unwrap().send(()).unwrap();
+        (&mut self.task).await.unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+pub(super) async fn world() -> World<EtcdKeys> {
+    World::new(shared_etcd().await)
+}
+
+pub(super) fn settings(id: &str, lease_seconds: u32) -> Settings {
+    Settings {
+        lease_seconds,
+        // What is lost in these tests does not come back.
+        machine_lease: Duration::ZERO,
+        interval: Duration::from_millis(500),
+        ..Settings::new(id)
+    }
+}
+
+impl<S: KeyStore> World<S> {
+    pub(super) fn new(store: S) -> Self {
+        let prefix = fresh_prefix();
+        Self {
+            registry: Registry::new(store.clone(), Prefix::new(&prefix).unwrap()),
+            store,
+            prefix,
+        }
+    }
+
+    pub(super) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// An engine with a lease that a test does not see the end of.
+    pub(super) fn engine(&self, id: &str) -> Running {
+        self.engine_with(id, 60)
+    }
+
+    pub(super) fn engine_with(&self, id: &str, lease_seconds: u32) -> Running {
+        self.engine_of(settings(id, lease_seconds))
+    }
+
+    pub(super) fn engine_of(&self, settings: Settings) -> Running {
+        let engine = Engine::new(self.registry.clone(), settings);
+        let (stop, stopped) = oneshot::channel();
+        let task = tokio::spawn(engine.run(async { _ = stopped.await }));
+        Running {
+            stop: Some(stop),
+            task,
+        }
+    }
+
+    /// A launched unit with such lines in its `[X-Fleet]`.
+    pub(super) async fn launch(&self, name: &str, lines: &[&str]) -> Revision {
+        let body = body(lines);
+        let state = DesiredState::Launched;
+        let created = self.registry.create_unit(name, &body, state).await.unwrap();
+        match created {
+            Created::At(revision) => revision,
+            Created::Taken => panic!("{name} is taken"),
+        }
+    }
+
+    pub(super) async fn find(&self, name: &str) -> Unit {
+        self.registry.find_unit(name).await.unwrap().unwrap()
+    }
+
+    pub(super) async fn set(&self, name: &str, state: DesiredState) {
+        // The engine may have moved it in between.
+        until("the state is set", async || {
+            let unit = self.find(name).await;
+            let set = self.registry.set_desired_state(&unit, state).await;
+            matches!(set.unwrap(), Written::At(_))
+        })
+        .await;
+    }
+
+    pub(super) async fn machine(&self, id: &str, metadata: &[(&str, &str)]) -> Registration {
+        let machine = Machine {
+            metadata: strings(metadata),
+            ..Machine::default()
+        };
+        match self
+            .registry
+            .register_machine(id, &machine, 60)
+            .await
+            .unwrap()
+        {
+            Registered::As(registration) => registration,
+            Registered::Taken => panic!("{id} is taken"),
+        }
+    }
+
+    pub(super) async fn put(&self, key: &str, value: &str) {
+        let key = format!("{}{key}", self.prefix);
+        let transaction = Transaction {
+            then: vec![Operation::Put(key, value.into(), None)],
+            ..Transaction::default()
+        };
+        self.store.commit(transaction).await.unwrap();
+    }
+
+    pub(super) async fn snapshot(&self) -> Snapshot {
+        self.registry.snapshot().await.unwrap()
+    }
+
+    /// Where units are placed.
+    pub(super) async fn places(&self) -> BTreeMap<String, String> {
+        let places = self.snapshot().await.places.into_iter();
+        places
+            .map(|(unit, place)| (unit, place.value.machine))
+            .collect()
+    }
+
+    /// Waits until units are placed so, and what agents have to do with them says the same.
+    pub(super) async fn until_placed(&self, expected: &[(&str, &str)]) {
+        let expected = strings(expected);
+        until(&format!("{expected:?}"), async || {
+            let snapshot = self.snapshot().await;
+            agree(&snapshot);
+            let places = snapshot.places.into_iter();
+            places
+                .map(|(u, p)| (u, p.value.machine))
+                .eq(expected.clone())
+        })
+        .await;
+    }
+
+    /// Waits until a reason is stored.
+    pub(super) async fn until_explained(&self, unit: &str, reason: &str) {
+        until(&format!("{unit}: {reason}"), async || {
+            let why = self.registry.find_why(unit).await.unwrap();
+            why.is_some_and(|why| why.value.reason == reason)
+        })
+        .await;
+    }
+
+    /// Who leads, and in which term.
+    pub(super) async fn leader(&self) -> Option<(String, Revision)> {
+        let leader = self.registry.find_leader().await.unwrap()?;
+        Some((leader.value.id, leader.created))
+    }
+
+    pub(super) async fn until_led_by(&self, id: &str) {
+        until(&format!("{id} leads"), async || {
+            self.leader().await.is_some_and(|(leader, _)| leader == id)
+        })
+        .await;
+    }
+}
+
+/// What was decided and what agents have to do are one.
+pub(super) fn agree(snapshot: &Snapshot) {
+    let decided = snapshot.places.iter();
+    let decided: BTreeSet<_> = decided
+        .map(|(unit, place)| (place.value.machine.clone(), unit.clone()))
+        .collect();
+    assert!(decided.iter().eq(snapshot.runs.keys()), "{decided:?}");
+}
+
+pub(super) fn body(lines: &[&str]) -> Body {
+    let lines = lines.iter().filter_map(|line| line.split_once('='));
+    let options: Vec<_> = lines
+        .map(|(name, value)| UnitOption::new("X-Fleet", name, value))
+        .collect();
+    let is_global = options.iter().any(|option| option.name == "Global");
+    Body {
+        hash: format!("hash of {options:?}"),
+        options,
+        global: is_global.then(Default::default),
+    }
+}
+
+pub(super) fn strings(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+    pairs.iter().map(owned).collect()
+}

@@ -1,0 +1,380 @@
+//! Three engines on a simulated clock, frozen and thawed, killed and stopped, behind a network that fails, while users
+//! and machines come and go. A seed says all that happens; one that fails is printed:
+//!
+//! ```sh
+//! FLEET_SEED=17 cargo test --test it fleet::engine::simulation
+//! make fleet-seeds SEEDS=1000
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use hyperfleet_fleet::engine::{Engine, Settings};
+use hyperfleet_fleet::keys::Revision;
+use hyperfleet_fleet::registry::{
+    Change, Machine, Prefix, Registered, Registration, Registry, Scope, Seen, Snapshot, Told,
+};
+use hyperfleet_fleet_model::schedule::{self, Cluster, MachineId, UnitName};
+use hyperfleet_fleet_model::unit::{DesiredState, FleetSection, NameParts};
+use hyperfleet_testkit::MemoryKeys;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use super::held::Held;
+use super::{agree, body, settings, strings};
+use hyperfleet_testkit::Random;
+
+const SEEDS: u64 = 20;
+const ENGINES: usize = 3;
+const LEASE_SECONDS: u32 = 10;
+/// As long machines that are gone are awaited where they may be well; short, or too little would happen.
+const MACHINE_LEASE: Duration = Duration::from_secs(5);
+const STEPS: usize = 200;
+const UNITS: usize = 12;
+const MACHINES: [&str; 5] = ["m1", "m2", "m3", "m4", "m5"];
+
+#[test]
+fn whatever_happens_one_engine_decides_and_ends_with_nothing_to_do() {
+    let seeds = match (variable("FLEET_SEED"), variable("FLEET_SEEDS")) {
+        (Some(seed), _) => seed..seed + 1,
+        (None, count) => 0..count.unwrap_or(SEEDS),
+    };
+    let (mut refused, mut terms, mut placed) = (0, 0, 0);
+    for seed in seeds.clone() {
+        let told = OnPanic(seed);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        let record = runtime.block_on(simulate(seed));
+        refused += record.refused;
+        terms += record.terms;
+        placed += record.placed;
+        std::mem::forget(told);
+    }
+    println!("{seeds:?}: {terms} terms, {placed} placements, {refused} writes of ended terms");
+    if seeds.end - seeds.start >= SEEDS {
+        assert!(
+            refused > 0 && terms > 100 && placed > 500,
+            "it tries too little"
+        );
+    }
+}
+
+fn variable(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap())
+}
+
+/// Says which seed it was.
+struct OnPanic(u64);
+
+impl Drop for OnPanic {
+    fn drop(&mut self) {
+        println!("FLEET_SEED={} repeats it", self.0);
+    }
+}
+
+/// What was written over the time, held against the laws as it comes.
+#[derive(Default)]
+struct Record {
+    revision: Revision,
+    leader: Option<Revision>,
+    places: BTreeMap<String, String>,
+    runs: BTreeSet<(String, String)>,
+    terms: u64,
+    placed: u64,
+    refused: u64,
+}
+
+impl Record {
+    fn take_in(&mut self, changes: Vec<Change>) {
+        for change in changes {
+            match change {
+                Change::Leader(Seen::Here(leader)) => {
+                    assert!(self.leader.is_none_or(|e| e < leader.created), "terms grow");
+                    self.leader = Some(leader.created);
+                    self.terms += 1;
+                }
+                Change::Leader(_) => self.leader = None,
+                Change::Place(unit, Seen::Here(place)) => {
+                    let epoch = place.value.epoch;
+                    assert_eq!(Some(epoch), self.leader, "{unit}: who decides, leads");
+                    self.places.insert(unit, place.value.machine);
+                    self.placed += 1;
+                }
+                Change::Place(unit, _) => _ = self.places.remove(&unit),
+                Change::Run { machine, unit, run } => {
+                    if let Seen::Here(_) = run {
+                        self.runs.insert((machine, unit));
+                    } else {
+                        self.runs.remove(&(machine, unit));
+                    }
+                }
+                _ => {}
+            }
+        }
+        let places = self.places.iter().map(|(u, m)| (m.clone(), u.clone()));
+        let places: BTreeSet<_> = places.collect();
+        assert_eq!(places, self.runs, "what agents do is what was decided");
+    }
+}
+
+/// One engine, which may be another one later.
+struct Seat {
+    number: usize,
+    store: Held<MemoryKeys>,
+    task: JoinHandle<()>,
+    stop: Option<oneshot::Sender<()>>,
+}
+
+impl Seat {
+    fn start(number: usize, store: Held<MemoryKeys>) -> Self {
+        let registry = Registry::new(store.clone(), Prefix::default());
+        let settings = Settings {
+            machine_lease: MACHINE_LEASE,
+            ..settings(&format!("e{number}"), LEASE_SECONDS)
+        };
+        let (stop, stopped) = oneshot::channel();
+        let engine = Engine::new(registry, settings).run(async { _ = stopped.await });
+        Self {
+            number,
+            store,
+            task: tokio::spawn(engine),
+            stop: Some(stop),
+        }
+    }
+
+    fn restart(&mut self, is_clean: bool) {
+        if is_clean {
+            let _ = self.stop.take().unwrap().send(());
+            // It resigns when it can, whoever has taken its seat.
+        } else {
+            self.task.abort();
+        }
+        *self = Self::start(self.number, self.store.clone());
+    }
+}
+
+struct Simulation {
+    random: Random,
+    store: MemoryKeys,
+    registry: Registry<MemoryKeys>,
+    seats: Vec<Seat>,
+    machines: BTreeMap<&'static str, Registration>,
+    record: Arc<Mutex<Record>>,
+}
+
+async fn simulate(seed: u64) -> Record {
+    let store = MemoryKeys::new();
+    let registry = Registry::new(store.clone(), Prefix::default());
+    let record = Arc::<Mutex<Record>>::default();
+    let watching = tokio::spawn(watch(registry.clone(), Arc::clone(&record)));
+    let seats = (0..ENGINES).map(|number| {
+        let seed = seed * 31 + u64::try_from(number).unwrap();
+        Seat::start(number, Held::new(store.clone(), seed))
+    });
+    let seats = seats.collect();
+    let mut simulation = Simulation {
+        random: Random::seeded(seed),
+        store,
+        registry,
+        seats,
+        machines: BTreeMap::new(),
+        record,
+    };
+    for _ in 0..STEPS {
+        simulation.step().await;
+        assert!(!watching.is_finished(), "a law was broken: see above");
+    }
+    simulation.end().await;
+    assert!(!watching.is_finished(), "a law was broken: see above");
+    watching.abort();
+    let mut record = std::mem::take(&mut *simulation.record.lock().unwrap());
+    record.refused = simulation
+        .seats
+        .iter()
+        .map(|seat| seat.store.refused())
+        .sum();
+    record
+}
+
+async fn watch(registry: Registry<MemoryKeys>, record: Arc<Mutex<Record>>) {
+    let mut watch = registry.watch(&Scope::Everything, 1).unwrap();
+    loop {
+        let Told::Changes { revision, changes } = watch.next().await.unwrap() else {
+            panic!("it is not compacted before it is seen");
+        };
+        let mut record = record.lock().unwrap();
+        record.take_in(changes);
+        record.revision = revision;
+    }
+}
+
+impl Simulation {
+    async fn step(&mut self) {
+        match self.random.below(20) {
+            0..=3 => self.machine().await,
+            4..=11 => self.unit().await,
+            12 => self.label().await,
+            13..=15 => {
+                let is_frozen = self.random.below(3) == 0;
+                let seat = &self.seats[self.random.below(ENGINES)];
+                seat.store.freeze(is_frozen);
+            }
+            16 => {
+                // Who leads has most to lose.
+                if let Some(leader) = self.registry.find_leader().await.unwrap() {
+                    let leads = |seat: &&Seat| format!("e{}", seat.number) == leader.value.id;
+                    self.seats.iter().find(leads).unwrap().store.freeze(true);
+                }
+            }
+            17 => {
+                let number = self.random.below(ENGINES);
+                let is_clean = self.random.below(2) == 0;
+                self.seats[number].restart(is_clean);
+            }
+            18 => self.store.compact(self.record.lock().unwrap().revision),
+            _ => {}
+        }
+        let most = self.random.pick(&[1, 5, 50, 500, 3_000, 15_000]);
+        let pause = self.random.below(most);
+        tokio::time::sleep(Duration::from_millis(pause.try_into().unwrap())).await;
+    }
+
+    async fn machine(&mut self) {
+        let id = self.random.pick(&MACHINES);
+        if let Some(registration) = self.machines.remove(id) {
+            return self
+                .registry
+                .deregister_machine(registration)
+                .await
+                .unwrap();
+        }
+        let zone = self.random.pick(&["a", "b"]);
+        let machine = Machine {
+            metadata: strings(&[("zone", zone)]),
+            ..Machine::default()
+        };
+        // Of some nobody says that they live.
+        let lease = self.random.pick(&[7, 100_000]);
+        let registered = self.registry.register_machine(id, &machine, lease).await;
+        if let Registered::As(registration) = registered.unwrap() {
+            self.machines.insert(id, registration);
+        }
+    }
+
+    async fn label(&mut self) {
+        let id = self.random.pick(&MACHINES);
+        let zone = self
+            .random
+            .pick(&[Some("a"), Some("b"), None])
+            .map(str::to_owned);
+        let labels = [("zone".to_owned(), zone)].into();
+        self.registry.set_labels(id, &labels).await.unwrap();
+    }
+
+    async fn unit(&mut self) {
+        let name = format!("u{:02}.service", self.random.below(UNITS));
+        let other = format!("u{:02}.service", self.random.below(UNITS));
+        let lines = match self.random.below(8) {
+            0 => vec![format!(
+                "MachineMetadata=zone={}",
+                self.random.pick(&["a", "b"])
+            )],
+            1 => vec!["Conflicts=u0*".to_owned()],
+            2 => vec![format!("Conflicts={other}")],
+            3 => vec![format!("MachineOf={other}")],
+            4 => vec![format!("Replaces={other}")],
+            5 => vec!["Global=true".to_owned(), format!("Conflicts={other}")],
+            _ => vec![],
+        };
+        let lines: Vec<_> = lines.iter().map(String::as_str).collect();
+        let (body, state) = (body(&lines), self.random.pick(&DesiredState::ALL));
+        let Some(unit) = self.registry.find_unit(&name).await.unwrap() else {
+            let state = state.max(DesiredState::Loaded);
+            self.registry
+                .create_unit(&name, &body, state)
+                .await
+                .unwrap();
+            return;
+        };
+        let registry = &self.registry;
+        let written = match self.random.below(4) {
+            0 => registry.destroy_unit(&unit).await,
+            1 => registry.replace_unit(&unit, &body, state).await,
+            _ => registry.set_desired_state(&unit, state).await,
+        };
+        written.unwrap();
+    }
+
+    /// All are well again, and after a while nothing is left to do.
+    async fn end(&mut self) {
+        for seat in &self.seats {
+            seat.store.calm();
+        }
+        tokio::time::sleep(Duration::from_mins(2)).await;
+        let settled = self.registry.snapshot().await.unwrap();
+        check(&settled);
+        for seat in &mut self.seats {
+            seat.stop.take().unwrap().send(()).unwrap();
+            (&mut seat.task).await.unwrap();
+        }
+        assert_eq!(self.registry.find_leader().await.unwrap(), None);
+        // Nor does an engine that knows nothing find anything.
+        let mut fresh = Seat::start(9, Held::new(self.store.clone(), 0));
+        fresh.store.calm();
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        let after = self.registry.snapshot().await.unwrap();
+        assert_eq!(
+            (&after.places, &after.runs),
+            (&settled.places, &settled.runs)
+        );
+        assert_eq!(after.whys, settled.whys);
+        fresh.stop.take().unwrap().send(()).unwrap();
+        fresh.task.await.unwrap();
+    }
+}
+
+/// By the rules alone, without an engine.
+fn check(snapshot: &Snapshot) {
+    agree(snapshot);
+    let mut cluster = Cluster::new();
+    for id in snapshot.machines.keys() {
+        cluster.apply(schedule::Change::Machine(schedule::Machine {
+            id: MachineId::new(id.as_str()),
+            metadata: snapshot.metadata(id),
+        }));
+    }
+    for (name, body) in &snapshot.bodies {
+        let section = FleetSection::of(&body.value.options);
+        cluster.apply(schedule::Change::Unit {
+            unit: UnitName::new(name.as_str()),
+            requirements: section.requirements(NameParts::of(name)),
+            desired: snapshot.wants[name].value.state,
+        });
+    }
+    for (name, place) in &snapshot.places {
+        let run = &snapshot.runs[&(place.value.machine.clone(), name.clone())].value;
+        assert_eq!(run.hash, snapshot.bodies[name].value.hash);
+        assert_eq!(run.state, snapshot.wants[name].value.state);
+        cluster.apply(schedule::Change::Placed {
+            unit: UnitName::new(name.as_str()),
+            machine: Some(MachineId::new(place.value.machine.as_str())),
+        });
+    }
+    assert_eq!(cluster.plan().tasks, []);
+    let explained = cluster.unplaced().map(|unit| {
+        let reason = cluster.explain(unit.as_str()).unwrap().to_string();
+        let generation = snapshot.wants[unit.as_str()].value.generation;
+        (unit.to_string(), (generation, reason))
+    });
+    let whys = snapshot.whys.iter();
+    let whys = whys.map(|(unit, why)| {
+        let why = why.value.clone();
+        (unit.clone(), (why.generation, why.reason))
+    });
+    assert_eq!(whys.collect::<BTreeMap<_, _>>(), explained.collect());
+}

@@ -1,0 +1,118 @@
+//! What must hold of everything that is written, at every revision, whatever happens to etcd and engines.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hyperfleet_fleet::etcd::EtcdKeys;
+use hyperfleet_fleet::registry::{Change, Registry, Scope, Seen, Told};
+use tokio::task::JoinHandle;
+
+/// Who watches that the laws hold.
+pub(super) struct Guardian {
+    machines_lost: Arc<Mutex<BTreeSet<String>>>,
+    task: JoinHandle<()>,
+}
+
+/// What was decided, as it was told.
+#[derive(Debug, Default)]
+struct Picture {
+    places: BTreeMap<String, String>,
+    runs: BTreeSet<(String, String)>,
+    /// Machines that are lost for good: what runs there is nobody's any more.
+    machines_lost: BTreeSet<String>,
+}
+
+impl Picture {
+    fn take_in(&mut self, change: Change) {
+        match change {
+            Change::Place(unit, Seen::Here(place)) => {
+                self.places.insert(unit, place.value.machine);
+            }
+            Change::Place(unit, _) => _ = self.places.remove(&unit),
+            Change::Run { machine, unit, run } => {
+                if let Seen::Here(_) = run {
+                    self.runs.insert((machine, unit));
+                } else {
+                    self.is_told_to_stop(&machine, &unit);
+                    self.runs.remove(&(machine, unit));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// No user of these tests ever wants a unit to stop.
+    fn is_told_to_stop(&self, machine: &str, unit: &str) {
+        let is_lost = self.machines_lost.contains(machine);
+        assert!(is_lost, "{machine}, which is well, is told to stop {unit}");
+    }
+
+    /// A unit is to run on one machine at most: on the one where it is placed.
+    fn check(&self) {
+        let places = self.places.iter().map(|(u, m)| (m.clone(), u.clone()));
+        let places: BTreeSet<_> = places.collect();
+        assert_eq!(places, self.runs, "who runs it, has it");
+    }
+
+    fn replace(&mut self, found: Vec<Change>) {
+        let mut now = Self {
+            machines_lost: self.machines_lost.clone(),
+            ..Self::default()
+        };
+        for change in found {
+            now.take_in(change);
+        }
+        for (machine, unit) in self.runs.difference(&now.runs) {
+            now.is_told_to_stop(machine, unit);
+        }
+        *self = now;
+    }
+}
+
+impl Guardian {
+    /// Watches from the first revision on. What was compacted before it was told is compared as a whole.
+    pub(super) fn start(registry: Registry<EtcdKeys>) -> Self {
+        let machines_lost = Arc::<Mutex<BTreeSet<String>>>::default();
+        let lost = Arc::clone(&machines_lost);
+        let task = tokio::spawn(async move {
+            let mut watch = registry.watch(&Scope::Everything, 1).unwrap();
+            let mut picture = Picture::default();
+            loop {
+                let told = watch.next().await;
+                picture.machines_lost = lost.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                match told {
+                    Ok(Told::Changes { changes, .. }) => {
+                        for change in changes {
+                            picture.take_in(change);
+                        }
+                    }
+                    Ok(Told::Relisted { found, .. }) => picture.replace(found),
+                    Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+                }
+                picture.check();
+            }
+        });
+        Self {
+            machines_lost,
+            task,
+        }
+    }
+
+    /// A machine is lost for good: from now on its units may leave it.
+    pub(super) fn loses(&self, machine: &str) {
+        let mut lost = self.machines_lost.lock().unwrap();
+        lost.insert(machine.to_owned());
+    }
+
+    /// Fails if a law was broken.
+    pub(super) fn is_content(&self) {
+        assert!(!self.task.is_finished(), "a law was broken: see above");
+    }
+}
+
+impl Drop for Guardian {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

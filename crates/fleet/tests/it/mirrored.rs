@@ -1,0 +1,246 @@
+//! A fleet with its mirror, and what others do to its registry.
+
+use std::collections::BTreeMap;
+
+use etcd_client::Client;
+use hyperfleet_fleet::etcd::{EtcdKeys, Settings};
+use hyperfleet_fleet::keys::{KeyStore, Operation, Revision, Transaction};
+use hyperfleet_fleet::registry::{
+    Acquired, Leader, Leading, Machine, Prefix, Registered, Registration, Registry, Reports, Run,
+    StateFilter, Step, UnitState,
+};
+use hyperfleet_fleet::{Error, Fleet, MachineView, Page, Set, SetUnit, StateView, UnitView};
+use hyperfleet_fleet_model::unit::UnitOption;
+use tokio::task::JoinHandle;
+
+use hyperfleet_testkit::{TestEtcd, etcd_settings, fresh_prefix, shared_etcd, until};
+
+/// Pages of so many: lists of a test have several.
+pub(crate) const PAGE: usize = 3;
+
+/// A fleet whose mirror is kept as long as this is there.
+pub(crate) struct Mirrored<S: KeyStore> {
+    pub(crate) fleet: Fleet<S>,
+    pub(crate) registry: Registry<S>,
+    pub(crate) store: S,
+    pub(crate) prefix: String,
+    keeper: Option<JoinHandle<()>>,
+}
+
+impl<S: KeyStore> Drop for Mirrored<S> {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// On a server that others use as well.
+pub(crate) async fn on_shared() -> Mirrored<EtcdKeys> {
+    Mirrored::start(shared_etcd().await, fresh_prefix()).await
+}
+
+/// On a server of its own, whose calls end soon.
+pub(crate) async fn on(server: &TestEtcd) -> Mirrored<EtcdKeys> {
+    let settings = Settings {
+        request_timeout: std::time::Duration::from_secs(5),
+        ..etcd_settings(&server.url())
+    };
+    let store = EtcdKeys::connect(settings).await.unwrap();
+    Mirrored::start(store, fresh_prefix()).await
+}
+
+/// Forgets the history before a revision.
+pub(crate) async fn compact(server: &TestEtcd, revision: Revision) {
+    let mut client = Client::connect([server.url()], None).await.unwrap();
+    client.compact(revision, None).await.unwrap();
+}
+
+impl<S: KeyStore> Mirrored<S> {
+    pub(crate) async fn start(store: S, prefix: String) -> Self {
+        let registry = Registry::new(store.clone(), Prefix::new(&prefix).unwrap());
+        let mut mirrored = Self {
+            fleet: Fleet::new(registry.clone(), PAGE),
+            registry,
+            store,
+            prefix,
+            keeper: None,
+        };
+        assert!(!mirrored.fleet.is_connected());
+        mirrored.keep().await;
+        mirrored
+    }
+
+    /// Another server of the same fleet.
+    pub(crate) async fn beside(&self) -> Self {
+        Self::start(self.store.clone(), self.prefix.clone()).await
+    }
+
+    pub(crate) async fn keep(&mut self) {
+        self.keeper = Some(tokio::spawn(self.fleet.clone().keep_mirror()));
+        until("the mirror is connected", async || {
+            self.fleet.is_connected()
+        })
+        .await;
+    }
+
+    /// Ends the keeper of the mirror.
+    pub(crate) fn stop(&mut self) {
+        if let Some(keeper) = self.keeper.take() {
+            keeper.abort();
+        }
+    }
+
+    /// Writes what is none of fleet's.
+    pub(crate) async fn put(&self, key: &str, value: &str) -> Revision {
+        let key = format!("{}{key}", self.prefix);
+        let transaction = Transaction {
+            then: vec![Operation::Put(key, value.into(), None)],
+            ..Transaction::default()
+        };
+        self.store.commit(transaction).await.unwrap().revision
+    }
+
+    pub(crate) async fn create(&self, name: &str, lines: &[&str], desired: &str) {
+        let set = self.fleet.set_unit(name, request(lines, desired)).await;
+        assert_eq!(set.unwrap(), Set::Created, "{name}");
+    }
+
+    pub(crate) async fn want(&self, name: &str, desired: &str) {
+        let set = self.fleet.set_unit(name, request(&[], desired)).await;
+        assert_eq!(set.unwrap(), Set::Updated, "{name}");
+    }
+
+    pub(crate) async fn register(&self, id: &str, metadata: &[(&str, &str)]) -> Registration {
+        let machine = machine(metadata);
+        let registered = self.registry.register_machine(id, &machine, 60).await;
+        match registered.unwrap() {
+            Registered::As(registration) => registration,
+            Registered::Taken => panic!("{id} is taken"),
+        }
+    }
+
+    pub(crate) async fn lead(&self, id: &str) -> Leading {
+        let leader = Leader {
+            id: id.to_owned(),
+            version: 1,
+        };
+        let acquired = self.registry.acquire_leadership(&leader, 60).await;
+        match acquired.unwrap() {
+            Acquired::Leading(leading) => leading,
+            Acquired::Standby(other) => panic!("{} leads", other.id),
+        }
+    }
+
+    /// As the engine does it.
+    pub(crate) async fn place(&self, leading: &Leading, unit: &str, machine: &str) {
+        let unit = self.registry.find_unit(unit).await.unwrap().unwrap();
+        let step = Step::Place {
+            unit: unit.name,
+            machine: machine.to_owned(),
+            run: Run {
+                hash: unit.body.value.hash,
+                state: unit.want.value.state,
+            },
+            want: unit.want.revision,
+        };
+        self.registry.carry_out(leading, &[step]).await.unwrap();
+    }
+
+    pub(crate) async fn withdraw(&self, leading: &Leading, unit: &str) {
+        let unit = self.registry.find_unit(unit).await.unwrap().unwrap();
+        let place = unit.place.unwrap();
+        let step = Step::Withdraw {
+            unit: unit.name,
+            from: place.value.machine,
+            want: unit.want.revision,
+            place: place.revision,
+        };
+        self.registry.carry_out(leading, &[step]).await.unwrap();
+    }
+
+    /// As an agent does it.
+    pub(crate) async fn report(&self, reports: &mut Reports, states: &[(&str, UnitState)]) {
+        let states = states.iter().cloned();
+        let current = states.map(|(unit, state)| (unit.to_owned(), state));
+        let current: BTreeMap<_, _> = current.collect();
+        reports.publish(&self.registry, &current).await.unwrap();
+    }
+
+    /// Waits until the mirror has come to what is there now.
+    pub(crate) async fn settle(&self) {
+        let read = Fleet::new(self.registry.clone(), PAGE);
+        until("the mirror has come to the present", async || {
+            everything(&self.fleet).await == everything(&read).await
+        })
+        .await;
+    }
+}
+
+/// All that lists show.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Everything {
+    pub(crate) units: Vec<UnitView>,
+    pub(crate) states: Vec<StateView>,
+    pub(crate) machines: Vec<MachineView>,
+}
+
+pub(crate) async fn everything<S: KeyStore>(fleet: &Fleet<S>) -> Everything {
+    let filter = StateFilter::default();
+    Everything {
+        units: all(async |token| fleet.list_units(token).await).await,
+        states: all(async |token| fleet.list_states(&filter, token).await).await,
+        machines: all(async |token| fleet.list_machines(token).await).await,
+    }
+}
+
+/// All pages of a list.
+pub(crate) async fn all<T>(list: impl AsyncFn(Option<&str>) -> Result<Page<T>, Error>) -> Vec<T> {
+    let (mut items, mut token) = (Vec::new(), None);
+    loop {
+        let page = list(token.as_deref()).await.unwrap();
+        items.extend(page.items);
+        token = page.next;
+        if token.is_none() {
+            return items;
+        }
+    }
+}
+
+/// A request with these lines of `[X-Fleet]`, or of `[Service]` if they begin with `ExecStart`.
+pub(crate) fn request(lines: &[&str], desired: &str) -> SetUnit {
+    let options: Vec<_> = lines.iter().map(|line| option(line)).collect();
+    SetUnit {
+        name: None,
+        options: (!options.is_empty()).then_some(options),
+        desired: Some(desired.to_owned()),
+    }
+}
+
+pub(crate) fn option(line: &str) -> UnitOption {
+    let (name, value) = line.split_once('=').unwrap();
+    let section = if name == "ExecStart" {
+        "Service"
+    } else {
+        "X-Fleet"
+    };
+    UnitOption::new(section, name, value)
+}
+
+pub(crate) fn machine(metadata: &[(&str, &str)]) -> Machine {
+    let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+    Machine {
+        ip: "10.0.0.1".into(),
+        metadata: metadata.iter().map(owned).collect(),
+        version: "1".into(),
+        capacity: BTreeMap::new(),
+    }
+}
+
+pub(crate) fn state(active: &str, launched: bool) -> UnitState {
+    UnitState {
+        load: "loaded".into(),
+        active: active.to_owned(),
+        sub: "running".into(),
+        hash: "h".into(),
+        launched,
+    }
+}

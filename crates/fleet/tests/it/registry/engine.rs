@@ -1,0 +1,368 @@
+//! What engines write, and who may.
+
+use hyperfleet_fleet::keys::KeyStore;
+use hyperfleet_fleet::registry::{Acquired, Carried, Error, Gate, Refusal, Step, Why};
+use hyperfleet_fleet_model::unit::DesiredState;
+
+use super::{World, in_every_store, leader, place, run, withdraw};
+use hyperfleet_testkit::until;
+
+in_every_store! {
+    one_engine_leads_at_a_time
+    of_two_candidates_one_leads
+    after_a_resignation_another_leads_at_once
+    a_leader_that_does_not_keep_its_lease_is_deposed
+    a_deposed_leader_changes_nothing
+    an_older_engine_is_put_out_of_its_term
+    while_a_foreign_leader_leads_nobody_else_does
+    the_gate_closes_behind_newer_engines
+    a_unit_is_placed_once
+    what_was_decided_on_an_old_want_is_not_done
+    a_unit_is_moved_in_one_transaction
+    batches_of_any_size_are_carried_out
+    one_stale_step_holds_up_no_other
+    steps_about_one_unit_follow_each_other
+    reasons_stand_until_the_unit_is_placed;
+    own
+}
+
+async fn one_engine_leads_at_a_time<S: KeyStore>(world: World<S>) {
+    let registry = &world.registry;
+    let leading = world.lead("m1").await;
+    let other = registry
+        .acquire_leadership(&leader("m2", 1), 60)
+        .await
+        .unwrap();
+    assert_eq!(other, Acquired::Standby(leader("m1", 1)));
+    registry.keep_leading(&leading).await.unwrap();
+    let found = registry.find_leader().await.unwrap().unwrap();
+    assert_eq!(
+        (found.value, found.created),
+        (leader("m1", 1), leading.epoch)
+    );
+}
+
+async fn of_two_candidates_one_leads<S: KeyStore>(world: World<S>) {
+    let mut epoch = 0;
+    for _ in 0..20 {
+        let (one, two) = (leader("m1", 1), leader("m2", 1));
+        let (one, two) = tokio::join!(
+            world.registry.acquire_leadership(&one, 60),
+            world.registry.acquire_leadership(&two, 60),
+        );
+        match (one.unwrap(), two.unwrap()) {
+            (Acquired::Leading(leading), Acquired::Standby(_))
+            | (Acquired::Standby(_), Acquired::Leading(leading)) => {
+                assert!(leading.epoch > epoch, "epochs grow");
+                epoch = leading.epoch;
+                world.registry.resign(leading).await.unwrap();
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+async fn after_a_resignation_another_leads_at_once<S: KeyStore>(world: World<S>) {
+    let first = world.lead("m1").await;
+    world.registry.resign(first.clone()).await.unwrap();
+    let second = world.lead("m2").await;
+    assert!(second.epoch > first.epoch);
+    let kept = world.registry.keep_leading(&first).await;
+    assert!(matches!(kept, Err(Error::Deposed)), "{kept:?}");
+    // Resigning twice takes nothing from who leads now.
+    world.registry.resign(first).await.unwrap();
+    world.registry.keep_leading(&second).await.unwrap();
+}
+
+async fn a_leader_that_does_not_keep_its_lease_is_deposed<S: KeyStore>(world: World<S>) {
+    let registry = &world.registry;
+    let short = registry
+        .acquire_leadership(&leader("m1", 1), 2)
+        .await
+        .unwrap();
+    let Acquired::Leading(short) = short else {
+        panic!("nobody else leads");
+    };
+    until("the lease has run out", async || {
+        registry.find_leader().await.unwrap().is_none()
+    })
+    .await;
+    let kept = registry.keep_leading(&short).await;
+    assert!(matches!(kept, Err(Error::Deposed)), "{kept:?}");
+}
+
+async fn a_deposed_leader_changes_nothing<S: KeyStore>(world: World<S>) {
+    let unit = world.create("a.service").await;
+    let placed = world.create("b.service").await;
+    let old = world.lead("m1").await;
+    world.place(&old, &placed, "m1").await;
+    let placed = world.find("b.service").await;
+    world.registry.resign(old.clone()).await.unwrap();
+    let before = world.registry.snapshot().await.unwrap();
+    let try_all = async || {
+        let steps = [
+            place(&unit, "m1"),
+            withdraw(&placed),
+            Step::Unexplain {
+                unit: "a.service".into(),
+            },
+        ];
+        for step in steps {
+            let carried = world.registry.carry_out(&old, &[step]).await;
+            assert!(matches!(carried, Err(Error::Deposed)), "{carried:?}");
+        }
+    };
+    try_all().await;
+    // Nor when the same machine leads again.
+    let new = world.lead("m1").await;
+    try_all().await;
+    let after = world.registry.snapshot().await.unwrap();
+    assert_eq!((after.places, after.runs), (before.places, before.runs));
+    world.place(&new, &unit, "m1").await;
+}
+
+async fn an_older_engine_is_put_out_of_its_term<S: KeyStore>(world: World<S>) {
+    let registry = &world.registry;
+    let old = world.lead("m1").await;
+    let newer = registry
+        .acquire_leadership(&leader("m2", 2), 60)
+        .await
+        .unwrap();
+    let Acquired::Leading(newer) = newer else {
+        panic!("a newer engine leads");
+    };
+    let kept = registry.keep_leading(&old).await;
+    assert!(matches!(kept, Err(Error::Deposed)), "{kept:?}");
+    registry.keep_leading(&newer).await.unwrap();
+    let again = registry
+        .acquire_leadership(&leader("m1", 1), 60)
+        .await
+        .unwrap();
+    assert_eq!(again, Acquired::Standby(leader("m2", 2)));
+}
+
+async fn while_a_foreign_leader_leads_nobody_else_does<S: KeyStore>(world: World<S>) {
+    world.put("engine/leader", r#"{"v":2,"name":"m9"}"#).await;
+    let acquired = world
+        .registry
+        .acquire_leadership(&leader("m1", 9), 60)
+        .await;
+    assert!(
+        matches!(acquired, Err(Error::Foreign { .. })),
+        "{acquired:?}"
+    );
+}
+
+async fn the_gate_closes_behind_newer_engines<S: KeyStore>(world: World<S>) {
+    let registry = &world.registry;
+    assert_eq!(registry.pass_gate(1).await.unwrap(), Gate::Open);
+    assert_eq!(registry.pass_gate(1).await.unwrap(), Gate::Open);
+    assert_eq!(registry.pass_gate(2).await.unwrap(), Gate::Open);
+    assert_eq!(
+        registry.pass_gate(1).await.unwrap(),
+        Gate::Closed { version: 2 }
+    );
+    assert_eq!(
+        world.get("engine/version").await.unwrap(),
+        r#"{"v":1,"version":2}"#
+    );
+    world.put("engine/version", r#"{"v":2}"#).await;
+    let passed = registry.pass_gate(3).await;
+    assert!(matches!(passed, Err(Error::Foreign { .. })), "{passed:?}");
+}
+
+async fn a_unit_is_placed_once<S: KeyStore>(world: World<S>) {
+    let leading = world.lead("m1").await;
+    let unit = world.create("a.service").await;
+    world.place(&leading, &unit, "m1").await;
+    let again = [place(&unit, "m2")];
+    let carried = world.registry.carry_out(&leading, &again).await.unwrap();
+    assert_eq!(carried, [Carried::Stale]);
+    let placed = world.find("a.service").await;
+    assert_eq!(placed.place.as_ref().unwrap().value.machine, "m1");
+    let steps = [withdraw(&placed), withdraw(&placed)];
+    let carried = world.registry.carry_out(&leading, &steps).await.unwrap();
+    assert!(
+        matches!(carried[..], [Carried::At(_), Carried::Stale]),
+        "{carried:?}"
+    );
+    assert_eq!(world.get("run/m1/a.service").await, None);
+    let bad = world
+        .registry
+        .carry_out(&leading, &[place(&unit, "m/1")])
+        .await;
+    assert!(matches!(bad, Err(Error::Unusable { .. })));
+}
+
+async fn what_was_decided_on_an_old_want_is_not_done<S: KeyStore>(world: World<S>) {
+    let leading = world.lead("m1").await;
+    let old = world.create("a.service").await;
+    world
+        .registry
+        .set_desired_state(&old, DesiredState::Inactive)
+        .await
+        .unwrap();
+    let carried = world
+        .registry
+        .carry_out(&leading, &[place(&old, "m1")])
+        .await
+        .unwrap();
+    assert_eq!(carried, [Carried::Stale]);
+    let unit = world.find("a.service").await;
+    world.registry.destroy_unit(&unit).await.unwrap();
+    let carried = world
+        .registry
+        .carry_out(&leading, &[place(&unit, "m1")])
+        .await
+        .unwrap();
+    assert_eq!(carried, [Carried::Stale]);
+    assert!(world.registry.snapshot().await.unwrap().places.is_empty());
+    // What its user has changed meanwhile may be fit to stay, and its agent was told to go on.
+    let unit = world.create("b.service").await;
+    world.place(&leading, &unit, "m1").await;
+    let placed = world.find("b.service").await;
+    world
+        .registry
+        .set_desired_state(&placed, DesiredState::Inactive)
+        .await
+        .unwrap();
+    let steps = [withdraw(&placed)];
+    let carried = world.registry.carry_out(&leading, &steps).await.unwrap();
+    assert_eq!(carried, [Carried::Stale]);
+    assert!(world.get("run/m1/b.service").await.is_some());
+    let steps = [withdraw(&world.find("b.service").await)];
+    let carried = world.registry.carry_out(&leading, &steps).await.unwrap();
+    assert!(matches!(carried[..], [Carried::At(_)]), "{carried:?}");
+}
+
+async fn a_unit_is_moved_in_one_transaction<S: KeyStore>(world: World<S>) {
+    let leading = world.lead("m1").await;
+    let unit = world.create("a.service").await;
+    world.place(&leading, &unit, "m1").await;
+    let placed = world.find("a.service").await;
+    let step = Step::Move {
+        unit: "a.service".into(),
+        from: "m1".into(),
+        machine: "m2".into(),
+        run: run(&placed),
+        want: placed.want.revision,
+        place: placed.place.as_ref().unwrap().revision,
+    };
+    let steps = [step.clone(), step];
+    let carried = world.registry.carry_out(&leading, &steps).await.unwrap();
+    let [Carried::At(revision), Carried::Stale] = carried[..] else {
+        panic!("{carried:?}");
+    };
+    let moved = world.find("a.service").await.place.unwrap();
+    assert_eq!(
+        (moved.value.machine.as_str(), moved.revision),
+        ("m2", revision)
+    );
+    assert_eq!(world.get("run/m1/a.service").await, None);
+    assert!(world.get("run/m2/a.service").await.is_some());
+}
+
+async fn batches_of_any_size_are_carried_out<S: KeyStore>(world: World<S>) {
+    let leading = world.lead("m1").await;
+    let mut steps = Vec::new();
+    for number in 0..150 {
+        let unit = world.create(&format!("a{number}.service")).await;
+        steps.push(place(&unit, &format!("m{}", number % 7)));
+    }
+    let carried = world.registry.carry_out(&leading, &steps).await.unwrap();
+    assert!(
+        carried.iter().all(|c| matches!(c, Carried::At(_))),
+        "{carried:?}"
+    );
+    let mut revisions: Vec<_> = carried
+        .iter()
+        .filter_map(|c| match c {
+            Carried::At(revision) => Some(*revision),
+            Carried::Stale => None,
+        })
+        .collect();
+    assert!(revisions.is_sorted(), "in their order");
+    revisions.dedup();
+    assert_eq!(
+        revisions.len(),
+        4,
+        "three operations each, 128 a transaction"
+    );
+    let snapshot = world.registry.snapshot().await.unwrap();
+    assert_eq!((snapshot.places.len(), snapshot.runs.len()), (150, 150));
+    assert_eq!(world.registry.carry_out(&leading, &[]).await.unwrap(), []);
+}
+
+async fn one_stale_step_holds_up_no_other<S: KeyStore>(world: World<S>) {
+    let leading = world.lead("m1").await;
+    let mut steps = Vec::new();
+    for number in 0..10 {
+        let unit = world.create(&format!("a{number}.service")).await;
+        if number % 3 == 0 {
+            world.registry.destroy_unit(&unit).await.unwrap();
+        }
+        steps.push(place(&unit, "m1"));
+    }
+    let carried = world.registry.carry_out(&leading, &steps).await.unwrap();
+    let stale: Vec<_> = (0..10).filter(|n| carried[*n] == Carried::Stale).collect();
+    assert_eq!(stale, [0, 3, 6, 9]);
+    assert_eq!(world.registry.snapshot().await.unwrap().places.len(), 6);
+}
+
+async fn steps_about_one_unit_follow_each_other<S: KeyStore>(world: World<S>) {
+    let leading = world.lead("m1").await;
+    let unit = world.create("a.service").await;
+    let explain = Step::Explain {
+        unit: "a.service".into(),
+        why: why(),
+        want: unit.want.revision,
+    };
+    let steps = [explain, place(&unit, "m1")];
+    let carried = world.registry.carry_out(&leading, &steps).await.unwrap();
+    assert!(matches!(carried[..], [Carried::At(first), Carried::At(second)] if first < second));
+    assert_eq!(world.registry.find_why("a.service").await.unwrap(), None);
+}
+
+fn why() -> Why {
+    Why {
+        generation: 1,
+        reason: "no machine can run it".into(),
+        refusals: vec![Refusal {
+            requirement: "MachineMetadata=zone=west".into(),
+            count: 2,
+            machines: vec!["m1".into(), "m2".into()],
+        }],
+    }
+}
+
+async fn reasons_stand_until_the_unit_is_placed<S: KeyStore>(world: World<S>) {
+    let registry = &world.registry;
+    let leading = world.lead("m1").await;
+    let unit = world.create("a.service").await;
+    let explain = |want| Step::Explain {
+        unit: "a.service".into(),
+        why: why(),
+        want,
+    };
+    let carried = registry
+        .carry_out(&leading, &[explain(unit.want.revision - 1)])
+        .await;
+    assert_eq!(carried.unwrap(), [Carried::Stale]);
+    registry
+        .carry_out(&leading, &[explain(unit.want.revision)])
+        .await
+        .unwrap();
+    let found = registry.find_why("a.service").await.unwrap().unwrap();
+    assert_eq!(found.value, why());
+    let unexplain = Step::Unexplain {
+        unit: "a.service".into(),
+    };
+    registry.carry_out(&leading, &[unexplain]).await.unwrap();
+    assert_eq!(registry.find_why("a.service").await.unwrap(), None);
+    registry
+        .carry_out(&leading, &[explain(unit.want.revision)])
+        .await
+        .unwrap();
+    world.place(&leading, &unit, "m1").await;
+    assert_eq!(registry.find_why("a.service").await.unwrap(), None);
+}

@@ -1,0 +1,163 @@
+//! etcd goes away and comes back.
+
+use std::time::Duration;
+
+use hyperfleet_fleet::etcd::{EtcdKeys, Settings};
+use hyperfleet_fleet::keys;
+use hyperfleet_fleet::registry::{Created, Error, Prefix, Registry, Reports, Scope, Told};
+use hyperfleet_fleet_model::unit::DesiredState;
+
+use rustix::process::Signal;
+
+use super::{body, machine, place, state};
+use hyperfleet_testkit::{PATIENCE, TestEtcd, etcd_settings, until};
+
+async fn registry(server: &TestEtcd) -> Registry<EtcdKeys> {
+    let store = EtcdKeys::connect(etcd_settings(&server.url()))
+        .await
+        .unwrap();
+    Registry::new(store, Prefix::default())
+}
+
+#[tokio::test]
+async fn nothing_is_lost_when_etcd_is_killed_and_comes_back() {
+    use hyperfleet_fleet::registry::{Acquired, Registered};
+    let mut server = TestEtcd::start().await;
+    let settings = Settings {
+        request_timeout: Duration::from_secs(2),
+        ..etcd_settings(&server.url())
+    };
+    let hasty = EtcdKeys::connect(settings).await.unwrap();
+    let hasty = Registry::new(hasty, Prefix::default());
+    let registry = registry(&server).await;
+    let leader = super::leader("m1", 1);
+    let Acquired::Leading(leading) = registry.acquire_leadership(&leader, 60).await.unwrap() else {
+        panic!("nobody else leads");
+    };
+    let Registered::As(registration) = registry
+        .register_machine("m1", &machine(&[]), 60)
+        .await
+        .unwrap()
+    else {
+        panic!("nobody else is m1");
+    };
+    registry
+        .create_unit("a.service", &body("1"), DesiredState::Launched)
+        .await
+        .unwrap();
+    let before = registry.snapshot().await.unwrap();
+    let mut watch = registry.watch(&Scope::Everything, before.revision).unwrap();
+    let unit = registry.find_unit("a.service").await.unwrap().unwrap();
+    let mut reports = Reports::new(registration.clone());
+    let current = [("a.service".to_owned(), state("active"))].into();
+
+    server.kill();
+    let failed = hasty
+        .create_unit("b.service", &body("1"), DesiredState::Loaded)
+        .await;
+    assert!(
+        matches!(failed, Err(Error::Store(keys::Error::Unavailable { .. }))),
+        "{failed:?}"
+    );
+    let failed = hasty.carry_out(&leading, &[place(&unit, "m1")]).await;
+    assert!(
+        matches!(failed, Err(Error::Store(keys::Error::Unavailable { .. }))),
+        "{failed:?}"
+    );
+    let failed = reports.publish(&hasty, &current).await;
+    assert!(
+        matches!(failed, Err(Error::Store(keys::Error::Unavailable { .. }))),
+        "{failed:?}"
+    );
+    assert!(hasty.keep_machine(&registration).await.is_err());
+
+    server.resume().await;
+    until("the registry is there again", async || {
+        hasty.snapshot().await.is_ok()
+    })
+    .await;
+    // The term and the registration go on, and what failed can be done.
+    registry.keep_leading(&leading).await.unwrap();
+    registry.keep_machine(&registration).await.unwrap();
+    assert_eq!(reports.publish(&registry, &current).await.unwrap(), 1);
+    let created = registry
+        .create_unit("b.service", &body("1"), DesiredState::Loaded)
+        .await;
+    let Created::At(last) = created.unwrap() else {
+        panic!("it was not created while etcd was away");
+    };
+    // The watch goes on where it was.
+    let mut followed = before;
+    while followed.revision < last {
+        match tokio::time::timeout(PATIENCE, watch.next()).await.unwrap() {
+            Ok(Told::Changes { revision, changes }) => {
+                followed.extend(changes);
+                followed.revision = revision;
+            }
+            Ok(Told::Relisted { .. }) => panic!("nothing was compacted"),
+            Err(error) => {
+                assert!(
+                    matches!(error, Error::Store(keys::Error::Unavailable { .. })),
+                    "{error:?}"
+                );
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+    let mut read = registry.snapshot().await.unwrap();
+    read.revision = followed.revision;
+    assert_eq!(followed, read);
+}
+
+#[tokio::test]
+async fn a_frozen_server_holds_nobody_up_for_longer_than_said() {
+    let server = TestEtcd::start().await;
+    let settings = Settings {
+        request_timeout: Duration::from_millis(500),
+        ..etcd_settings(&server.url())
+    };
+    let store = EtcdKeys::connect(settings).await.unwrap();
+    let hasty = Registry::new(store, Prefix::default());
+    until("it answers", async || hasty.snapshot().await.is_ok()).await;
+    let revision = hasty.snapshot().await.unwrap().revision;
+    let mut watch = hasty.watch(&Scope::Everything, revision).unwrap();
+    let nothing = tokio::time::timeout(Duration::from_millis(50), watch.next()).await;
+    assert!(nothing.is_err(), "the watch waits: {nothing:?}");
+    let one = body("1");
+    server.signal(Signal::STOP);
+    let created = hasty.create_unit("a.service", &one, DesiredState::Loaded);
+    let created = tokio::time::timeout(Duration::from_secs(20), created).await;
+    let created = created.expect("an answer in time");
+    assert!(
+        matches!(created, Err(Error::Store(keys::Error::Unavailable { .. }))),
+        "{created:?}"
+    );
+    server.signal(Signal::CONT);
+    // Whether it went through before the freeze or after, nobody was told; the watch tells it once.
+    let registry = registry(&server).await;
+    let again = registry.create_unit("a.service", &one, DesiredState::Loaded);
+    again.await.unwrap();
+    let told = tokio::time::timeout(PATIENCE, watch.next()).await;
+    let told = told.expect("the watch goes on").unwrap();
+    assert!(
+        matches!(&told, Told::Changes { changes, .. } if changes.len() == 2),
+        "{told:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_no_reason_to_wait_for_ever() {
+    let settings = Settings {
+        request_timeout: Duration::from_millis(300),
+        // Nobody listens on the port of discard.
+        ..Settings::plain(vec!["http://127.0.0.1:9".into()])
+    };
+    let store = EtcdKeys::connect(settings).await.unwrap();
+    let registry = Registry::new(store, Prefix::default());
+    let read = tokio::time::timeout(Duration::from_secs(20), registry.snapshot()).await;
+    let read = read.expect("an answer in time");
+    assert!(
+        matches!(read, Err(Error::Store(keys::Error::Unavailable { .. }))),
+        "{read:?}"
+    );
+}

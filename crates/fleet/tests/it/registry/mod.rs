@@ -1,0 +1,238 @@
+//! The registry of units and machines. One suite for every store: memory may stand in for etcd because it passes
+//! this, too. What only a server can suffer is in `faults` and `secure`.
+
+mod engine;
+mod faults;
+mod keys;
+mod lists;
+mod machines;
+pub(crate) mod secure;
+mod units;
+mod watch;
+
+use std::collections::BTreeMap;
+
+use etcd_client::Client;
+use hyperfleet_fleet::etcd::EtcdKeys;
+use hyperfleet_fleet::keys::{KeyStore, Operation, Revision, Transaction};
+use hyperfleet_fleet::registry::{
+    Body, Created, Error, Leader, Leading, Machine, Prefix, Registered, Registration, Registry,
+    Run, Step, Unit, UnitState, Written,
+};
+use hyperfleet_fleet_model::unit::{DesiredState, UnitOption};
+use hyperfleet_testkit::MemoryKeys;
+
+use hyperfleet_testkit::{TestEtcd, etcd_settings, fresh_prefix, shared_etcd};
+
+/// A store with a registry in it.
+struct World<S> {
+    store: S,
+    registry: Registry<S>,
+    prefix: String,
+    compact: Compact,
+}
+
+/// How the history of a store is compacted.
+enum Compact {
+    Memory(MemoryKeys),
+    /// The server is the test's own: others on it would notice.
+    Etcd(Box<TestEtcd>),
+    Never,
+}
+
+impl<S: KeyStore> World<S> {
+    fn new(store: S, compact: Compact) -> Self {
+        let prefix = fresh_prefix();
+        Self {
+            registry: Registry::new(store.clone(), Prefix::new(&prefix).unwrap()),
+            store,
+            prefix,
+            compact,
+        }
+    }
+
+    async fn compact(&self, revision: Revision) {
+        match &self.compact {
+            Compact::Memory(store) => store.compact(revision),
+            Compact::Etcd(server) => {
+                let mut client = Client::connect([server.url()], None).await.unwrap();
+                client.compact(revision, None).await.unwrap();
+            }
+            Compact::Never => panic!("a shared server is not compacted"),
+        }
+    }
+
+    /// Writes what is none of the registry's.
+    async fn put(&self, key: &str, value: &str) {
+        let key = format!("{}{key}", self.prefix);
+        let transaction = Transaction {
+            then: vec![Operation::Put(key, value.into(), None)],
+            ..Transaction::default()
+        };
+        self.store.commit(transaction).await.unwrap();
+    }
+
+    /// What stands there.
+    async fn get(&self, key: &str) -> Option<String> {
+        let key = format!("{}{key}", self.prefix);
+        let transaction = Transaction {
+            then: vec![Operation::Get(key)],
+            ..Transaction::default()
+        };
+        let found = self.store.commit(transaction).await.unwrap().found;
+        let entry = found.into_iter().next()?;
+        Some(String::from_utf8(entry.value).unwrap())
+    }
+
+    async fn create(&self, name: &str) -> Unit {
+        let created = self.create_as(name, "1", DesiredState::Launched).await;
+        assert!(matches!(created, Ok(Created::At(_))), "{name}: {created:?}");
+        self.find(name).await
+    }
+
+    async fn create_as(
+        &self,
+        name: &str,
+        text: &str,
+        state: DesiredState,
+    ) -> Result<Created, Error> {
+        self.registry.create_unit(name, &body(text), state).await
+    }
+
+    async fn replace(
+        &self,
+        unit: &Unit,
+        text: &str,
+        state: DesiredState,
+    ) -> Result<Written, Error> {
+        self.registry.replace_unit(unit, &body(text), state).await
+    }
+
+    async fn find(&self, name: &str) -> Unit {
+        self.registry.find_unit(name).await.unwrap().unwrap()
+    }
+
+    async fn register(&self, id: &str, lease_seconds: u32) -> Registration {
+        let machine = machine(&[("zone", "east")]);
+        let registered = self.registry.register_machine(id, &machine, lease_seconds);
+        match registered.await.unwrap() {
+            Registered::As(registration) => registration,
+            Registered::Taken => panic!("{id} is taken"),
+        }
+    }
+
+    async fn lead(&self, id: &str) -> Leading {
+        use hyperfleet_fleet::registry::Acquired;
+        let leader = leader(id, 1);
+        match self.registry.acquire_leadership(&leader, 60).await.unwrap() {
+            Acquired::Leading(leading) => leading,
+            Acquired::Standby(other) => panic!("{} leads", other.id),
+        }
+    }
+
+    async fn place(&self, leading: &Leading, unit: &Unit, machine: &str) {
+        use hyperfleet_fleet::registry::Carried;
+        let steps = [place(unit, machine)];
+        let carried = self.registry.carry_out(leading, &steps).await.unwrap();
+        assert!(matches!(carried[..], [Carried::At(_)]));
+    }
+}
+
+async fn etcd() -> World<EtcdKeys> {
+    World::new(shared_etcd().await, Compact::Never)
+}
+
+async fn own_etcd() -> World<EtcdKeys> {
+    let server = TestEtcd::start().await;
+    let store = EtcdKeys::connect(etcd_settings(&server.url())).await;
+    World::new(store.unwrap(), Compact::Etcd(Box::new(server)))
+}
+
+fn memory() -> World<MemoryKeys> {
+    let store = MemoryKeys::new();
+    World::new(store.clone(), Compact::Memory(store))
+}
+
+/// One fact, in etcd and in memory; `own` for those that compact.
+macro_rules! in_every_store {
+    ($($fact:ident)*; own $($own:ident)*) => {
+        mod in_etcd {
+            $(#[tokio::test] async fn $fact() { super::$fact(crate::registry::etcd().await).await; })*
+            $(#[tokio::test] async fn $own() { super::$own(crate::registry::own_etcd().await).await; })*
+        }
+        mod in_memory {
+            $(#[tokio::test] async fn $fact() { super::$fact(crate::registry::memory()).await; })*
+            $(#[tokio::test] async fn $own() { super::$own(crate::registry::memory()).await; })*
+        }
+    };
+}
+use in_every_store;
+
+fn body(text: &str) -> Body {
+    Body {
+        options: vec![UnitOption {
+            section: "Service".into(),
+            name: "ExecStart".into(),
+            value: format!("/bin/sleep {text}"),
+        }],
+        hash: format!("hash-of-{text}"),
+        global: None,
+    }
+}
+
+fn machine(metadata: &[(&str, &str)]) -> Machine {
+    Machine {
+        ip: "10.0.0.1".into(),
+        metadata: strings(metadata),
+        version: "1".into(),
+        capacity: BTreeMap::new(),
+    }
+}
+
+fn strings(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+    pairs.iter().map(owned).collect()
+}
+
+fn leader(id: &str, version: u64) -> Leader {
+    Leader {
+        id: id.to_owned(),
+        version,
+    }
+}
+
+fn state(active: &str) -> UnitState {
+    UnitState {
+        load: "loaded".into(),
+        active: active.to_owned(),
+        sub: "running".into(),
+        hash: "hash-of-1".into(),
+        launched: true,
+    }
+}
+
+fn run(unit: &Unit) -> Run {
+    Run {
+        hash: unit.body.value.hash.clone(),
+        state: unit.want.value.state,
+    }
+}
+
+fn place(unit: &Unit, machine: &str) -> Step {
+    Step::Place {
+        unit: unit.name.clone(),
+        machine: machine.to_owned(),
+        run: run(unit),
+        want: unit.want.revision,
+    }
+}
+
+fn withdraw(unit: &Unit) -> Step {
+    let place = unit.place.as_ref().unwrap();
+    Step::Withdraw {
+        unit: unit.name.clone(),
+        from: place.value.machine.clone(),
+        want: unit.want.revision,
+        place: place.revision,
+    }
+}

@@ -1,0 +1,310 @@
+//! What users write.
+
+use hyperfleet_fleet::keys::KeyStore;
+use hyperfleet_fleet::registry::{
+    BODY_BYTES_MAX, Body, Created, Error, GlobalRule, PART_BYTES_MAX, Snapshot, Written,
+};
+use hyperfleet_fleet_model::unit::DesiredState;
+
+use super::{World, body, in_every_store};
+
+in_every_store! {
+    a_unit_is_created_once
+    of_two_creators_one_succeeds
+    generations_count_changes
+    what_changes_nothing_writes_nothing
+    a_unit_that_was_changed_is_changed_no_more_by_what_was_read_before
+    of_replace_and_destroy_one_wins
+    the_machine_learns_what_is_wanted_by_the_same_write
+    a_destroyed_unit_leaves_nothing
+    a_unit_for_all_machines_is_placed_on_none
+    what_is_foreign_is_left_alone
+    names_that_would_be_other_keys_are_refused
+    units_that_are_too_large_are_refused;
+    own
+}
+
+async fn a_unit_is_created_once<S: KeyStore>(world: World<S>) {
+    assert_eq!(world.registry.find_unit("a.service").await.unwrap(), None);
+    let unit = world.create("a.service").await;
+    assert_eq!(unit.body.value, body("1"));
+    assert_eq!(unit.want.value.generation, 1);
+    assert_eq!(unit.want.value.state, DesiredState::Launched);
+    assert_eq!(unit.body.revision, unit.want.revision, "one transaction");
+    let again = world.create_as("a.service", "2", DesiredState::Loaded);
+    assert_eq!(again.await.unwrap(), Created::Taken);
+    assert_eq!(world.find("a.service").await, unit);
+}
+
+async fn of_two_creators_one_succeeds<S: KeyStore>(world: World<S>) {
+    for round in 0..20 {
+        let name = format!("a{round}.service");
+        let (one, two) = (body("1"), body("2"));
+        let (one, two) = tokio::join!(
+            world
+                .registry
+                .create_unit(&name, &one, DesiredState::Inactive),
+            world
+                .registry
+                .create_unit(&name, &two, DesiredState::Launched),
+        );
+        let (one, two) = (one.unwrap(), two.unwrap());
+        assert_ne!(one == Created::Taken, two == Created::Taken);
+        let unit = world.find(&name).await;
+        let expected = if two == Created::Taken {
+            (body("1"), DesiredState::Inactive)
+        } else {
+            (body("2"), DesiredState::Launched)
+        };
+        assert_eq!((unit.body.value, unit.want.value.state), expected);
+    }
+}
+
+async fn generations_count_changes<S: KeyStore>(world: World<S>) {
+    let registry = &world.registry;
+    let unit = world.create("a.service").await;
+    let loaded = registry.set_desired_state(&unit, DesiredState::Loaded);
+    assert!(matches!(loaded.await.unwrap(), Written::At(_)));
+    let unit = world.find("a.service").await;
+    assert_eq!(
+        (unit.want.value.generation, unit.want.value.state),
+        (2, DesiredState::Loaded)
+    );
+    let replaced = world.replace(&unit, "2", DesiredState::Inactive);
+    let Written::At(revision) = replaced.await.unwrap() else {
+        panic!("nobody else writes");
+    };
+    let unit = world.find("a.service").await;
+    assert_eq!(
+        (unit.want.value.generation, unit.want.value.state),
+        (3, DesiredState::Inactive)
+    );
+    assert_eq!(unit.body.value, body("2"));
+    assert_eq!(
+        (unit.body.revision, unit.want.revision),
+        (revision, revision)
+    );
+}
+
+async fn what_changes_nothing_writes_nothing<S: KeyStore>(world: World<S>) {
+    let unit = world.create("a.service").await;
+    let same = world
+        .registry
+        .set_desired_state(&unit, DesiredState::Launched);
+    assert_eq!(same.await.unwrap(), Written::At(unit.want.revision));
+    let same = world.replace(&unit, "1", DesiredState::Launched);
+    assert_eq!(same.await.unwrap(), Written::At(unit.want.revision));
+    assert_eq!(world.find("a.service").await, unit);
+}
+
+async fn a_unit_that_was_changed_is_changed_no_more_by_what_was_read_before<S: KeyStore>(
+    world: World<S>,
+) {
+    let registry = &world.registry;
+    let old = world.create("a.service").await;
+    registry
+        .set_desired_state(&old, DesiredState::Loaded)
+        .await
+        .unwrap();
+    let now = world.find("a.service").await;
+    let replaced = world.replace(&old, "2", DesiredState::Launched);
+    assert_eq!(replaced.await.unwrap(), Written::Stale);
+    let set = registry.set_desired_state(&old, DesiredState::Inactive);
+    assert_eq!(set.await.unwrap(), Written::Stale);
+    assert_eq!(registry.destroy_unit(&old).await.unwrap(), Written::Stale);
+    assert_eq!(world.find("a.service").await, now);
+}
+
+async fn of_replace_and_destroy_one_wins<S: KeyStore>(world: World<S>) {
+    for round in 0..20 {
+        let unit = world.create(&format!("a{round}.service")).await;
+        let new = body("2");
+        let (replaced, destroyed) = tokio::join!(
+            world
+                .registry
+                .replace_unit(&unit, &new, DesiredState::Launched),
+            world.registry.destroy_unit(&unit),
+        );
+        let left = world.registry.find_unit(&unit.name).await.unwrap();
+        match (replaced.unwrap(), destroyed.unwrap()) {
+            (Written::At(_), Written::Stale) => assert_eq!(left.unwrap().body.value, body("2")),
+            (Written::Stale, Written::At(_)) => assert_eq!(left, None),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+async fn the_machine_learns_what_is_wanted_by_the_same_write<S: KeyStore>(world: World<S>) {
+    let leading = world.lead("m1").await;
+    let unit = world.create("a.service").await;
+    world.place(&leading, &unit, "m1").await;
+    let unit = world.find("a.service").await;
+    assert_eq!(unit.place.as_ref().unwrap().value.epoch, leading.epoch);
+    let run = world.get("run/m1/a.service").await.unwrap();
+    assert_eq!(run, r#"{"v":1,"hash":"hash-of-1","state":"launched"}"#);
+    let inactive = world
+        .registry
+        .set_desired_state(&unit, DesiredState::Inactive);
+    inactive.await.unwrap();
+    let run = world.get("run/m1/a.service").await.unwrap();
+    assert_eq!(run, r#"{"v":1,"hash":"hash-of-1","state":"inactive"}"#);
+    let unit = world.find("a.service").await;
+    let replaced = world.replace(&unit, "2", DesiredState::Loaded);
+    replaced.await.unwrap();
+    let run = world.get("run/m1/a.service").await.unwrap();
+    assert_eq!(run, r#"{"v":1,"hash":"hash-of-2","state":"loaded"}"#);
+}
+
+async fn a_destroyed_unit_leaves_nothing<S: KeyStore>(world: World<S>) {
+    let leading = world.lead("m1").await;
+    let unit = world.create("a.service").await;
+    world.place(&leading, &unit, "m1").await;
+    let unit = world.find("a.service").await;
+    let destroyed = world.registry.destroy_unit(&unit).await.unwrap();
+    assert!(matches!(destroyed, Written::At(_)));
+    let mut left = world.registry.snapshot().await.unwrap();
+    assert!(left.leader.take().is_some());
+    left.revision = 0;
+    assert_eq!(left, Snapshot::default());
+    // One of the same name is another.
+    let again = world.create("a.service").await;
+    assert!(again.body.created > unit.body.created);
+    assert_eq!((again.want.value.generation, again.place), (1, None));
+}
+
+async fn a_unit_for_all_machines_is_placed_on_none<S: KeyStore>(world: World<S>) {
+    let leading = world.lead("m1").await;
+    let unit = world.create("a.service").await;
+    world.place(&leading, &unit, "m1").await;
+    let unit = world.find("a.service").await;
+    let global = Body {
+        global: Some(GlobalRule {
+            conflicts: vec!["b*".into()],
+            ..GlobalRule::default()
+        }),
+        ..body("2")
+    };
+    let replaced = world
+        .registry
+        .replace_unit(&unit, &global, DesiredState::Launched);
+    assert!(matches!(replaced.await.unwrap(), Written::At(_)));
+    assert_eq!(world.get("run/m1/a.service").await, None);
+    let copy = r#"{"v":1,"hash":"hash-of-2","state":"launched","conflicts":["b*"]}"#;
+    assert_eq!(world.get("global/a.service").await.unwrap(), copy);
+    let unit = world.find("a.service").await;
+    assert_eq!(unit.place, None);
+    // What is wanted of it stands in the copy, too; and an ordinary unit has none.
+    world
+        .registry
+        .set_desired_state(&unit, DesiredState::Loaded)
+        .await
+        .unwrap();
+    assert!(
+        world
+            .get("global/a.service")
+            .await
+            .unwrap()
+            .contains("loaded")
+    );
+    let unit = world.find("a.service").await;
+    let ordinary = world.replace(&unit, "3", DesiredState::Loaded);
+    ordinary.await.unwrap();
+    assert_eq!(world.get("global/a.service").await, None);
+}
+
+async fn what_is_foreign_is_left_alone<S: KeyStore>(world: World<S>) {
+    let newer = r#"{"v":2,"wanted":"maybe"}"#;
+    let unit = world.create("a.service").await;
+    world.put("want/a.service", newer).await;
+    let found = world.registry.find_unit("a.service").await;
+    assert!(
+        matches!(
+            found,
+            Err(Error::Foreign {
+                version: Some(2),
+                ..
+            })
+        ),
+        "{found:?}"
+    );
+    let set = world
+        .registry
+        .set_desired_state(&unit, DesiredState::Inactive);
+    assert_eq!(set.await.unwrap(), Written::Stale);
+    assert_eq!(
+        world.registry.destroy_unit(&unit).await.unwrap(),
+        Written::Stale
+    );
+    world.create("c.service").await;
+    world.put("global/c.service", newer).await;
+    let found = world.registry.find_unit("c.service").await;
+    assert!(matches!(found, Err(Error::Foreign { .. })), "{found:?}");
+    world.put("label/m1/zone", newer).await;
+    let labels = [("disk".to_owned(), None), ("zone".to_owned(), None)].into();
+    let set = world.registry.set_labels("m1", &labels).await;
+    assert!(matches!(set, Err(Error::Foreign { .. })), "{set:?}");
+    assert_eq!(world.get("label/m1/disk").await, None);
+    // Where a newer program has created a unit, ours creates none.
+    world.put("unit/b.service", newer).await;
+    let created = world.create_as("b.service", "1", DesiredState::Loaded);
+    assert_eq!(created.await.unwrap(), Created::Taken);
+    assert_eq!(world.get("want/a.service").await.as_deref(), Some(newer));
+    assert_eq!(world.get("unit/b.service").await.as_deref(), Some(newer));
+    let page = world.registry.list_units(None, 10).await.unwrap();
+    let listed: Vec<_> = page
+        .items
+        .iter()
+        .map(|(unit, _)| unit.name.as_str())
+        .collect();
+    assert_eq!(listed, [""; 0]);
+    let snapshot = world.registry.snapshot().await.unwrap();
+    assert!(snapshot.is_left_alone("a.service") && snapshot.is_left_alone("b.service"));
+    assert!(snapshot.is_left_alone("c.service"));
+    assert!(!snapshot.is_left_alone("d.service"));
+    assert_eq!(snapshot.foreign.len(), 4, "{:?}", snapshot.foreign);
+}
+
+async fn names_that_would_be_other_keys_are_refused<S: KeyStore>(world: World<S>) {
+    let long = "a".repeat(PART_BYTES_MAX + 1);
+    for name in [
+        "",
+        "a/b.service",
+        "../a",
+        "a b",
+        "a,m1",
+        "a\0b",
+        "ä.service",
+        &long,
+    ] {
+        let created = world.create_as(name, "1", DesiredState::Loaded);
+        assert!(
+            matches!(created.await, Err(Error::Unusable { .. })),
+            "{name}"
+        );
+        let found = world.registry.find_unit(name).await;
+        assert!(matches!(found, Err(Error::Unusable { .. })), "{name}");
+    }
+    let longest = format!("{}.service", "a".repeat(PART_BYTES_MAX - 8));
+    world.create(&longest).await;
+    world.create(r"a:b_c\x2d@1.service").await;
+}
+
+async fn units_that_are_too_large_are_refused<S: KeyStore>(world: World<S>) {
+    let mut large = body("1");
+    large.options[0].value = "x".repeat(BODY_BYTES_MAX);
+    let created = world
+        .registry
+        .create_unit("a.service", &large, DesiredState::Loaded);
+    assert!(matches!(created.await, Err(Error::Unusable { .. })));
+    let unit = world.create("a.service").await;
+    let replaced = world
+        .registry
+        .replace_unit(&unit, &large, DesiredState::Loaded);
+    assert!(matches!(replaced.await, Err(Error::Unusable { .. })));
+    large.options[0].value = "x".repeat(BODY_BYTES_MAX - 200);
+    let replaced = world
+        .registry
+        .replace_unit(&unit, &large, DesiredState::Loaded);
+    assert!(matches!(replaced.await.unwrap(), Written::At(_)));
+    assert_eq!(world.find("a.service").await.body.value, large);
+}

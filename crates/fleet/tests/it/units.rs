@@ -1,0 +1,656 @@
+//! Units as users set, ask for and remove them.
+
+use hyperfleet_fleet::keys::KeyStore;
+use hyperfleet_fleet::registry::{Label, Refusal, Reports, Step, Why};
+use hyperfleet_fleet::{Error, Fleet, MetadataChange, Set, SetUnit, StateFilter, UnitView};
+use hyperfleet_fleet_model::unit::DesiredState::{Inactive, Launched, Loaded};
+use hyperfleet_fleet_model::unit::UnitOption;
+use hyperfleet_testkit::MemoryKeys;
+
+use super::mirrored::{Mirrored, all, everything, on_shared, option, request, state};
+use hyperfleet_testkit::fresh_prefix;
+
+const SLEEP: &str = "ExecStart=/bin/sleep 1";
+/// SHA-1 of `[Service]`, newline, the line, newline.
+const HASH: &str = "0291f12e379921025c603e454c0fe989ddb0f3dd";
+const OTHER: &str = "ExecStart=/bin/sleep 2";
+
+/// What a request is refused with.
+async fn refused<S: KeyStore>(fleet: &Fleet<S>, name: &str, request: SetUnit) -> String {
+    match fleet.set_unit(name, request).await {
+        Err(Error::Invalid(text)) => format!("400 {text}"),
+        Err(Error::Conflict(text)) => format!("409 {text}"),
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+fn called(name: &str) -> SetUnit {
+    SetUnit {
+        name: Some(name.to_owned()),
+        ..request(&[SLEEP], "")
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_meant_is_refused_in_this_order() {
+    let world = on_shared().await;
+    let fleet = &world.fleet;
+    world.create("there.service", &[SLEEP], "").await;
+    world.create("t@.service", &[SLEEP], "inactive").await;
+    let template = r#"400 cannot activate template "t@.service""#;
+    let bogus = r#"400 invalid desired state "bogus": expect inactive, loaded, or launched"#;
+    let absent = "409 unit does not exist and options field empty";
+    let together = "400 MachineID cannot be used with Global";
+    let newline = r#"400 option 1 ("A" in section "Unit"): a value cannot have a newline without a "\" before it"#;
+    let both = ["MachineID=m1", "Global=true"];
+    let two_lines = SetUnit {
+        options: Some(vec![UnitOption::new("Unit", "A", "b\nc=d")]),
+        ..SetUnit::default()
+    };
+    let no_lines = SetUnit {
+        options: Some(Vec::new()),
+        ..SetUnit::default()
+    };
+    for (name, request, expected) in [
+        (
+            "a.service",
+            called("b.service"),
+            r#"400 name in URL "a.service" differs from unit name in request body "b.service""#,
+        ),
+        ("a.xyz", called("a.xyz"), r#"400 invalid unit type: "xyz""#),
+        (
+            "a%.service",
+            called(""),
+            "400 invalid character '%' in unit name",
+        ),
+        (
+            ".service",
+            called(""),
+            "400 unit name must have something before its type",
+        ),
+        // Absent.
+        ("a.service", request(&[], "launched"), absent),
+        ("a.service", request(&[], "bogus"), absent),
+        ("a.service", no_lines.clone(), absent),
+        ("t@5.service", request(&[], "launched"), absent),
+        ("a.service", two_lines.clone(), newline),
+        ("a.service", request(&both, "bogus"), together),
+        ("a.service", request(&[SLEEP], "bogus"), bogus),
+        (
+            "u@.service",
+            request(&[SLEEP], "loaded"),
+            r#"400 cannot activate template "u@.service""#,
+        ),
+        (
+            "a.service",
+            request(&["MachineMetadata=a=b c=d"], ""),
+            r#"400 invalid MachineMetadata "a=b c=d": expect key=value, several of them each in quotes"#,
+        ),
+        // There, another file.
+        ("there.service", two_lines, newline),
+        ("there.service", request(&both, ""), together),
+        (
+            "there.service",
+            request(&[OTHER], "Loaded"),
+            r#"400 invalid desired state "Loaded": expect inactive, loaded, or launched"#,
+        ),
+        ("t@.service", request(&[OTHER], "launched"), template),
+        // There, the same file or none.
+        (
+            "there.service",
+            request(&[SLEEP], ""),
+            "409 must provide DesiredState to update existing unit",
+        ),
+        (
+            "there.service",
+            no_lines,
+            "409 must provide DesiredState to update existing unit",
+        ),
+        ("there.service", request(&[], "bogus"), bogus),
+        ("there.service", request(&[SLEEP], "bogus"), bogus),
+        ("t@.service", request(&[], "launched"), template),
+        ("t@.service", request(&[SLEEP], "loaded"), template),
+    ] {
+        let found = refused(fleet, name, request.clone()).await;
+        assert_eq!(found, expected, "{name}: {request:?}");
+    }
+    // Nothing of it was stored.
+    let found = everything(fleet).await.units;
+    let found: Vec<_> = found
+        .iter()
+        .map(|unit| (unit.name.as_str(), unit.generation))
+        .collect();
+    assert_eq!(found, [("t@.service", 1), ("there.service", 1)]);
+}
+
+#[tokio::test]
+async fn a_request_means_what_is_there_makes_of_it() {
+    let world = on_shared().await;
+    let set = async |lines: &[&str], desired| {
+        let set = world
+            .fleet
+            .set_unit("a.service", request(lines, desired))
+            .await;
+        let unit = world.fleet.find_unit("a.service").await.unwrap();
+        (set.unwrap(), unit.desired, unit.generation)
+    };
+    // The name may be said again, and need not.
+    let created = world.fleet.set_unit("a.service", called("a.service")).await;
+    assert_eq!(created.unwrap(), Set::Created);
+    let unit = world.fleet.find_unit("a.service").await.unwrap();
+    let expected = UnitView {
+        name: "a.service".to_owned(),
+        options: vec![option(SLEEP)],
+        desired: Inactive,
+        current: Some(Inactive),
+        machine: None,
+        hash: HASH.to_owned(),
+        generation: 1,
+    };
+    assert_eq!(unit, expected);
+    assert_eq!(set(&[], "launched").await, (Set::Updated, Launched, 2));
+    assert_eq!(set(&[SLEEP], "launched").await, (Set::Updated, Launched, 2));
+    assert_eq!(set(&[SLEEP], "loaded").await, (Set::Updated, Loaded, 3));
+    assert_eq!(
+        set(&[OTHER], "launched").await,
+        (Set::Replaced, Launched, 4)
+    );
+    // Blanks make no other file of it.
+    assert_eq!(
+        set(&["ExecStart=  /bin/sleep 2 "], "launched").await,
+        (Set::Updated, Launched, 4)
+    );
+    assert_eq!(set(&[SLEEP], "").await, (Set::Replaced, Inactive, 5));
+}
+
+#[tokio::test]
+async fn what_is_unknown_in_the_section_is_kept_in_silence() {
+    let world = on_shared().await;
+    world
+        .create("a.service", &["Bogus=1", "machineid=x"], "loaded")
+        .await;
+    let unit = world.fleet.find_unit("a.service").await.unwrap();
+    assert_eq!(unit.options.len(), 2);
+}
+
+#[tokio::test]
+async fn how_far_a_unit_is_comes_from_the_machine_that_it_is_placed_on() {
+    let world = on_shared().await;
+    let leading = world.lead("m1").await;
+    let mut here = Reports::new(world.register("m1", &[]).await);
+    let mut there = Reports::new(world.register("m2", &[]).await);
+    world.create("a.service", &[SLEEP], "launched").await;
+    world
+        .create("g.service", &["Global=true"], "launched")
+        .await;
+    let seen = async || {
+        world.settle().await;
+        let found = world.fleet.find_unit("a.service").await.unwrap();
+        let listed = everything(&world.fleet).await.units;
+        assert_eq!(found, listed[0], "the list says the same");
+        (found.current.unwrap(), found.machine)
+    };
+    world
+        .report(
+            &mut there,
+            &[
+                ("a.service", state("active", true)),
+                ("g.service", state("active", true)),
+            ],
+        )
+        .await;
+    assert_eq!(seen().await, (Inactive, None), "it is placed nowhere");
+    world.place(&leading, "a.service", "m1").await;
+    let m1 = Some("m1".to_owned());
+    assert_eq!(
+        seen().await,
+        (Inactive, m1.clone()),
+        "its machine has not reported it"
+    );
+    world
+        .report(&mut here, &[("a.service", state("inactive", false))])
+        .await;
+    assert_eq!(seen().await, (Loaded, m1.clone()));
+    world
+        .report(&mut here, &[("a.service", state("failed", true))])
+        .await;
+    assert_eq!(seen().await, (Launched, m1), "whatever became of it");
+    world.withdraw(&leading, "a.service").await;
+    assert_eq!(seen().await, (Inactive, None));
+    // One for all machines is on none and nowhere in particular.
+    let global = world.fleet.find_unit("g.service").await.unwrap();
+    assert_eq!((global.current, global.machine), (None, None));
+    assert_eq!(everything(&world.fleet).await.units[1].current, None);
+}
+
+#[tokio::test]
+async fn a_unit_that_gets_another_file_stays_where_it_is() {
+    let world = on_shared().await;
+    let leading = world.lead("m1").await;
+    world.create("a.service", &[SLEEP], "launched").await;
+    world.place(&leading, "a.service", "m1").await;
+    let set = world
+        .fleet
+        .set_unit("a.service", request(&[OTHER], "loaded"))
+        .await;
+    assert_eq!(set.unwrap(), Set::Replaced);
+    let unit = world.fleet.find_unit("a.service").await.unwrap();
+    assert_eq!(unit.machine.as_deref(), Some("m1"));
+    // But not as one for all machines, whose rule its agents are told.
+    let lines = [
+        "Global=true",
+        r#"MachineMetadata="zone=a" "zone=b""#,
+        "Conflicts=x* y",
+    ];
+    let set = world
+        .fleet
+        .set_unit("a.service", request(&lines, "loaded"))
+        .await;
+    assert_eq!(set.unwrap(), Set::Replaced);
+    let known = world.registry.snapshot().await.unwrap();
+    let rule = &known.globals["a.service"].value.rule;
+    assert_eq!(rule.conflicts, ["x*", "y"]);
+    assert_eq!(
+        rule.metadata["zone"],
+        ["a".to_owned(), "b".to_owned()].into()
+    );
+    assert!(known.places.is_empty());
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_not_found() {
+    let world = on_shared().await;
+    for name in ["a.service", "no name", "", "a/b"] {
+        let found = world.fleet.find_unit(name).await;
+        assert!(matches!(found, Err(Error::NoUnit)), "{name}: {found:?}");
+        let gone = world.fleet.destroy_unit(name).await;
+        assert!(matches!(gone, Err(Error::NoUnit)), "{name}: {gone:?}");
+        let why = world.fleet.explain(name).await;
+        assert!(matches!(why, Err(Error::NoUnit)), "{name}: {why:?}");
+        let state = world.fleet.find_state(name).await;
+        assert!(matches!(state, Err(Error::NoState)), "{name}: {state:?}");
+    }
+    world.create("a.service", &[SLEEP], "").await;
+    let state = world.fleet.find_state("a.service").await;
+    assert!(matches!(state, Err(Error::NoState)), "{state:?}");
+    world.fleet.destroy_unit("a.service").await.unwrap();
+    let found = world.fleet.find_unit("a.service").await;
+    assert!(matches!(found, Err(Error::NoUnit)), "{found:?}");
+}
+
+#[tokio::test]
+async fn what_a_newer_version_wrote_is_left_alone() {
+    let world = on_shared().await;
+    world.create("a.service", &[SLEEP], "").await;
+    world.put("unit/a.service", r#"{"v":2}"#).await;
+    let found = world.fleet.find_unit("a.service").await.unwrap_err();
+    assert_eq!(
+        found.to_string(),
+        format!(
+            "unit a.service was written by a newer version of fleet and is left alone: etcd key {:?}",
+            format!("{}unit/a.service", world.prefix)
+        )
+    );
+    for error in [
+        world
+            .fleet
+            .set_unit("a.service", request(&[OTHER], ""))
+            .await
+            .unwrap_err(),
+        world.fleet.destroy_unit("a.service").await.unwrap_err(),
+        world.fleet.explain("a.service").await.unwrap_err(),
+    ] {
+        assert!(matches!(error, Error::Foreign(_)), "{error:?}");
+    }
+    world.settle().await;
+    assert_eq!(everything(&world.fleet).await.units, []);
+    // What a newer agent or engine says of a unit does not hide the unit.
+    let leading = world.lead("m1").await;
+    world.create("b.service", &[SLEEP], "loaded").await;
+    world.put("why/b.service", r#"{"v":2}"#).await;
+    world.put("state/b.service,m1", r#"{"v":2}"#).await;
+    world.place(&leading, "b.service", "m1").await;
+    let unit = world.fleet.find_unit("b.service").await.unwrap();
+    assert_eq!(unit.current, Some(Inactive));
+    let why = world.fleet.explain("b.service").await.unwrap();
+    assert_eq!(why.unit, unit);
+}
+
+#[tokio::test]
+async fn everybody_gets_through_where_many_set_one_unit() {
+    let world = on_shared().await;
+    let set = |number: usize| {
+        let fleet = world.fleet.clone();
+        tokio::spawn(async move {
+            let line = format!("ExecStart=/bin/sleep {number}");
+            let state = ["loaded", "launched"][number % 2];
+            fleet.set_unit("a.service", request(&[&line], state)).await
+        })
+    };
+    let mut results = Vec::new();
+    for task in (0..16).map(set).collect::<Vec<_>>() {
+        results.push(task.await.unwrap().unwrap());
+    }
+    let created = results.iter().filter(|set| **set == Set::Created).count();
+    let replaced = results.iter().filter(|set| **set == Set::Replaced).count();
+    assert_eq!((created, replaced), (1, 15));
+    // Each was decided on what was there: none was lost, none doubled.
+    let unit = world.fleet.find_unit("a.service").await.unwrap();
+    assert_eq!(unit.generation, 16);
+}
+
+/// More than there are attempts, and at two servers.
+#[tokio::test]
+async fn writers_of_one_unit_take_turns() {
+    const WRITERS: usize = 200;
+    let world = on_shared().await;
+    let beside = world.beside().await;
+    let set = |number: usize| {
+        let fleet = [&world.fleet, &beside.fleet][number % 2].clone();
+        tokio::spawn(async move {
+            let line = format!("ExecStart=/bin/sleep {number}");
+            fleet
+                .set_unit("a.service", request(&[&line], "loaded"))
+                .await
+        })
+    };
+    for task in (0..WRITERS).map(set).collect::<Vec<_>>() {
+        task.await.unwrap().unwrap();
+    }
+    let unit = world.fleet.find_unit("a.service").await.unwrap();
+    assert_eq!(unit.generation, WRITERS as u64);
+}
+
+#[tokio::test]
+async fn of_many_who_destroy_a_unit_one_does() {
+    let world = on_shared().await;
+    world.create("a.service", &[SLEEP], "").await;
+    let destroy = |_| {
+        let fleet = world.fleet.clone();
+        tokio::spawn(async move { fleet.destroy_unit("a.service").await })
+    };
+    let mut done = 0;
+    for task in (0..8).map(destroy).collect::<Vec<_>>() {
+        match task.await.unwrap() {
+            Ok(()) => done += 1,
+            Err(error) => assert!(matches!(error, Error::NoUnit), "{error:?}"),
+        }
+    }
+    // Deleting what was just deleted fails its guards, so it is seen to be gone.
+    assert_eq!(done, 1);
+}
+
+#[tokio::test]
+async fn units_do_not_replace_each_other() {
+    let world = on_shared().await;
+    world
+        .create("a.service", &["Replaces=b*.service"], "launched")
+        .await;
+    let circular = r#"400 circular Replaces: "b1.service" and "a.service" replace each other"#;
+    let lines = ["Replaces=a.service"];
+    let found = refused(&world.fleet, "b1.service", request(&lines, "loaded")).await;
+    assert_eq!(
+        found, circular,
+        "at once, though the mirror is told of it later"
+    );
+    world.create("c.service", &lines, "launched").await;
+    world.create("b1.service", &[SLEEP], "launched").await;
+    let found = refused(&world.fleet, "b1.service", request(&lines, "loaded")).await;
+    assert_eq!(found, circular, "with another file, too");
+    // One that its own pattern matches replaces others.
+    world
+        .create("web@1.service", &["Replaces=%p@*.service"], "launched")
+        .await;
+    let found = refused(
+        &world.fleet,
+        "web@2.service",
+        request(&["Replaces=%p@*.service"], ""),
+    )
+    .await;
+    assert!(found.contains("circular"), "{found}");
+    // Once the other is gone, or asks for something else, it may.
+    world.fleet.destroy_unit("a.service").await.unwrap();
+    let set = world
+        .fleet
+        .set_unit("b1.service", request(&lines, "loaded"))
+        .await;
+    assert_eq!(set.unwrap(), Set::Replaced);
+    let set = world
+        .fleet
+        .set_unit("web@1.service", request(&[SLEEP], "loaded"))
+        .await;
+    assert_eq!(set.unwrap(), Set::Replaced);
+    world
+        .create("web@2.service", &["Replaces=%p@*.service"], "launched")
+        .await;
+}
+
+fn change(machine: &str, key: &str, value: Option<&str>) -> MetadataChange {
+    MetadataChange {
+        machine: machine.to_owned(),
+        key: key.to_owned(),
+        value: value.map(str::to_owned),
+    }
+}
+
+#[tokio::test]
+async fn metadata_is_laid_over_what_machines_say() {
+    let world = on_shared().await;
+    world
+        .register("m1", &[("zone", "east"), ("disk", "ssd")])
+        .await;
+    world.register("m2", &[]).await;
+    let changes = [
+        change("m1", "zone", Some("west")),
+        change("m2", "zone", Some("south")),
+        change("m1", "zone", Some("north")), // the later one counts
+        change("m1", "disk", None),
+        change("elsewhere", "zone", Some("up")),
+    ];
+    world.fleet.set_metadata(&changes).await.unwrap();
+    // At once: it was written here.
+    let machines = world.fleet.list_machines(None).await.unwrap().items;
+    let seen: Vec<_> = machines
+        .iter()
+        .map(|m| (m.id.as_str(), m.metadata.clone()))
+        .collect();
+    let only = |zone: &str| [("zone".to_owned(), zone.to_owned())].into();
+    assert_eq!(seen, [("m1", only("north")), ("m2", only("south"))]);
+    world
+        .fleet
+        .set_metadata(&[change("m1", "disk", Some("new"))])
+        .await
+        .unwrap();
+    let machines = world.fleet.list_machines(None).await.unwrap().items;
+    assert_eq!(
+        machines[0].metadata["disk"], "new",
+        "what was hidden comes back"
+    );
+    assert_eq!(machines[0].ip, "10.0.0.1");
+}
+
+#[tokio::test]
+async fn metadata_beyond_the_limits_changes_nothing() {
+    let world = on_shared().await;
+    world.fleet.set_metadata(&[]).await.unwrap();
+    let long = "x".repeat(4097);
+    let many: Vec<_> = (0..129)
+        .map(|n| change("m2", &format!("k{n}"), Some("v")))
+        .collect();
+    let allowed =
+        r"expect 1 to 256 characters of A-Z a-z 0-9 and - . : ; < = > ? @ [ \ ] ^ _ ` { | } ~";
+    let id = format!("unusable machine id: {allowed}");
+    let key = format!("unusable metadata key: {allowed}");
+    for (wrong, text) in [
+        (vec![change("m 2", "k", Some("v"))], id.as_str()),
+        (vec![change("m2", "k k", Some("v"))], &key),
+        (vec![change("m2", "", Some("v"))], &key),
+        (
+            vec![change("m2", "k", Some(&long))],
+            "unusable metadata value: at most 4096 bytes",
+        ),
+        (
+            many,
+            "unusable metadata: at most 128 keys of a machine at once",
+        ),
+    ] {
+        let mut changes = vec![change("m1", "k", Some("v"))];
+        changes.extend(wrong);
+        let set = world.fleet.set_metadata(&changes).await;
+        assert!(
+            matches!(&set, Err(Error::Invalid(found)) if found == text),
+            "{set:?}"
+        );
+    }
+    assert!(world.registry.snapshot().await.unwrap().labels.is_empty());
+    // A machine may be told less than that, however long.
+    let changes: Vec<_> = (0..128)
+        .map(|n| change("m2", &format!("k{n}"), None))
+        .collect();
+    world.fleet.set_metadata(&changes).await.unwrap();
+    let labels = world.registry.snapshot().await.unwrap().labels;
+    assert_eq!(labels.len(), 128);
+    assert!(
+        labels
+            .values()
+            .all(|label| label.value == Label { value: None })
+    );
+}
+
+#[tokio::test]
+async fn states_are_asked_for_by_whole_names() {
+    let world = on_shared().await;
+    for id in ["m2", "m1"] {
+        let mut reports = Reports::new(world.register(id, &[]).await);
+        let states =
+            ["a.service", "a-b.service", "b.service"].map(|unit| (unit, state("active", true)));
+        world.report(&mut reports, &states).await;
+    }
+    world.settle().await;
+    let list = async |unit: &str, machine: &str| {
+        let given = |text: &str| Some(text.to_owned());
+        let filter = StateFilter {
+            unit: given(unit),
+            machine: given(machine),
+        };
+        let states = all(async |token| world.fleet.list_states(&filter, token).await).await;
+        let names = states.iter().map(|s| format!("{} {}", s.unit, s.machine));
+        names.collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(
+        list("", "m1").await,
+        "a-b.service m1, a.service m1, b.service m1"
+    );
+    assert_eq!(list("a.service", "").await, "a.service m1, a.service m2");
+    assert_eq!(list("a.service", "m2").await, "a.service m2");
+    assert_eq!(list("", "").await.matches(',').count(), 5);
+    for (unit, machine) in [
+        ("a.service", "m"),
+        ("a", ""),
+        ("no name", ""),
+        ("", "m 1"),
+        ("a.service", "m3"),
+    ] {
+        assert_eq!(list(unit, machine).await, "", "{unit} {machine}");
+    }
+    let first = world.fleet.find_state("a.service").await.unwrap();
+    assert_eq!(
+        (first.machine.as_str(), first.sub.as_str()),
+        ("m1", "running")
+    );
+}
+
+#[tokio::test]
+async fn it_is_said_why_a_unit_is_where_it_is() {
+    let store = MemoryKeys::new();
+    let world = Mirrored::start(store, fresh_prefix()).await;
+    let said = async |name: &str| {
+        world.settle().await;
+        world.fleet.explain(name).await.unwrap().reason
+    };
+    world.create("a.service", &[SLEEP], "").await;
+    assert_eq!(
+        said("a.service").await,
+        "inactive: it is to be on no machine"
+    );
+    world.want("a.service", "loaded").await;
+    assert_eq!(
+        said("a.service").await,
+        "not looked at yet: no engine leads"
+    );
+    let leading = world.lead("m9").await;
+    world.create("b.service", &[SLEEP], "loaded").await;
+    assert!(
+        said("a.service")
+            .await
+            .starts_with("not looked at yet: the engine on m9")
+    );
+    // What the engine found counts until the unit changes.
+    let why = Why {
+        generation: 1,
+        reason: "no machine can run it: Conflicts: 1 machine (m1)".to_owned(),
+        refusals: vec![Refusal {
+            requirement: "Conflicts".to_owned(),
+            count: 1,
+            machines: vec!["m1".to_owned()],
+        }],
+    };
+    let step = Step::Explain {
+        unit: "b.service".to_owned(),
+        want: world
+            .registry
+            .find_unit("b.service")
+            .await
+            .unwrap()
+            .unwrap()
+            .want
+            .revision,
+        why: why.clone(),
+    };
+    world.registry.carry_out(&leading, &[step]).await.unwrap();
+    let explained = world.fleet.explain("b.service").await.unwrap();
+    assert_eq!(
+        (explained.reason, explained.refusals),
+        (why.reason, why.refusals)
+    );
+    world.want("b.service", "launched").await;
+    let waits = "not looked at yet: the engine on m9";
+    assert!(said("b.service").await.starts_with(waits));
+    world.place(&leading, "a.service", "m1").await;
+    assert_eq!(
+        said("a.service").await,
+        "placed on m1, which is not there any more: about to be moved"
+    );
+    let mut reports = Reports::new(world.register("m1", &[("zone", "east")]).await);
+    assert_eq!(
+        said("a.service").await,
+        "placed on m1, which has not reported it yet"
+    );
+    world
+        .report(&mut reports, &[("a.service", state("active", true))])
+        .await;
+    assert_eq!(said("a.service").await, "placed on m1, and launched there");
+    world.want("a.service", "inactive").await;
+    assert_eq!(said("a.service").await, "inactive: about to leave m1");
+    // One for all machines.
+    world
+        .create(
+            "g.service",
+            &["Global=true", "MachineMetadata=zone=east"],
+            "loaded",
+        )
+        .await;
+    world.register("m2", &[("zone", "west")]).await;
+    assert_eq!(
+        said("g.service").await,
+        "global: belongs on 1 of 2 machines (m1)"
+    );
+    world
+        .create("c.service", &["Conflicts=g.service"], "loaded")
+        .await;
+    world.place(&leading, "c.service", "m1").await;
+    assert_eq!(
+        said("g.service").await,
+        "global: belongs on none of 2 machines"
+    );
+}

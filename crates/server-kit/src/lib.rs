@@ -1,0 +1,3 @@
+//! What every daemon of HyperFleet is made of.
+
+pub mod causes;

@@ -1,0 +1,223 @@
+//! A private etcd, thrown away afterwards.
+
+use std::fs::{self, File};
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use hyperfleet_fleet::etcd::{EtcdKeys, Settings};
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+
+/// A server of its own, on free ports of the loopback and in a folder of its own.
+///
+/// It ends with the thread that started it, or when it is dropped.
+pub struct TestEtcd {
+    process: Option<Child>,
+    folder: tempfile::TempDir,
+    client: u16,
+    peer: u16,
+    arguments: Vec<String>,
+    scheme: &'static str,
+}
+
+static SHARED: OnceLock<String> = OnceLock::new();
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+impl TestEtcd {
+    /// A plain server, for tests that do to it what others would notice.
+    pub async fn start() -> Self {
+        Self::start_with("http", &[]).await
+    }
+
+    /// One that is started with more arguments; `https` is for the caller to prepare.
+    pub async fn start_with(scheme: &'static str, arguments: &[String]) -> Self {
+        let [client, peer] = free_ports();
+        let mut server = Self {
+            process: None,
+            folder: tempfile::Builder::new()
+                .prefix("hyperfleet-etcd-")
+                .tempdir()
+                .unwrap(),
+            client,
+            peer,
+            arguments: arguments.to_vec(),
+            scheme,
+        };
+        server.resume().await;
+        server
+    }
+
+    /// Where clients reach it.
+    pub fn url(&self) -> String {
+        format!("{}://127.0.0.1:{}", self.scheme, self.client)
+    }
+
+    /// Starts the server again on what it had, and waits until it answers.
+    pub async fn resume(&mut self) {
+        let log = File::create(self.folder.path().join("log")).unwrap();
+        let client = self.url();
+        let peer = format!("http://127.0.0.1:{}", self.peer);
+        let mut command = Command::new("setpriv");
+        command
+            .args(["--pdeathsig", "TERM", "--", "sh", "-c", THROW_AWAY])
+            .arg(self.folder.path())
+            .arg(program())
+            .args(["--name", "test", "--log-outputs", "stderr"])
+            .arg("--data-dir")
+            .arg(self.folder.path().join("data"))
+            .args(["--listen-client-urls", &client])
+            .args(["--advertise-client-urls", &client])
+            .args(["--listen-peer-urls", &peer])
+            .args(["--initial-advertise-peer-urls", &peer])
+            .args(["--initial-cluster", &format!("test={peer}")]);
+        if knows_unsafe_no_fsync() {
+            command.arg("--unsafe-no-fsync");
+        }
+        command
+            .args(&self.arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .process_group(0);
+        self.process = Some(command.spawn().expect("setpriv, of util-linux"));
+        let is_ready = |log: &str| log.contains("ready to serve client requests");
+        for _ in 0..3000 {
+            let log = fs::read_to_string(self.folder.path().join("log")).unwrap();
+            if is_ready(&log) {
+                return;
+            }
+            let ended = self.process.as_mut().unwrap().try_wait().unwrap();
+            assert!(ended.is_none(), "etcd ended at once. It said:\n{log}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("etcd was not ready in time");
+    }
+
+    /// Ends it as a crash would.
+    pub fn kill(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            let group = Pid::from_child(&process);
+            // It may have ended by itself.
+            let _ = kill_process_group(group, Signal::KILL);
+            process.wait().unwrap();
+            // That was the shell. As long as the server is there, so are its ports.
+            for _ in 0..500 {
+                if test_kill_process_group(group).is_err() {
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+    }
+
+    /// Sends it a signal, such as one that freezes it.
+    pub fn signal(&self, signal: Signal) {
+        let process = self.process.as_ref().unwrap();
+        kill_process_group(Pid::from_child(process), signal).unwrap();
+    }
+}
+
+impl Drop for TestEtcd {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// `$0` is the folder, the rest the server's command line. When the thread that started it ends, so does the server,
+/// and its data go.
+const THROW_AWAY: &str = r#"
+trap 'kill -KILL $server; wait $server; rm -rf "$0"; exit' TERM
+"$@" & server=$!
+wait $server
+"#;
+
+/// Settings for a server, with patience for a busy machine.
+pub fn etcd_settings(url: &str) -> Settings {
+    Settings {
+        request_timeout: Duration::from_secs(20),
+        ..Settings::plain(vec![url.to_owned()])
+    }
+}
+
+/// The server that tests share: the one that `ETCD_URL` names, or a private one that this process starts.
+pub async fn shared_etcd() -> EtcdKeys {
+    let url = shared_etcd_url().await;
+    EtcdKeys::connect(etcd_settings(&url)).await.unwrap()
+}
+
+/// Where that server is.
+pub async fn shared_etcd_url() -> String {
+    tokio::task::spawn_blocking(shared_url).await.unwrap()
+}
+
+/// A place in a shared server that no other test uses.
+pub fn fresh_prefix() -> String {
+    format!("/test/{}/", uuid::Uuid::now_v7())
+}
+
+fn shared_url() -> String {
+    SHARED
+        .get_or_init(|| {
+            if let Ok(url) = std::env::var("ETCD_URL") {
+                return url;
+            }
+            // The server ends with the thread that started it: one that never does.
+            let (sender, receiver) = std::sync::mpsc::channel();
+            std::thread::spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build()
+                    .unwrap();
+                let server = runtime.block_on(TestEtcd::start());
+                sender.send(server.url()).unwrap();
+                loop {
+                    std::thread::park();
+                }
+            });
+            receiver
+                .recv()
+                .expect("a private etcd; its error stands above")
+        })
+        .clone()
+}
+
+/// The server's program, by the same rules as `scripts/find-etcd`.
+fn program() -> String {
+    let found = Command::new(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../scripts/find-etcd"
+    ))
+    .output()
+    .unwrap();
+    assert!(
+        found.status.success(),
+        "{}",
+        String::from_utf8_lossy(&found.stderr)
+    );
+    String::from_utf8(found.stdout).unwrap().trim().to_owned()
+}
+
+/// Newer servers need not wait for the disk.
+fn knows_unsafe_no_fsync() -> bool {
+    let help = Command::new(program()).arg("--help").output().unwrap();
+    [help.stdout, help.stderr]
+        .iter()
+        .any(|text| String::from_utf8_lossy(text).contains("--unsafe-no-fsync"))
+}
+
+/// Ports below those of outgoing connections, which might take one between here and the server.
+fn free_ports() -> [u16; 2] {
+    let mut free = (0..).map_while(|_| {
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let port = 12_000 + (std::process::id() * 97 + number * 7919) % 18_000;
+        u16::try_from(port).ok()
+    });
+    let mut next = || {
+        free.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+            .unwrap()
+    };
+    [next(), next()]
+}

@@ -1,0 +1,39 @@
+//! What tests of several crates share. It never names the HyperFleet API's own crate.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate,
+    clippy::new_without_default,
+    clippy::should_implement_trait,
+    missing_docs,
+    reason = "for tests: one that fails, panics, and names say what helpers do"
+)]
+
+mod agents;
+mod authority;
+mod etcd;
+mod memory;
+mod random;
+mod secure_etcd;
+
+use std::time::{Duration, Instant};
+
+pub use agents::Agent;
+pub use authority::{Authority, Issued};
+pub use etcd::{TestEtcd, etcd_settings, fresh_prefix, shared_etcd, shared_etcd_url};
+pub use memory::MemoryKeys;
+pub use random::Random;
+pub use secure_etcd::{etcd_identity, prepare_etcd_users, secure_etcd};
+
+/// How long an answer may take before a test gives up on it.
+pub const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Asks again and again until it is so; fails when that takes too long.
+pub async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let since = Instant::now();
+    while !is_so().await {
+        assert!(since.elapsed() < PATIENCE, "still not: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}

@@ -1,0 +1,187 @@
+//! A [`KeyStore`] in the memory of this process: for simulations, and for tests of what is built on it.
+//!
+//! Its time is tokio's: where that is paused, leases run out as the test says.
+
+mod history;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use self::history::History;
+use hyperfleet_fleet::keys::{
+    Batch, Error, Kept, KeyStore, KeyWatch, Lease, Listing, Outcome, Range, Revision, Transaction,
+};
+
+/// A store that its clones share.
+#[derive(Debug, Clone)]
+pub struct MemoryKeys {
+    state: Arc<Mutex<State>>,
+    /// The newest revision.
+    newest: Arc<watch::Sender<Revision>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    history: History,
+    leases: BTreeMap<i64, Term>,
+    leases_granted: i64,
+}
+
+#[derive(Debug)]
+struct Term {
+    seconds: u32,
+    ends_at: Instant,
+}
+
+impl Default for MemoryKeys {
+    fn default() -> Self {
+        Self {
+            state: Arc::default(),
+            newest: Arc::new(watch::Sender::new(1)),
+        }
+    }
+}
+
+impl MemoryKeys {
+    /// An empty store.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Forgets the history before a revision, which itself can still be read.
+    pub fn compact(&self, revision: Revision) {
+        self.now().history.compact(revision);
+        // Who watches from before learns of it.
+        self.newest.send_modify(|_| {});
+    }
+
+    /// The state, without what has run out by now.
+    fn now(&self) -> MutexGuard<'_, State> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let ended = state.leases.iter().filter(|(_, term)| term.ends_at <= now);
+        let ended: Vec<i64> = ended.map(|(id, _)| *id).collect();
+        for id in ended {
+            state.end_lease(id);
+        }
+        self.tell(&state);
+        state
+    }
+
+    fn tell(&self, state: &State) {
+        let newest = state.history.newest();
+        self.newest
+            .send_if_modified(|told| std::mem::replace(told, newest) != newest);
+    }
+
+    fn next_end(&self) -> Option<Instant> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.leases.values().map(|term| term.ends_at).min()
+    }
+}
+
+impl State {
+    fn end_lease(&mut self, id: i64) {
+        self.leases.remove(&id);
+        self.history.delete_leased(Lease(id));
+    }
+}
+
+impl KeyStore for MemoryKeys {
+    type Watch = MemoryWatch;
+
+    async fn commit(&self, transaction: Transaction) -> Result<Outcome, Error> {
+        let mut state = self.now();
+        let State {
+            history, leases, ..
+        } = &mut *state;
+        let outcome = history.commit(transaction, |lease| leases.contains_key(&lease.0))?;
+        self.tell(&state);
+        Ok(outcome)
+    }
+
+    async fn list(
+        &self,
+        range: Range,
+        limit: usize,
+        at: Option<Revision>,
+    ) -> Result<Listing, Error> {
+        self.now().history.list(&range, limit, at)
+    }
+
+    async fn grant(&self, seconds: u32) -> Result<Lease, Error> {
+        let mut state = self.now();
+        state.leases_granted += 1;
+        let id = state.leases_granted;
+        let ends_at = Instant::now() + Duration::from_secs(seconds.into());
+        state.leases.insert(id, Term { seconds, ends_at });
+        // Who waits, waits for its end as well.
+        self.newest.send_modify(|_| {});
+        Ok(Lease(id))
+    }
+
+    async fn keep(&self, lease: Lease) -> Result<Kept, Error> {
+        let mut state = self.now();
+        let Some(term) = state.leases.get_mut(&lease.0) else {
+            return Ok(Kept::Gone);
+        };
+        term.ends_at = Instant::now() + Duration::from_secs(term.seconds.into());
+        Ok(Kept::Alive)
+    }
+
+    async fn revoke(&self, lease: Lease) -> Result<(), Error> {
+        let mut state = self.now();
+        state.end_lease(lease.0);
+        self.tell(&state);
+        Ok(())
+    }
+
+    fn watch(&self, range: Range, after: Revision) -> MemoryWatch {
+        MemoryWatch {
+            newest: self.newest.subscribe(),
+            store: self.clone(),
+            range,
+            told: after,
+        }
+    }
+}
+
+/// A watch of a [`MemoryKeys`].
+#[derive(Debug)]
+pub struct MemoryWatch {
+    store: MemoryKeys,
+    newest: watch::Receiver<Revision>,
+    range: Range,
+    told: Revision,
+}
+
+impl KeyWatch for MemoryWatch {
+    async fn next(&mut self) -> Result<Batch, Error> {
+        loop {
+            self.newest.mark_unchanged();
+            let batch = self.store.now().history.since(&self.range, self.told)?;
+            // What happens elsewhere is told, too: it is how far we have got.
+            if batch.revision > self.told {
+                self.told = batch.revision;
+                return Ok(batch);
+            }
+            let end = self.store.next_end();
+            tokio::select! {
+                _ = self.newest.changed() => {}
+                () = sleep_until(end) => {}
+            }
+        }
+    }
+}
+
+async fn sleep_until(end: Option<Instant>) {
+    match end {
+        Some(end) => tokio::time::sleep_until(end).await,
+        None => std::future::pending().await,
+    }
+}
