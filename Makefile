@@ -122,7 +122,7 @@ fleet-seeds: setup ## Simulate engines that freeze, fail and are killed (SEEDS=1
 setup-bench: setup ## Install the load generator
 	@bench/setup
 
-bench: setup-bench ## Measure a release build beside its database's ceiling, and searches (N=1000000 SECONDS=5 ARGS="…")
+bench: setup-bench ## Measure a release build beside its database's ceiling, and searches (N=1000000 SECONDS=5 ARGS="--beside OLD")
 	@cargo build --quiet --release --bin hyperfleet-api
 	@bench/run $(if $(N),--clusters $(N)) $(if $(filter command line environment,$(origin SECONDS)),--seconds $(SECONDS)) $(ARGS)
 

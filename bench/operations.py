@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 from dataclasses import dataclass
+from functools import cached_property
 
 from processes import cpu_seconds
 from servers import ROOT, Failed
@@ -34,6 +35,8 @@ OPERATIONS = [
     Operation("patch", "PATCH", "SELECT sum(generation) FROM resources"),
     Operation("post", "POST", "SELECT sum(count) FROM resource_counts"),
 ]
+# Measured without a ceiling: pgbench has no script for its ten statements.
+DELETE = Operation("delete", "POST and DELETE, 1 : 1", "SELECT count(deleted_at) FROM resources", 1 / 2)
 
 
 @dataclass
@@ -42,6 +45,7 @@ class Measured:
 
     operation: str
     connections: int
+    requests: int
     rate: float
     p50_ms: float
     p99_ms: float
@@ -61,9 +65,15 @@ class Bench:
 
     def __init__(self, fleet, seconds):
         self.fleet, self.seconds = fleet, seconds
-        self.scripts = Statements().scripts()
-        self.values = fleet.template_values()
         self.runs = 0
+
+    @cached_property
+    def scripts(self):
+        return Statements().scripts()
+
+    @cached_property
+    def values(self):
+        return self.fleet.template_values()
 
     def pair(self, operation, connections):
         """The operation, and its ceiling right after it."""
@@ -84,8 +94,9 @@ class Bench:
             most = (result["requests"] + 2 * connections) if operation.share else 0
             if not (least <= done or errors) or done > most:
                 raise Failed(f"{operation.title}: {result['requests']} requests, but the database shows {done} changes")
-        return Measured(operation.title, connections, result["requests"] / result["seconds"],
-                        result["p50_ms"], result["p99_ms"], errors, result["server_us"], result["database_us"])
+        rate = result["requests"] / result["seconds"]
+        return Measured(operation.title, connections, result["requests"], rate, result["p50_ms"], result["p99_ms"],
+                        errors, result["server_us"], result["database_us"])
 
     def pgbench(self, operation, connections):
         """The operation's SQL, prepared, on as many connections."""

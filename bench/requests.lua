@@ -78,6 +78,20 @@ local function post()
     return message("POST", BASE, body)
 end
 
+-- Deletes every cluster that it has created: half of the requests are POST, half DELETE.
+local function created_and_deleted()
+    local created = {}
+    response = function(status, _, body)
+        if status == 201 then
+            created[#created + 1] = body:match('"id":"([^"]+)"')
+        end
+    end
+    return function()
+        local id = table.remove(created)
+        return id and message("DELETE", BASE .. "/" .. id) or post()
+    end
+end
+
 -- 10 reads to 5 reports.
 local accepted = report(1)
 local function mix()
@@ -124,7 +138,13 @@ local function checked_page(path, total, size)
 end
 
 function init(arguments)
-    operation = operations[arguments[1]] or checked_page(arguments[4], arguments[5], arguments[6])
+    if arguments[1] == "page" then
+        operation = checked_page(arguments[4], arguments[5], arguments[6])
+    elseif arguments[1] == "delete" then
+        operation = created_and_deleted()
+    else
+        operation = operations[arguments[1]]
+    end
     clusters, run = tonumber(arguments[2]), arguments[3]
     second = os.time() + 1
     -- Another place to begin each run.

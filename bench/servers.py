@@ -55,7 +55,8 @@ def wait_for(what, is_done, process, log, seconds=60):
 class Postgres:
     """A PostgreSQL of its own in a temporary folder, on a Unix socket only."""
 
-    def __init__(self):
+    def __init__(self, **settings):
+        self.settings = POSTGRES_SETTINGS | settings
         found = subprocess.run([ROOT / "scripts/find-postgres"], capture_output=True, text=True)
         if found.returncode:
             raise Failed(found.stderr.strip())
@@ -65,6 +66,8 @@ class Postgres:
         self.folder = Path(tempfile.mkdtemp(prefix="hyperfleet-bench."))
         self.process = None
         self.log = self.folder / "log"
+        # A PostgreSQL without its additional modules cannot count statements.
+        self.counts_statements = any((self.bin.parent / "lib").rglob("pg_stat_statements.so"))
 
     def start(self):
         user = self._user_to_become()
@@ -82,7 +85,7 @@ class Postgres:
     def resume(self):
         """Starts the server on the data that is there."""
         command = [self.bin / "postgres", "-D", "data", "-k", self.folder]
-        for name, value in POSTGRES_SETTINGS.items():
+        for name, value in self.settings.items():
             command += ["-c", f"{name}={value}"]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, **self.options)

@@ -1,13 +1,35 @@
--- A resource is one row whatever its kind: kinds are configuration, not tables.
--- Conditions and labels live in the row, so that every read is one row and every report one update.
+-- Resources, what adapters report about them, and the links between them.
+--
+-- A resource is one row, whatever its kind: kinds are configuration, not tables. Labels and conditions are
+-- in that row, so that a read is one row and a report is one update.
+
+-- These functions compute columns from `conditions`. They are in PL/pgSQL, which keeps its plans: PostgreSQL
+-- plans a function in SQL again for every statement that calls it, which would be the largest cost of an update.
+
+-- Every condition with its status: `{"Reconciled=True", …}`.
+CREATE FUNCTION condition_states(conditions jsonb) RETURNS text[]
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
+    RETURN ARRAY(SELECT (c ->> 'type') || '=' || (c ->> 'status') FROM jsonb_array_elements(conditions) c);
+END $$;
+
+-- A time of one condition. Immutable whatever the time zone of the session: the texts end with `Z`.
+CREATE FUNCTION condition_time(conditions jsonb, kind text, member text) RETURNS timestamptz
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
+    RETURN jsonb_path_query_first(
+        conditions, '$[*] ? (@.type == $t)', jsonb_build_object('t', kind)) ->> member;
+END $$;
+
 CREATE TABLE resources (
     id          uuid        PRIMARY KEY,
-    -- NO ACTION, checked at the end of the statement: a whole family may go in one DELETE, a parent alone never.
+    -- NO ACTION is checked at the end of the statement: one DELETE may remove a parent with all its children,
+    -- but never the parent alone.
     owner_id    uuid        REFERENCES resources (id),
     created_at  timestamptz NOT NULL,
     updated_at  timestamptz NOT NULL,
     deleted_at  timestamptz,
-    -- Every write of the row adds one, reports included: what a writer compares before it writes.
+    -- Incremented by every write, reports included. A writer saves only if it is unchanged since the read.
     revision    bigint      NOT NULL DEFAULT 1,
     generation  integer     NOT NULL CHECK (generation >= 1),
     kind        text        NOT NULL CHECK (kind <> ''),
@@ -19,23 +41,52 @@ CREATE TABLE resources (
     labels      jsonb       NOT NULL DEFAULT '{}' CHECK (jsonb_typeof(labels) = 'object'),
     conditions  jsonb       NOT NULL DEFAULT '[]' CHECK (jsonb_typeof(conditions) = 'array'),
     spec        jsonb       NOT NULL CHECK (jsonb_typeof(spec) = 'object'),
+    -- What searches ask about conditions. The database computes these columns, so they never contradict
+    -- `conditions`. A report that changes none of them changes no index (HOT update).
+    condition_states         text[] NOT NULL
+        GENERATED ALWAYS AS (condition_states(conditions)) STORED,
+    reconciled_updated_at    timestamptz
+        GENERATED ALWAYS AS (condition_time(conditions, 'Reconciled', 'last_updated_time')) STORED,
+    reconciled_transition_at timestamptz
+        GENERATED ALWAYS AS (condition_time(conditions, 'Reconciled', 'last_transition_time')) STORED,
+    last_known_generation    bigint
+        GENERATED ALWAYS AS ((jsonb_path_query_first(conditions,
+            '$[*] ? (@.type == "LastKnownReconciled").observed_generation') #>> '{}')::bigint) STORED,
     CONSTRAINT resources_deletion_is_whole CHECK ((deleted_at IS NULL) = (deleted_by IS NULL)),
     CONSTRAINT resources_not_own_owner CHECK (owner_id <> id)
-) WITH (fillfactor = 80); -- room for the next report beside the row it updates
+) WITH (fillfactor = 80); -- leaves space in the page for the next version of the row
 
--- Names are unique among active rows: of one tenant for roots, of one owner for children.
+-- A name is unique among active rows: of one tenant for roots, of one owner for children.
 CREATE UNIQUE INDEX resources_root_name ON resources (kind, name, tenancy)
     WHERE owner_id IS NULL AND deleted_at IS NULL;
 CREATE UNIQUE INDEX resources_child_name ON resources (owner_id, kind, name)
     WHERE owner_id IS NOT NULL AND deleted_at IS NULL;
 
--- Newest first, without sorting and without reading the rows before the page.
+-- Lists, newest first: a page is read in index order, without sorting.
 CREATE INDEX resources_newest_of_kind ON resources (kind, created_at DESC, id DESC) INCLUDE (deleted_at);
 CREATE INDEX resources_newest ON resources (created_at DESC, id DESC) INCLUDE (deleted_at);
 CREATE INDEX resources_newest_of_owner ON resources (owner_id, kind, created_at DESC, id DESC) INCLUDE (deleted_at)
     WHERE owner_id IS NOT NULL;
--- Finalizing rows are few: totals of active rows are those of all rows less these.
+-- Few rows are finalizing. The total of active rows is that of all rows (resource_counts) minus these.
 CREATE INDEX resources_finalizing ON resources (kind) WHERE deleted_at IS NOT NULL;
+
+-- The same for the lists of one tenant. Rows without tenancy are not in these indexes, so that a service that
+-- does not use tenants does not pay for them.
+CREATE INDEX resources_newest_of_tenant_kind ON resources (tenancy, kind, created_at DESC, id DESC)
+    INCLUDE (deleted_at) WHERE tenancy <> '{}';
+CREATE INDEX resources_newest_of_tenant ON resources (tenancy, created_at DESC, id DESC)
+    INCLUDE (deleted_at) WHERE tenancy <> '{}';
+CREATE INDEX resources_finalizing_of_tenant ON resources (tenancy, kind)
+    WHERE deleted_at IS NOT NULL AND tenancy <> '{}';
+
+-- Whether a resource belongs to a tenant: checks the owner in a nested path, for callers who see one tenant.
+-- COST 1 is lower than the real cost: with the real one PostgreSQL would plan the statement for each request,
+-- though most requests never call the function.
+CREATE FUNCTION has_tenancy(resource uuid, wanted jsonb) RETURNS boolean
+LANGUAGE plpgsql STABLE PARALLEL SAFE COST 1 AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM resources r WHERE r.id = resource AND r.tenancy = wanted);
+END $$;
 
 -- The latest accepted report of each adapter on each resource.
 CREATE TABLE adapter_reports (
@@ -50,7 +101,7 @@ CREATE TABLE adapter_reports (
     PRIMARY KEY (resource_id, adapter)
 ) WITH (fillfactor = 80);
 
--- Links between resources that do not own each other. A target with a link cannot be removed.
+-- Links between resources that do not own each other. A resource that a link points to cannot be removed.
 CREATE TABLE resource_references (
     source_id   uuid NOT NULL REFERENCES resources (id) ON DELETE CASCADE,
     target_id   uuid NOT NULL REFERENCES resources (id),
@@ -59,39 +110,3 @@ CREATE TABLE resource_references (
     PRIMARY KEY (source_id, ref_type, target_id)
 );
 CREATE INDEX resource_references_target ON resource_references (target_id);
-
--- How many rows there are of each kind, so that totals need not count them. Many slots a kind, so
--- that writers seldom meet on one.
-CREATE TABLE resource_counts (
-    kind  text     NOT NULL,
-    slot  smallint NOT NULL,
-    count bigint   NOT NULL,
-    PRIMARY KEY (kind, slot)
-) WITH (fillfactor = 50);
-
-CREATE FUNCTION count_resources() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    IF TG_OP = 'INSERT' THEN
-        INSERT INTO resource_counts AS c (kind, slot, count)
-        SELECT kind, pg_backend_pid() % 32, count(*) FROM touched GROUP BY kind ORDER BY kind
-        ON CONFLICT (kind, slot) DO UPDATE SET count = c.count + excluded.count;
-    ELSE
-        INSERT INTO resource_counts AS c (kind, slot, count)
-        SELECT kind, pg_backend_pid() % 32, -count(*) FROM touched GROUP BY kind ORDER BY kind
-        ON CONFLICT (kind, slot) DO UPDATE SET count = c.count + excluded.count;
-    END IF;
-    RETURN NULL;
-END $$;
-
-CREATE TRIGGER resources_added AFTER INSERT ON resources
-    REFERENCING NEW TABLE AS touched FOR EACH STATEMENT EXECUTE FUNCTION count_resources();
-CREATE TRIGGER resources_removed AFTER DELETE ON resources
-    REFERENCING OLD TABLE AS touched FOR EACH STATEMENT EXECUTE FUNCTION count_resources();
-
-CREATE FUNCTION forget_resource_counts() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    DELETE FROM resource_counts;
-    RETURN NULL;
-END $$;
-CREATE TRIGGER resources_truncated AFTER TRUNCATE ON resources
-    FOR EACH STATEMENT EXECUTE FUNCTION forget_resource_counts();

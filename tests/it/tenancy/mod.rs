@@ -3,9 +3,9 @@
 mod headers;
 mod legacy;
 mod lists;
-mod migration;
 mod names;
 mod plans;
+mod reassignment;
 mod system;
 mod walk;
 

@@ -1,3 +1,0 @@
--- Replaced by resources_labels_and_states.
-DROP INDEX resources_labels;
-DROP INDEX resources_condition_states;
