@@ -12,16 +12,12 @@
 
 pub mod app;
 pub mod auth;
-mod causes;
-pub mod clock;
 pub mod config;
-pub mod crypto;
 pub mod dev;
 pub mod domain;
-mod files;
 pub mod fleet;
 pub mod http;
-mod lasting;
+pub mod kit;
 pub mod startup;
 pub mod storage;
 pub mod wire;

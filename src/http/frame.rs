@@ -24,7 +24,7 @@ use super::fleet::{self, Fault};
 use super::problem::{Place, Problem};
 use super::request::RequestId;
 use super::telemetry::RequestLog;
-use crate::clock::Clock;
+use crate::kit::clock::Clock;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -141,7 +141,7 @@ mod tests {
         let server = HttpServer::new(app).workers(1).disable_signals();
         tokio::spawn(server.listen(listener).unwrap().run());
         // One connection: it must outlive the panic, too.
-        crate::crypto::install();
+        crate::kit::crypto::install();
         let client = reqwest::Client::new();
         for round in ["first", "second"] {
             let url = format!("{base}/bad");

@@ -37,9 +37,9 @@ use tracing_actix_web::TracingLogger;
 
 use crate::app::Service;
 use crate::auth::Authentication;
-use crate::clock::Clock;
 use crate::domain::tenancy;
 use crate::fleet::EtcdFleet;
+use crate::kit::clock::Clock;
 use crate::wire::BODY_BYTES_MAX;
 use caching::CallerHeaders;
 

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::gate::{Gate, Readiness};
 use super::{frame, routes};
-use crate::clock::Clock;
+use crate::kit::clock::Clock;
 
 /// The text format of Prometheus.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";

@@ -13,9 +13,9 @@ use utoipa::ToSchema;
 use super::caching;
 use crate::app;
 use crate::auth::Refusal;
-use crate::causes::chain;
 use crate::domain::tenancy::Denied;
 use crate::domain::{Violation, Violations, moment, shown};
+use crate::kit::causes::chain;
 use crate::wire::{BODY_BYTES_MAX, BodyFault, ParamsFault};
 
 /// What the URIs of problem types begin with.

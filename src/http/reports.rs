@@ -8,7 +8,7 @@ use super::problem::Problem;
 use super::request::{Caller, Place, params};
 use super::telemetry::tell_body;
 use crate::app::{ReportOutcome, Service};
-use crate::clock::Clock;
+use crate::kit::clock::Clock;
 use crate::wire::{self, Views};
 
 /// `GET` of the reports.

@@ -9,10 +9,10 @@ use uuid::Uuid;
 
 use super::problem::Problem;
 use crate::app::{Address, Collection, Service};
-use crate::clock::Clock;
 use crate::domain::audit::Origin;
 use crate::domain::tenancy::{Tenant, View};
 use crate::domain::{Entity, EntityRegistry};
+use crate::kit::clock::Clock;
 use crate::wire::Params;
 
 /// The id of a request, in its answer, its log lines and its audit entries.

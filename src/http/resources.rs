@@ -8,8 +8,8 @@ use super::problem::Problem;
 use super::request::{Caller, Place, params};
 use super::telemetry::tell_body;
 use crate::app::{Collection, ListRequest, Search, Service};
-use crate::clock::Clock;
 use crate::domain::Resource;
+use crate::kit::clock::Clock;
 use crate::wire::{self, Fields, Kinds, ListKey, Params, Views};
 
 /// `GET` of a list.

@@ -25,11 +25,11 @@ use super::telemetry::{self, Telemetry};
 use super::{authentication, beside, database, ending, readiness, shutdown, tls};
 use crate::app::Service;
 use crate::auth::Authentication;
-use crate::clock::Clock;
 use crate::config::Settings;
 use crate::domain::tenancy::Rules;
 use crate::fleet::EtcdFleet;
 use crate::http::{Admission, Api, Gate, Limits, Scrape};
+use crate::kit::clock::Clock;
 use crate::storage::postgres::{Probe, Store};
 
 /// How long the end may take beyond `health.shutdown_delay` and `health.shutdown_timeout`: what

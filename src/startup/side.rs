@@ -12,8 +12,8 @@ use rustls::ServerConfig;
 use tokio::sync::oneshot;
 
 use super::server::{self, Options, serve_on};
-use crate::clock::Clock;
 use crate::http::{self, Gate, Scrape};
+use crate::kit::clock::Clock;
 
 /// How long a connection is kept for the next question: not so long that those who ask nothing leave
 /// no room for those who do.

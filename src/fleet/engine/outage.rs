@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::causes;
+use crate::kit::causes;
 use crate::storage::registry::Error;
 
 /// How long to wait after a first failure.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::Mirror;
-use crate::causes::chain;
 use crate::fleet::Fleet;
+use crate::kit::causes::chain;
 use crate::storage::keys::KeyStore;
 use crate::storage::registry::{Error, Scope, Snapshot, Told, Watch};
 
@@ -17,7 +17,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 const SETTLING: Duration = Duration::from_secs(1);
 
 impl<S: KeyStore> Fleet<S> {
-    /// Lists everything and then watches, for ever: to be kept by `lasting::keep`. While it does not run, or etcd
+    /// Lists everything and then watches, for ever: to be kept by `supervise`. While it does not run, or etcd
     /// cannot be reached, the mirror is not connected.
     ///
     /// After a failure it goes on where it was. What it missed while the history was compacted it lists anew.

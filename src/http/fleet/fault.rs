@@ -6,11 +6,11 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::{HttpResponse, ResponseError};
 
-use crate::causes::chain;
 use crate::fleet;
 use crate::http::caching;
 use crate::http::problem::Problem;
 use crate::http::telemetry::RequestLog;
+use crate::kit::causes::chain;
 use crate::wire::fleet::{ErrorBody, ErrorView, InvalidChange, InvalidParameter, Undecodable};
 
 /// How long a client should wait for etcd to come back, in seconds.

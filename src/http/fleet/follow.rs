@@ -16,13 +16,13 @@ use futures_util::stream;
 use tokio::time::{Instant, sleep_until};
 
 use super::{Fault, states, units};
-use crate::causes::chain;
 use crate::fleet::{self, EtcdFollow, Followed, Item, StateKey, StateView, Told, UnitView};
 use crate::http::Admission;
 use crate::http::admission::Watching;
 use crate::http::answer::PIECE;
 use crate::http::connection::Connection;
 use crate::http::gate::Gate;
+use crate::kit::causes::chain;
 use crate::wire::fleet::{self as wire, EVENT_STREAM, Query, UnitGone};
 
 /// How often a client is told something even if nothing happens: often enough for proxies, which end what is silent

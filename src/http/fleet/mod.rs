@@ -31,9 +31,9 @@ use tracing_actix_web::TracingLogger;
 use super::caching::CallerHeaders;
 use super::{Admission, Build, Masks, Scrape, frame, probes, telemetry};
 use crate::auth::Authentication;
-use crate::clock::Clock;
 use crate::domain::tenancy;
 use crate::fleet::EtcdFleet;
+use crate::kit::clock::Clock;
 use crate::wire::BODY_BYTES_MAX;
 
 pub(super) use fault::Fault;

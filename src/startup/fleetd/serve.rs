@@ -9,12 +9,12 @@ use rustix::net::sockopt;
 use rustls::ServerConfig;
 
 use crate::auth::Authentication;
-use crate::clock::Clock;
 use crate::config::fleetd::{Listen, Settings};
 use crate::domain::tenancy;
-use crate::files;
 use crate::fleet::EtcdFleet;
 use crate::http::{self, Admission, FleetApi, Gate, Hosts, Limits};
+use crate::kit::clock::Clock;
+use crate::kit::files;
 use crate::startup::commands::BUILD;
 use crate::startup::server::{self, Connections, Listener, Options, SEND_BYTES, Serving, serve_on};
 use crate::startup::sockets::Room;

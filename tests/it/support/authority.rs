@@ -49,7 +49,7 @@ impl Authority {
 
     /// What a server of that name speaks TLS with.
     pub(crate) fn server(&self, name: &str) -> ServerConfig {
-        hyperfleet::crypto::install();
+        hyperfleet::kit::crypto::install();
         let (certificate, key) = self.signed(name);
         let chain = vec![CertificateDer::from(certificate.der().to_vec())];
         let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));

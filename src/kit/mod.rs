@@ -1,0 +1,7 @@
+//! What every daemon here is made of, whatever it serves. Names nothing outside itself.
+
+pub(crate) mod causes;
+pub mod clock;
+pub mod crypto;
+pub(crate) mod files;
+pub(crate) mod supervise;
