@@ -19,18 +19,11 @@ use super::gate::{Gate, Phase};
 use super::memory::{Memory, Share};
 use super::problem::Problem;
 use super::rate::{self, RateLimit, Standing};
+use super::refusals;
 use super::request::{Identity, Wish};
 use super::telemetry::{RequestLog, RoutePath};
 use super::tenant;
 
-const REFUSED: &str = "hyperfleet_api_requests_refused_total";
-/// Why requests are refused.
-const REASONS: [&str; 5] = [STARTING, RATE, IN_FLIGHT, MEMORY, WATCHERS];
-const STARTING: &str = "starting";
-const RATE: &str = "rate";
-const IN_FLIGHT: &str = "in_flight";
-const MEMORY: &str = "memory";
-const WATCHERS: &str = "watchers";
 /// Clients that watch at a time. Each keeps a connection for as long as it likes, and there are others who need one.
 const WATCHERS_MAX: usize = 256;
 /// What one of them takes of the memory for clients, in bytes: what it was told last, about, and what is written of it.
@@ -76,10 +69,7 @@ impl Admission {
     /// Lets in what the limits allow while the gate is open.
     #[must_use]
     pub fn new(gate: Gate, limits: &Limits) -> Self {
-        for reason in REASONS {
-            // So that the first refusal is seen as growth.
-            metrics::counter!(REFUSED, "reason" => reason).absolute(0);
-        }
+        refusals::count_from_zero();
         Self(Arc::new(Parts {
             gate,
             capacity: Capacity::new(limits.in_flight_max),
@@ -113,7 +103,7 @@ impl Admission {
             })
         });
         if watching.is_none() {
-            count_refusal(WATCHERS);
+            refusals::count(refusals::WATCHERS);
         }
         watching
     }
@@ -165,12 +155,12 @@ impl Parts {
         self.pass_rate(request)?;
         body::read(request, self.body_time, &self.memory).await?;
         let slot = self.capacity.take(1);
-        slot.ok_or_else(|| refusal(IN_FLIGHT, Problem::busy()))
+        slot.ok_or_else(|| refusals::counted(refusals::IN_FLIGHT, Problem::busy()))
     }
 
     fn pass_gate(&self) -> Result<(), Problem> {
         if self.gate.phase() == Phase::Starting {
-            return Err(refusal(STARTING, Problem::starting()));
+            return Err(refusals::counted(refusals::STARTING, Problem::starting()));
         }
         Ok(())
     }
@@ -185,33 +175,12 @@ impl Parts {
         request.extensions_mut().insert(standing);
         match standing.retry_seconds {
             None => Ok(()),
-            Some(seconds) => Err(refusal(RATE, Problem::too_many(seconds))),
+            Some(seconds) => Err(refusals::counted(
+                refusals::RATE,
+                Problem::too_many(seconds),
+            )),
         }
     }
-}
-
-/// Memory for a client, if it is there.
-pub(super) fn hold(memory: &Memory, bytes: usize) -> Result<Share, Problem> {
-    let share = memory.hold(bytes);
-    share.ok_or_else(|| refusal(MEMORY, Problem::full()))
-}
-
-/// So much memory for a client that has some, if it is there.
-pub(super) fn resize(share: &mut Share, bytes: usize) -> Result<(), Problem> {
-    let is_made = share.resize(bytes);
-    is_made
-        .then_some(())
-        .ok_or_else(|| refusal(MEMORY, Problem::full()))
-}
-
-/// Counts a request that is refused for what others do, too.
-fn refusal(reason: &'static str, problem: Problem) -> Problem {
-    count_refusal(reason);
-    problem
-}
-
-fn count_refusal(reason: &'static str) {
-    metrics::counter!(REFUSED, "reason" => reason).increment(1);
 }
 
 impl Default for Limits {

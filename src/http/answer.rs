@@ -10,9 +10,9 @@ use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use serde::Serialize;
 
-use super::admission::{hold, resize};
 use super::memory::{Memory, SMALL, Share, Sort};
 use super::problem::Problem;
+use super::refusals::{hold, resize};
 use super::telemetry::RoutePath;
 
 /// Large answers are handed on in pieces of this size, the next when one is taken: that is how one

@@ -17,11 +17,11 @@ use actix_web::{Error, HttpMessage as _, HttpRequest};
 use futures_util::StreamExt as _;
 use tokio::time::{Instant, timeout_at};
 
-use super::admission::resize;
 use super::connection::{BYTES_PER_SECOND_MIN, UnderWay};
 use super::encoding::Packing;
 use super::memory::{Memory, SMALL, Share};
 use super::problem::Problem;
+use super::refusals::resize;
 use crate::wire::BODY_BYTES_MAX;
 
 /// What is left of a body that nobody reads.

@@ -22,6 +22,7 @@ mod openapi;
 mod probes;
 mod problem;
 mod rate;
+mod refusals;
 mod reports;
 mod request;
 mod resources;

@@ -7,14 +7,16 @@ use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::{HttpResponse, ResponseError};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use serde_json::Value;
-use utoipa::ToSchema;
+use serde_json::{Value, json};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{Object, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
 
 use super::caching;
 use crate::app;
 use crate::auth::Refusal;
 use crate::domain::tenancy::Denied;
-use crate::domain::{Violation, Violations, moment, shown};
+use crate::domain::{Constraint, Violation, Violations, moment, shown};
 use crate::kit::causes::chain;
 use crate::wire::{BODY_BYTES_MAX, BodyFault, ParamsFault};
 
@@ -119,7 +121,7 @@ pub(super) struct Body<'a> {
 #[schema(as = ValidationError, description = "One fault of an input.")]
 pub(super) struct ViolationView<'a> {
     /// The kind of rule that is broken.
-    #[schema(required = false, value_type = super::openapi::ValidationErrorConstraint)]
+    #[schema(required = false, value_type = ValidationErrorConstraint)]
     constraint: &'static str,
     /// Dotted path of the member, or name of the parameter.
     field: &'a str,
@@ -129,6 +131,20 @@ pub(super) struct ViolationView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     value: Option<&'a Value>,
+}
+
+/// The name of a kind of rule.
+pub(super) struct ValidationErrorConstraint;
+
+impl ToSchema for ValidationErrorConstraint {}
+
+impl PartialSchema for ValidationErrorConstraint {
+    fn schema() -> RefOr<Schema> {
+        let mut schema = Object::with_type(Type::String);
+        let names = Constraint::ALL.map(|constraint| json!(constraint.as_str()));
+        schema.enum_values = Some(names.to_vec());
+        Schema::Object(schema).into()
+    }
 }
 
 impl Problem {

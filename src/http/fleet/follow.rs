@@ -15,15 +15,15 @@ use actix_web::{HttpRequest, HttpResponse};
 use futures_util::stream;
 use tokio::time::{Instant, sleep_until};
 
-use super::{Fault, states, units};
-use crate::fleet::{self, EtcdFollow, Followed, Item, StateKey, StateView, Told, UnitView};
+use super::Fault;
+use crate::fleet::{self, EtcdFollow, Followed, Item, Told};
 use crate::http::Admission;
 use crate::http::admission::Watching;
 use crate::http::answer::PIECE;
 use crate::http::connection::Connection;
 use crate::http::gate::Gate;
 use crate::kit::causes::chain;
-use crate::wire::fleet::{self as wire, EVENT_STREAM, Query, UnitGone};
+use crate::wire::fleet::{self as wire, EVENT_STREAM, Query};
 
 /// How often a client is told something even if nothing happens: often enough for proxies, which end what is silent
 /// for a minute.
@@ -126,31 +126,6 @@ pub(super) trait Shown: Followed {
     fn put(self, id: Option<i64>) -> serde_json::Result<String>;
     /// It is gone.
     fn gone(key: &Self::Key, id: Option<i64>) -> serde_json::Result<String>;
-}
-
-impl Shown for UnitView {
-    fn put(self, id: Option<i64>) -> serde_json::Result<String> {
-        wire::put(&units::view(self), id)
-    }
-
-    fn gone(name: &String, id: Option<i64>) -> serde_json::Result<String> {
-        let machine_id = None;
-        wire::delete(&UnitGone { machine_id, name }, id)
-    }
-}
-
-impl Shown for StateView {
-    fn put(self, id: Option<i64>) -> serde_json::Result<String> {
-        wire::put(&states::view(self), id)
-    }
-
-    fn gone(key: &StateKey, id: Option<i64>) -> serde_json::Result<String> {
-        let gone = UnitGone {
-            machine_id: Some(&key.machine),
-            name: &key.unit,
-        };
-        wire::delete(&gone, id)
-    }
 }
 
 /// One client that watches.
@@ -284,6 +259,7 @@ impl<T: Shown> Rest<T> {
 mod tests {
     use super::*;
     use crate::domain::unit::{DesiredState, UnitOption};
+    use crate::fleet::UnitView;
 
     fn unit(name: &str, bytes: usize) -> UnitView {
         UnitView {

@@ -105,8 +105,19 @@ pub(super) async fn explain(
     Ok(Room::of(&request)?.item(HttpResponse::Ok(), &explanation)?)
 }
 
+impl follow::Shown for UnitView {
+    fn put(self, id: Option<i64>) -> serde_json::Result<String> {
+        wire::put(&view(self), id)
+    }
+
+    fn gone(name: &String, id: Option<i64>) -> serde_json::Result<String> {
+        let machine_id = None;
+        wire::delete(&wire::UnitGone { machine_id, name }, id)
+    }
+}
+
 /// A unit as clients see it.
-pub(super) fn view(unit: UnitView) -> wire::UnitView {
+fn view(unit: UnitView) -> wire::UnitView {
     let option = |option: UnitOption| wire::OptionView {
         name: option.name,
         section: option.section,

@@ -1,39 +1,23 @@
 //! Problems as answers of the document. Their examples are made as real ones are.
 
 use serde_json::{Value, json};
+use utoipa::PartialSchema;
 use utoipa::openapi::example::ExampleBuilder;
 use utoipa::openapi::header::HeaderBuilder;
-use utoipa::openapi::schema::{Object, Schema, Type};
-use utoipa::openapi::{
-    ComponentsBuilder, ContentBuilder, Header, Ref, RefOr, Response, ResponseBuilder,
-};
-use utoipa::{PartialSchema, ToSchema};
+use utoipa::openapi::schema::{Object, Type};
+use utoipa::openapi::{ComponentsBuilder, ContentBuilder, Header, Ref, Response, ResponseBuilder};
 
 use crate::app;
 use crate::auth::{IdentityFault, Refusal};
+use crate::domain::EntityRegistry;
 use crate::domain::tenancy::Denied;
-use crate::domain::{Constraint, EntityRegistry};
 use crate::http::encoding::UNDERSTOOD;
-use crate::http::problem::{Body, Place, Problem, ViolationView};
+use crate::http::problem::{Body, Place, Problem, ValidationErrorConstraint, ViolationView};
 use crate::wire::schemas::examples;
 use crate::wire::{self, BASE, Kinds, Params};
 
 /// Header of every answer.
 const X_REQUEST_ID: &str = "X-Request-Id";
-
-/// The name of a kind of rule.
-pub(in crate::http) struct ValidationErrorConstraint;
-
-impl ToSchema for ValidationErrorConstraint {}
-
-impl PartialSchema for ValidationErrorConstraint {
-    fn schema() -> RefOr<Schema> {
-        let mut schema = Object::with_type(Type::String);
-        let names = Constraint::ALL.map(|constraint| json!(constraint.as_str()));
-        schema.enum_values = Some(names.to_vec());
-        Schema::Object(schema).into()
-    }
-}
 
 /// A status that is not a success: number, name of its answer in the document, what it means.
 type Sort = (u16, &'static str, &'static str);

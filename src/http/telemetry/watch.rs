@@ -1,7 +1,6 @@
 //! Watches a request from its head to its answer: one line in the log at the end, whatever happens,
 //! and what is counted.
 
-use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::time::Instant;
 
@@ -16,12 +15,11 @@ use actix_web::web::Data;
 use tracing::Span;
 use tracing::level_filters::LevelFilter;
 
-use super::{Masks, RequestLog, RoutePath, series, span};
+use super::span::{self, shortened};
+use super::{Masks, RequestLog, RoutePath, series};
 
 /// What nobody waits for any more has no status: nginx's number for it.
 const CLIENT_LEFT: u16 = 499;
-/// What the log repeats of a path or a `User-Agent` at most, in bytes: clients may send 64 KiB of each.
-const TEXT_BYTES_MAX: usize = 512;
 
 /// The middleware right below the span.
 pub(in crate::http) async fn watch(
@@ -145,15 +143,6 @@ impl Drop for Watched {
     }
 }
 
-/// A text of a client's as the log repeats it: no longer than [`TEXT_BYTES_MAX`], and a sign where it was cut.
-pub(super) fn shortened(text: &str) -> Cow<'_, str> {
-    if text.len() <= TEXT_BYTES_MAX {
-        return Cow::Borrowed(text);
-    }
-    let end = text.floor_char_boundary(TEXT_BYTES_MAX);
-    Cow::Owned(format!("{}…", &text[..end]))
-}
-
 /// What came, for whoever looks closely.
 fn tell_head(request: &ServiceRequest) {
     let masks = request.app_data::<Data<Masks>>();
@@ -165,19 +154,4 @@ fn tell_head(request: &ServiceRequest) {
         headers = masks.headers(request.headers()),
         "came"
     );
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_texts_are_cut_between_characters() {
-        let fits = "a".repeat(TEXT_BYTES_MAX);
-        assert_eq!(shortened(&fits), fits);
-        let long = format!("a{}", "é".repeat(TEXT_BYTES_MAX));
-        let cut = shortened(&long);
-        assert_eq!(cut.len(), TEXT_BYTES_MAX - 1 + "…".len());
-        assert!(cut.ends_with("é…"), "{cut}");
-    }
 }
