@@ -5,10 +5,12 @@ use actix_web::dev::ServiceRequest;
 use actix_web::http::header::HeaderValue;
 use actix_web::web::Data;
 
+use super::caching::CallerHeaders;
 use super::problem::Problem;
 use super::request::{Identity, Wish};
 use super::telemetry::RequestLog;
 use crate::auth::{Authentication, HeaderField, Need};
+use crate::domain::tenancy::Rules;
 
 /// Leaves with the request who is calling. Only who changes something has to be known.
 pub(super) async fn authenticate(request: &ServiceRequest, wish: Wish) -> Result<(), Problem> {
@@ -37,6 +39,15 @@ pub(super) async fn authenticate(request: &ServiceRequest, wish: Wish) -> Result
     }
     request.extensions_mut().insert(identity);
     Ok(())
+}
+
+/// The headers that say who is calling, and for whom.
+pub(super) fn caller_headers(authentication: &Authentication, tenancy: &Rules) -> CallerHeaders {
+    let of_callers = match authentication {
+        Authentication::Off => None,
+        Authentication::On(authenticator) => Some(authenticator.headers()),
+    };
+    CallerHeaders::new(of_callers.into_iter().flatten().chain(tenancy.headers()))
 }
 
 fn need(wish: Wish) -> Need {

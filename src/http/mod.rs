@@ -41,8 +41,7 @@ use crate::auth::Authentication;
 use crate::domain::tenancy;
 use crate::fleet::EtcdFleet;
 use crate::kit::clock::Clock;
-use crate::wire::BODY_BYTES_MAX;
-use caching::CallerHeaders;
+use crate::wire::BASE;
 
 pub use admission::{Admission, Limits};
 pub use connection::Connection;
@@ -99,7 +98,7 @@ pub fn app(
         fleet,
     } = api;
     let registry = service.registry().clone();
-    let caller_headers = CallerHeaders::of(&authentication, &tenancy);
+    let caller_headers = authentication::caller_headers(&authentication, &tenancy);
     App::new()
         .app_data(web::Data::new(service))
         .app_data(web::Data::new(clock))
@@ -111,7 +110,7 @@ pub fn app(
         .app_data(web::Data::new(tenancy))
         .app_data(web::Data::new(caller_headers))
         .app_data(web::Data::new(document))
-        .app_data(web::PayloadConfig::new(BODY_BYTES_MAX))
+        .app_data(web::PayloadConfig::new(problem::BODY_BYTES_MAX))
         .configure(|config| routes::configure(config, &registry))
         .configure(move |config| {
             if let Some(fleet) = fleet {
@@ -120,7 +119,9 @@ pub fn app(
         })
         .default_service(web::to(routes::unknown_path))
         .wrap(Compress::default())
-        .wrap(from_fn(encoding::gzip_or_nothing))
+        .wrap(from_fn(|request, next| {
+            encoding::gzip_below(BASE, request, next)
+        }))
         .wrap(from_fn(frame::frame))
         .wrap(from_fn(telemetry::watch))
         .wrap(TracingLogger::<telemetry::RequestSpan>::new())

@@ -18,8 +18,10 @@ use crate::auth::Refusal;
 use crate::domain::tenancy::Denied;
 use crate::domain::{Constraint, Violation, Violations, moment, shown};
 use crate::kit::causes::chain;
-use crate::wire::{BODY_BYTES_MAX, BodyFault, ParamsFault};
+use crate::wire::{BodyFault, ParamsFault};
 
+/// Largest request body, in bytes, before and after decompression.
+pub(super) const BODY_BYTES_MAX: usize = 1024 * 1024;
 /// What the URIs of problem types begin with.
 const TYPES: &str = "https://api.hyperfleet.io/errors/";
 /// How long a client should wait for the database to come back, in seconds.
