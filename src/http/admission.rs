@@ -16,13 +16,14 @@ use super::authentication::authenticate;
 use super::body;
 use super::capacity::{Capacity, Slot};
 use super::gate::{Gate, Phase};
+use super::headers::ResponseHeaders;
 use super::memory::{Memory, Share};
-use super::problem::Problem;
-use super::rate::{self, RateLimit, Standing};
+use super::rate::{self, RateLimit};
 use super::refusals;
 use super::request::{Identity, Wish};
 use super::telemetry::{RequestLog, RoutePath};
 use super::tenant;
+use crate::kit::http::Problem;
 
 /// Clients that watch at a time. Each keeps a connection for as long as it likes, and there are others who need one.
 const WATCHERS_MAX: usize = 256;
@@ -172,7 +173,7 @@ impl Parts {
         let identity = request.extensions().get::<Identity>().cloned();
         let identity = identity.as_ref().and_then(Identity::proven);
         let standing = rate.count(&rate::key(identity, request.peer_addr()));
-        request.extensions_mut().insert(standing);
+        ResponseHeaders::add(request, standing.headers());
         match standing.retry_seconds {
             None => Ok(()),
             Some(seconds) => Err(refusals::counted(
@@ -195,13 +196,8 @@ impl Default for Limits {
     }
 }
 
-/// What every answer says of admission: what its caller has left, if that is limited, and that the
-/// next request is to go over another connection, once this service is to end.
-pub(super) fn tell<B>(response: &mut ServiceResponse<B>) {
-    let standing = response.request().extensions().get::<Standing>().copied();
-    if let Some(standing) = standing {
-        standing.tell(response.headers_mut());
-    }
+/// Tells the client to send its next request over another connection, once this service is to end.
+pub(super) fn end_when_stopping<B>(response: &mut ServiceResponse<B>) {
     let admission = response.request().app_data::<Data<Admission>>();
     if admission.is_some_and(|admission| admission.0.gate.phase() == Phase::Stopping) {
         let head = response.response_mut().head_mut();

@@ -11,9 +11,9 @@ use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use serde::Serialize;
 
 use super::memory::{Memory, SMALL, Share, Sort};
-use super::problem::Problem;
 use super::refusals::{hold, resize};
 use super::telemetry::RoutePath;
+use crate::kit::http::Problem;
 
 /// Large answers are handed on in pieces of this size, the next when one is taken: that is how one
 /// sees whether a client goes on reading.

@@ -14,7 +14,7 @@ use actix_web::web::Bytes;
 use flate2::read::{GzDecoder, ZlibDecoder};
 
 use super::caching;
-use super::problem::{BODY_BYTES_MAX, Problem};
+use crate::kit::http::{BODY_BYTES_MAX, Problem};
 
 /// What a body may be packed as.
 pub(super) const UNDERSTOOD: [&str; 3] = ["gzip", "deflate", "identity"];

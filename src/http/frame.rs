@@ -1,40 +1,70 @@
 //! Around every request: its id, its path as routes know it, and what becomes of failures.
 //!
-//! Handlers fail with a [`Problem`] that does not know where it happened; here it is told, so that
-//! every error of the listener is a problem with path, time and id, whoever made it.
+//! Errors of handlers and of the server library do not know where they happened. The frame does, and
+//! lets the wording of the path write every one of them.
 
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 
-use actix_web::Error;
 use actix_web::body::{BoxBody, EitherBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::error::InternalError;
 use actix_web::http::ConnectionType;
 use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::http::uri::PathAndQuery;
 use actix_web::middleware::Next;
 use actix_web::web::Data;
+use actix_web::{Error, HttpResponse};
+use chrono::{DateTime, Utc};
 use futures_util::FutureExt as _;
 
 use super::admission;
 use super::body;
 use super::caching;
 use super::connection::{Connection, UnderWay};
-use super::fleet::{self, Fault};
-use super::problem::{Place, Problem};
+use super::headers::ResponseHeaders;
 use super::request::RequestId;
 use super::telemetry::RequestLog;
 use crate::kit::clock::Clock;
+use crate::kit::http::Problem;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The outermost middleware.
+/// When and where a request came in.
+#[derive(Debug, Clone, Default)]
+pub struct Arrival {
+    pub path: String,
+    pub request_id: String,
+    pub at: DateTime<Utc>,
+}
+
+/// An error as the client and the log see it.
+pub struct ErrorResponse {
+    pub response: HttpResponse,
+    /// Code of the problem, if it has one.
+    pub code: Option<String>,
+    /// What the client is not told.
+    pub cause: Option<String>,
+    /// Why the caller is turned away.
+    pub reason: Option<String>,
+}
+
+/// How the errors of some paths are written.
+#[derive(Clone, Copy)]
+pub struct Wording {
+    /// Whether one slash at the end of these paths does not count.
+    pub trims_slash: bool,
+    pub write: fn(&Error, &Arrival) -> ErrorResponse,
+}
+
+/// The outermost middleware; `wording` chooses by path how errors are written.
 pub(super) async fn frame(
+    wording: impl Fn(&ServiceRequest) -> Wording,
     mut request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<EitherBody<impl MessageBody, BoxBody>>, Error> {
-    let is_fleets = fleet::is_fleets(&request);
-    if !is_fleets {
+    let wording = wording(&request);
+    if wording.trims_slash {
         trim_one_slash(&mut request);
     }
     let RequestId(id) = RequestId::of(&request);
@@ -43,26 +73,38 @@ pub(super) async fn frame(
     let under_way = connection.map(UnderWay::begin);
     body::leave_unless_read(&mut request);
     let clock = request.app_data::<Data<Clock>>().cloned();
-    let place = Place {
+    let arrival = Arrival {
         path: request.path().to_owned(),
         request_id: id,
-        at: clock.map_or(chrono::DateTime::UNIX_EPOCH, |clock| clock.now()),
+        at: clock.map_or(DateTime::UNIX_EPOCH, |clock| clock.now()),
     };
-    let worded = |error: &Error| worded(error, &place, &log, is_fleets);
+    let id = HeaderValue::try_from(&arrival.request_id).ok();
+    let written = |error: &Error| {
+        let mut written = (wording.write)(error, &arrival);
+        log.failed(written.code, written.cause, written.reason);
+        if let Some(id) = &id {
+            let headers = written.response.headers_mut();
+            headers.insert(X_REQUEST_ID, id.clone());
+        }
+        written.response
+    };
     // Nothing of a request outlives it: what it left half-way is dropped with it, and its
     // transaction rolls back.
     let outcome = AssertUnwindSafe(next.call(request)).catch_unwind().await;
     let mut response = match outcome {
-        Ok(Ok(response)) => told(response, worded),
-        Ok(Err(error)) => return Err(worded(&error)),
-        Err(_) => return Err(worded(&Problem::panicked().into())),
+        Ok(Ok(response)) => rewritten(response, written),
+        Ok(Err(error)) => return Err(InternalError::from_response("", written(&error)).into()),
+        Err(_) => {
+            let response = written(&Problem::panicked().into());
+            return Err(InternalError::from_response("", response).into());
+        }
     };
     caching::tell(&mut response);
-    fleet::tell(&mut response);
-    if let Ok(id) = HeaderValue::from_str(&place.request_id) {
+    if let Some(id) = id {
         response.headers_mut().insert(X_REQUEST_ID, id);
     }
-    admission::tell(&mut response);
+    ResponseHeaders::write(&mut response);
+    admission::end_when_stopping(&mut response);
     let is_last = under_way.as_ref().is_some_and(UnderWay::is_last);
     if is_last || response.request().head().upgrade() {
         let head = response.response_mut().head_mut();
@@ -73,25 +115,17 @@ pub(super) async fn frame(
     Ok(body::attended(response, under_way))
 }
 
-/// Writes the body of an error anew, in the words of whoever it is for.
-fn told<B: MessageBody>(
+/// Writes the response of an error, if it is one.
+fn rewritten<B: MessageBody>(
     response: ServiceResponse<B>,
-    worded: impl FnOnce(&Error) -> Error,
+    written: impl FnOnce(&Error) -> HttpResponse,
 ) -> ServiceResponse<EitherBody<B, BoxBody>> {
     let Some(error) = response.response().error() else {
         return response.map_into_left_body();
     };
-    let answer = worded(error).error_response();
+    let written = written(error);
     let (request, _) = response.into_parts();
-    ServiceResponse::new(request, answer).map_into_right_body()
-}
-
-/// An error as its client knows errors: with the place where it happened, or in fleet's words.
-fn worded(error: &Error, place: &Place, log: &RequestLog, is_fleets: bool) -> Error {
-    if is_fleets {
-        return Fault::of(error).noted(log, &place.request_id).into();
-    }
-    log.noted(Problem::of(error)).at(place.clone()).into()
+    ServiceResponse::new(request, written).map_into_right_body()
 }
 
 /// `/clusters/` is `/clusters`; one slash only, so that no two spellings of a path differ by more.
@@ -136,7 +170,9 @@ mod tests {
             App::new()
                 .app_data(Data::new(Clock::new(|| chrono::DateTime::UNIX_EPOCH)))
                 .route("/{path}", web::get().to(panics))
-                .wrap(from_fn(frame))
+                .wrap(from_fn(|request, next| {
+                    frame(crate::http::wording, request, next)
+                }))
         };
         let server = HttpServer::new(app).workers(1).disable_signals();
         tokio::spawn(server.listen(listener).unwrap().run());

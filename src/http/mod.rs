@@ -16,6 +16,7 @@ mod encoding;
 mod fleet;
 mod frame;
 mod gate;
+mod headers;
 mod memory;
 mod meta;
 mod openapi;
@@ -41,11 +42,13 @@ use crate::auth::Authentication;
 use crate::domain::tenancy;
 use crate::fleet::EtcdFleet;
 use crate::kit::clock::Clock;
+use crate::kit::http::BODY_BYTES_MAX;
 use crate::wire::BASE;
 
 pub use admission::{Admission, Limits};
 pub use connection::Connection;
 pub use fleet::{FleetApi, Hosts, fleet_app, openapi as fleet_openapi};
+pub use frame::Wording;
 pub use gate::{Gate, Phase, Readiness};
 pub use memory::Memory;
 pub use meta::Build;
@@ -110,7 +113,7 @@ pub fn app(
         .app_data(web::Data::new(tenancy))
         .app_data(web::Data::new(caller_headers))
         .app_data(web::Data::new(document))
-        .app_data(web::PayloadConfig::new(problem::BODY_BYTES_MAX))
+        .app_data(web::PayloadConfig::new(BODY_BYTES_MAX))
         .configure(|config| routes::configure(config, &registry))
         .configure(move |config| {
             if let Some(fleet) = fleet {
@@ -122,7 +125,19 @@ pub fn app(
         .wrap(from_fn(|request, next| {
             encoding::gzip_below(BASE, request, next)
         }))
-        .wrap(from_fn(frame::frame))
+        .wrap(from_fn(|request, next| {
+            frame::frame(wording, request, next)
+        }))
         .wrap(from_fn(telemetry::watch))
         .wrap(TracingLogger::<telemetry::RequestSpan>::new())
+}
+
+/// How errors of a path are written: fleet's in its own words.
+#[must_use]
+pub fn wording(request: &ServiceRequest) -> Wording {
+    if fleet::is_fleets(request) {
+        fleet::WORDING
+    } else {
+        problem::WORDING
+    }
 }

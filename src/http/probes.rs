@@ -10,8 +10,9 @@ use actix_web::web::{Data, ServiceConfig};
 use actix_web::{App, Error, HttpResponse, web};
 use serde::Serialize;
 
+use super::frame::{Wording, frame};
 use super::gate::{Gate, Readiness};
-use super::{frame, routes};
+use super::routes;
 use crate::kit::clock::Clock;
 
 /// The text format of Prometheus.
@@ -31,6 +32,7 @@ struct Health<'a> {
 /// An application of these routes alone.
 pub fn side(
     clock: Clock,
+    wording: fn(&ServiceRequest) -> Wording,
     mount: impl FnOnce(&mut ServiceConfig),
 ) -> App<
     impl ServiceFactory<
@@ -45,7 +47,7 @@ pub fn side(
         .app_data(Data::new(clock))
         .configure(mount)
         .default_service(web::to(routes::unknown_path))
-        .wrap(from_fn(frame::frame))
+        .wrap(from_fn(move |request, next| frame(wording, request, next)))
 }
 
 /// `/healthz` and `/readyz`.

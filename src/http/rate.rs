@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroU32;
 use std::sync::{Mutex, PoisonError};
 
-use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
+use actix_web::http::header::{HeaderName, HeaderValue};
 use governor::clock::{Clock as _, MonotonicClock};
 use governor::middleware::StateInformationMiddleware;
 use governor::nanos::Nanos;
@@ -106,7 +106,7 @@ impl RateLimit {
 impl Standing {
     /// What the caller is told: as the current draft (draft-ietf-httpapi-ratelimit-headers) has it,
     /// and as the earlier ones had it, which clients know.
-    fn headers(self) -> [(HeaderName, String); 5] {
+    pub(super) fn headers(self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
         let name = HeaderName::from_static;
         let Self {
             burst,
@@ -115,7 +115,7 @@ impl Standing {
             reset_seconds,
             ..
         } = self;
-        [
+        let headers = [
             (
                 name("ratelimit-policy"),
                 format!("\"caller\";q={burst};w={window_seconds}"),
@@ -127,16 +127,9 @@ impl Standing {
             (name("ratelimit-limit"), burst.to_string()),
             (name("ratelimit-remaining"), remaining.to_string()),
             (name("ratelimit-reset"), reset_seconds.to_string()),
-        ]
-    }
-
-    /// Tells the caller in an answer.
-    pub(super) fn tell(self, headers: &mut HeaderMap) {
-        for (name, value) in self.headers() {
-            if let Ok(value) = HeaderValue::from_str(&value) {
-                headers.insert(name, value);
-            }
-        }
+        ];
+        let headers = headers.into_iter();
+        headers.filter_map(|(name, value)| Some((name, HeaderValue::try_from(value).ok()?)))
     }
 }
 
@@ -209,7 +202,7 @@ mod tests {
         let (one, other) = (peer("192.0.2.1"), peer("192.0.2.2"));
         let first = limit.count(&one);
         assert_eq!((first.remaining, first.retry_seconds), (2, None));
-        let text: Vec<_> = first.headers().into_iter().map(|(_, text)| text).collect();
+        let text: Vec<_> = first.headers().map(|(_, text)| text).collect();
         let expected = ["\"caller\";q=3;w=3", "\"caller\";r=2;t=1", "3", "2", "1"];
         assert_eq!(text, expected);
         limit.count(&one);

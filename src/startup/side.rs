@@ -36,7 +36,7 @@ impl Side {
         connections_max: usize,
         gate: Gate,
     ) -> io::Result<Self> {
-        let app = move || http::side(Clock::system(), http::health(gate.clone()));
+        let app = move || http::side(Clock::system(), http::wording, http::health(gate.clone()));
         let server = serve_on!(
             app,
             [Listener::Tcp(listener)],
@@ -53,7 +53,13 @@ impl Side {
         connections_max: usize,
         scrape: Scrape,
     ) -> io::Result<Self> {
-        let app = move || http::side(Clock::system(), http::metrics(scrape.clone()));
+        let app = move || {
+            http::side(
+                Clock::system(),
+                http::wording,
+                http::metrics(scrape.clone()),
+            )
+        };
         let server = serve_on!(
             app,
             [Listener::Tcp(listener)],

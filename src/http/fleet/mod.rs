@@ -29,18 +29,19 @@ use actix_web::{App, Error, web};
 use tracing_actix_web::TracingLogger;
 
 use super::caching::CallerHeaders;
-use super::problem::BODY_BYTES_MAX;
 use super::{Admission, Build, Masks, Scrape, frame, probes, telemetry};
 use crate::auth::Authentication;
 use crate::domain::tenancy;
 use crate::fleet::EtcdFleet;
 use crate::kit::clock::Clock;
+use crate::kit::http::BODY_BYTES_MAX;
 
-pub(super) use fault::Fault;
+use fault::Fault;
+pub(super) use fault::WORDING;
 pub use host::Hosts;
 pub use openapi::openapi;
 use surface::Surface;
-pub(super) use surface::{is_fleets, tell};
+pub(super) use surface::is_fleets;
 
 /// Where the API is found: both are the same.
 pub(super) const PREFIXES: [&str; 2] = ["/fleet/v1", "/v1-alpha"];
@@ -109,7 +110,7 @@ pub fn fleet_app(
         .app_data(Data::new(scrape))
         .app_data(PayloadConfig::new(BODY_BYTES_MAX))
         .configure(|config| {
-            let surface = Surface::everything(fleet.clone(), build.version, hosts);
+            let surface = Surface::new(fleet.clone(), build.version, hosts);
             share(config, fleet, surface);
             // Whatever the method, as the older server does.
             let path = web::resource("/metrics").app_data(telemetry::RoutePath::new("/metrics"));
@@ -120,14 +121,16 @@ pub fn fleet_app(
                 mount(config, prefix);
             }
         })
-        .wrap(from_fn(frame::frame))
+        .wrap(from_fn(|request, next| {
+            frame::frame(|_| WORDING, request, next)
+        }))
         .wrap(from_fn(telemetry::watch))
         .wrap(TracingLogger::<telemetry::RequestSpan>::new())
 }
 
 /// Mounts fleet's API beside another one, which has all other paths.
 pub(super) fn beside(config: &mut ServiceConfig, fleet: EtcdFleet, build: Build) {
-    let surface = Surface::prefixes(fleet.clone(), build.version);
+    let surface = Surface::new(fleet.clone(), build.version, Hosts::Any);
     share(config, fleet, surface);
     for prefix in PREFIXES {
         mount(config, prefix);

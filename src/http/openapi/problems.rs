@@ -12,7 +12,8 @@ use crate::auth::{IdentityFault, Refusal};
 use crate::domain::EntityRegistry;
 use crate::domain::tenancy::Denied;
 use crate::http::encoding::UNDERSTOOD;
-use crate::http::problem::{Body, Place, Problem, ValidationErrorConstraint, ViolationView};
+use crate::http::frame::Arrival;
+use crate::http::problem::{Body, Problem, ValidationErrorConstraint, ViolationView, unavailable};
 use crate::wire::schemas::examples;
 use crate::wire::{self, BASE, Kinds, Params};
 
@@ -223,7 +224,7 @@ fn examples_of(status: u16, registry: &EntityRegistry) -> Vec<(&'static str, Val
         422 => vec![("child kind", child_kind(registry))],
         429 => vec![("too many", Some(Problem::too_many(1)))],
         503 => vec![
-            ("database away", Some(Problem::unavailable(String::new()))),
+            ("database away", Some(unavailable(""))),
             ("too much to do", Some(Problem::busy())),
             ("starting", Some(Problem::starting())),
         ],
@@ -232,7 +233,7 @@ fn examples_of(status: u16, registry: &EntityRegistry) -> Vec<(&'static str, Val
     };
     let problems = problems.into_iter();
     problems
-        .filter_map(|(name, problem)| Some((name, shown(problem?))))
+        .filter_map(|(name, problem)| Some((name, shown(&problem?))))
         .collect()
 }
 
@@ -275,11 +276,11 @@ fn child_kind(registry: &EntityRegistry) -> Option<Problem> {
     Some(error.into())
 }
 
-fn shown(problem: Problem) -> Value {
-    let problem = problem.at(Place {
+fn shown(problem: &Problem) -> Value {
+    let arrival = Arrival {
         path: format!("{BASE}/resources"),
         request_id: examples::REQUEST_ID.to_owned(),
         at: examples::moment(),
-    });
-    serde_json::to_value(problem.body()).unwrap_or_default()
+    };
+    serde_json::to_value(Body::of(&problem, &arrival)).unwrap_or_default()
 }

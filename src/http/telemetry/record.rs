@@ -6,7 +6,6 @@ use std::rc::Rc;
 use actix_web::HttpMessage;
 
 use super::RoutePath;
-use crate::http::problem::Problem;
 
 /// What is known of a request so far. Every clone is the same one.
 #[derive(Debug, Clone, Default)]
@@ -66,31 +65,23 @@ impl RequestLog {
         self.entry_mut().reason = Some(reason.to_owned());
     }
 
-    /// The problem, which is the answer.
-    pub(in crate::http) fn noted(&self, problem: Problem) -> Problem {
-        self.failed(Some(problem.code()), problem.cause().map(ToOwned::to_owned));
-        if problem.turns_away() {
-            self.reason_unless_known(problem.detail());
-        }
-        problem
-    }
-
-    /// It failed: the code of the problem, if it has one, and what the client is not told.
-    pub(in crate::http) fn failed(&self, code: Option<String>, cause: Option<String>) {
+    /// It failed: the code of the problem, if it has one, what the client is not told, and why the
+    /// caller is turned away, unless more was said.
+    pub(in crate::http) fn failed(
+        &self,
+        code: Option<String>,
+        cause: Option<String>,
+        reason: Option<String>,
+    ) {
         let mut entry = self.entry_mut();
         entry.code = code;
         entry.cause = cause;
+        entry.reason = entry.reason.take().or(reason);
     }
 
     /// It failed for an outage that has a line of its own.
     pub(in crate::http) fn told_elsewhere(&self) {
         self.entry_mut().is_told_elsewhere = true;
-    }
-
-    /// Why the caller is turned away, unless more was said.
-    pub(in crate::http) fn reason_unless_known(&self, reason: &str) {
-        let mut entry = self.entry_mut();
-        entry.reason.get_or_insert_with(|| reason.to_owned());
     }
 
     pub(super) fn entry(&self) -> Ref<'_, Entry> {
