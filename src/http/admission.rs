@@ -12,7 +12,6 @@ use actix_web::web::Data;
 use actix_web::{Error, HttpMessage as _};
 
 use super::answer::PIECE;
-use super::authentication::authenticate;
 use super::body;
 use super::capacity::{Capacity, Slot};
 use super::gate::{Gate, Phase};
@@ -20,9 +19,7 @@ use super::headers::ResponseHeaders;
 use super::memory::{Memory, Share};
 use super::rate::{self, RateLimit};
 use super::refusals;
-use super::request::{Identity, Wish};
 use super::telemetry::{RequestLog, RoutePath};
-use super::tenant;
 use crate::kit::http::Problem;
 
 /// Clients that watch at a time. Each keeps a connection for as long as it likes, and there are others who need one.
@@ -50,6 +47,9 @@ pub struct Limits {
 /// What decides about letting requests in. Every clone is the same one.
 #[derive(Clone)]
 pub struct Admission(Arc<Parts>);
+
+/// The caller's name, once it is proven: requests are counted by it.
+pub(super) struct ProvenCaller(pub(super) String);
 
 /// A place among those who watch; free again when it is dropped.
 pub(super) struct Watching {
@@ -115,9 +115,9 @@ fn watchers_max(buffered_bytes_max: usize) -> usize {
     (buffered_bytes_max / WATCHERS_SHARE / WATCHER_BYTES).clamp(1, WATCHERS_MAX)
 }
 
-/// Lets a request in: who is calling, on whose behalf, and whether there is room for it.
+/// Lets a request in: `identify` says whether the caller may make it, admission whether there is room.
 pub(super) async fn admit(
-    wish: Wish,
+    identify: impl AsyncFnOnce(&ServiceRequest) -> Result<(), Problem>,
     mut request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<EitherBody<impl MessageBody>>, Error> {
@@ -126,7 +126,7 @@ pub(super) async fn admit(
     }
     let admission = request.app_data::<Data<Admission>>().cloned();
     let admitted = match &admission {
-        Some(admission) => admission.0.pass(wish, &mut request).await,
+        Some(admission) => admission.0.pass(identify, &mut request).await,
         None => Err(Problem::internal("routes without admission")),
     };
     match admitted {
@@ -143,11 +143,13 @@ pub(super) async fn admit(
 impl Parts {
     /// The steps, in their order. What costs little comes first, and what waits for the client
     /// before what others wait for.
-    async fn pass(&self, wish: Wish, request: &mut ServiceRequest) -> Result<Slot, Problem> {
+    async fn pass(
+        &self,
+        identify: impl AsyncFnOnce(&ServiceRequest) -> Result<(), Problem>,
+        request: &mut ServiceRequest,
+    ) -> Result<Slot, Problem> {
         self.pass_gate()?;
-        let known = authenticate(request, wish).await;
-        let known = known.and_then(|()| tenant::admit(request, wish));
-        if let Err(problem) = known {
+        if let Err(problem) = identify(request).await {
             // Who is turned away counts, too. Not before its token was looked at: behind a proxy,
             // others of the same address would be refused for it.
             self.pass_rate(request)?;
@@ -170,9 +172,9 @@ impl Parts {
         let Some(rate) = &self.rate else {
             return Ok(());
         };
-        let identity = request.extensions().get::<Identity>().cloned();
-        let identity = identity.as_ref().and_then(Identity::proven);
-        let standing = rate.count(&rate::key(identity, request.peer_addr()));
+        let caller = request.extensions_mut().remove::<ProvenCaller>();
+        let caller = caller.map(|ProvenCaller(name)| name);
+        let standing = rate.count(&rate::key(caller, request.peer_addr()));
         ResponseHeaders::add(request, standing.headers());
         match standing.retry_seconds {
             None => Ok(()),

@@ -33,13 +33,17 @@ const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// When and where a request came in.
 #[derive(Debug, Clone, Default)]
 pub struct Arrival {
+    /// Its path, without a slash at its end.
     pub path: String,
+    /// Its id.
     pub request_id: String,
+    /// When it came in.
     pub at: DateTime<Utc>,
 }
 
 /// An error as the client and the log see it.
 pub struct ErrorResponse {
+    /// What the client gets.
     pub response: HttpResponse,
     /// Code of the problem, if it has one.
     pub code: Option<String>,
@@ -54,12 +58,16 @@ pub struct ErrorResponse {
 pub struct Wording {
     /// Whether one slash at the end of these paths does not count.
     pub trims_slash: bool,
+    /// Writes an error of a request.
     pub write: fn(&Error, &Arrival) -> ErrorResponse,
 }
 
+/// Chooses the wording of a path.
+pub type ChooseWording = fn(&ServiceRequest) -> Wording;
+
 /// The outermost middleware; `wording` chooses by path how errors are written.
 pub(super) async fn frame(
-    wording: impl Fn(&ServiceRequest) -> Wording,
+    wording: ChooseWording,
     mut request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<EitherBody<impl MessageBody, BoxBody>>, Error> {

@@ -7,7 +7,6 @@
 mod admission;
 mod answer;
 mod audit;
-mod authentication;
 mod body;
 mod caching;
 mod capacity;
@@ -17,6 +16,7 @@ mod fleet;
 mod frame;
 mod gate;
 mod headers;
+mod identification;
 mod memory;
 mod meta;
 mod openapi;
@@ -29,7 +29,6 @@ mod request;
 mod resources;
 mod routes;
 mod telemetry;
-mod tenant;
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
@@ -48,7 +47,7 @@ use crate::wire::BASE;
 pub use admission::{Admission, Limits};
 pub use connection::Connection;
 pub use fleet::{FleetApi, Hosts, fleet_app, openapi as fleet_openapi};
-pub use frame::Wording;
+pub use frame::{ChooseWording, Wording};
 pub use gate::{Gate, Phase, Readiness};
 pub use memory::Memory;
 pub use meta::Build;
@@ -101,7 +100,7 @@ pub fn app(
         fleet,
     } = api;
     let registry = service.registry().clone();
-    let caller_headers = authentication::caller_headers(&authentication, &tenancy);
+    let caller_headers = identification::caller_headers(&authentication, &tenancy);
     App::new()
         .app_data(web::Data::new(service))
         .app_data(web::Data::new(clock))
@@ -117,7 +116,12 @@ pub fn app(
         .configure(|config| routes::configure(config, &registry))
         .configure(move |config| {
             if let Some(fleet) = fleet {
-                fleet::beside(config, fleet, build);
+                fleet::beside(
+                    config,
+                    fleet,
+                    build.version,
+                    identification::identify_for_fleet,
+                );
             }
         })
         .default_service(web::to(routes::unknown_path))

@@ -10,7 +10,7 @@ use actix_web::web::{Data, ServiceConfig};
 use actix_web::{App, Error, HttpResponse, web};
 use serde::Serialize;
 
-use super::frame::{Wording, frame};
+use super::frame::{ChooseWording, frame};
 use super::gate::{Gate, Readiness};
 use super::routes;
 use crate::kit::clock::Clock;
@@ -32,7 +32,7 @@ struct Health<'a> {
 /// An application of these routes alone.
 pub fn side(
     clock: Clock,
-    wording: fn(&ServiceRequest) -> Wording,
+    wording: ChooseWording,
     mount: impl FnOnce(&mut ServiceConfig),
 ) -> App<
     impl ServiceFactory<

@@ -28,9 +28,9 @@ pub(super) enum Key {
 }
 
 /// What is counted for a request.
-pub(super) fn key(identity: Option<&str>, peer: Option<SocketAddr>) -> Key {
-    match (identity, peer.map(|peer| peer.ip().to_canonical())) {
-        (Some(identity), _) => Key::Caller(identity.to_owned()),
+pub(super) fn key(caller: Option<String>, peer: Option<SocketAddr>) -> Key {
+    match (caller, peer.map(|peer| peer.ip().to_canonical())) {
+        (Some(caller), _) => Key::Caller(caller),
         (None, Some(IpAddr::V6(address))) => {
             let network = address.to_bits() & (u128::MAX << 64);
             Key::Peer(Some(Ipv6Addr::from_bits(network).into()))
@@ -187,9 +187,10 @@ mod tests {
     #[test]
     fn callers_are_told_apart_by_identity_then_address_then_network() {
         let address = "192.0.2.1:80".parse().ok();
-        assert_eq!(key(Some("me"), address), key(Some("me"), None));
-        assert_ne!(key(Some("me"), address), key(Some("you"), address));
-        assert_ne!(key(Some("192.0.2.1"), None), peer("192.0.2.1"));
+        let caller = |name: &str| key(Some(name.to_owned()), None);
+        assert_eq!(key(Some("me".to_owned()), address), caller("me"));
+        assert_ne!(caller("me"), caller("you"));
+        assert_ne!(caller("192.0.2.1"), peer("192.0.2.1"));
         assert_ne!(peer("192.0.2.1"), peer("192.0.2.2"));
         assert_eq!(peer("::ffff:192.0.2.1"), peer("192.0.2.1"));
         assert_eq!(peer("2001:db8::1"), peer("2001:db8::ffff:2"));
@@ -217,7 +218,7 @@ mod tests {
     fn a_flood_of_callers_does_not_fill_the_memory_nor_lock_anybody_out() {
         let limit = limit(1, 5).unwrap();
         for number in 0..200_000_u32 {
-            let caller = key(Some(&number.to_string()), None);
+            let caller = key(Some(number.to_string()), None);
             assert_eq!(limit.count(&caller).retry_seconds, None);
         }
         let remembered = limit.shards.into_iter().map(|shard| {

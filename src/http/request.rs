@@ -7,6 +7,7 @@ use actix_web::http::header::HeaderName;
 use actix_web::{FromRequest, HttpMessage, HttpRequest, web};
 use uuid::Uuid;
 
+use super::fleet::Access;
 use super::problem::Problem;
 use crate::app::{Address, Collection, Service};
 use crate::domain::audit::Origin;
@@ -69,14 +70,6 @@ impl Identity {
             Self::Unknown => None,
         }
     }
-
-    /// Its name if it is proven: what callers are told apart by.
-    pub(super) fn proven(&self) -> Option<&str> {
-        match self {
-            Self::Proven(name) => Some(name),
-            Self::Anonymous | Self::Unknown => None,
-        }
-    }
 }
 
 /// What a caller wants to do. Every operation says so ([`super::routes::Operation`]), and admission
@@ -90,10 +83,8 @@ pub(super) enum Wish {
     Report,
     /// To say what is wanted.
     Author,
-    /// To see units and machines, which belong to no tenant.
-    SeeFleet,
-    /// To say what is wanted of them.
-    ChangeFleet,
+    /// To see or change units and machines, which belong to no tenant.
+    Fleet(Access),
 }
 
 /// Who is calling, and on whose behalf.

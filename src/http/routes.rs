@@ -7,6 +7,7 @@ use actix_web::middleware::from_fn;
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse, Resource, Route as ActixRoute, web};
 
+use super::identification::identify;
 use super::problem::Problem;
 use super::request::{Route, Wish};
 use super::telemetry::RoutePath;
@@ -77,7 +78,8 @@ impl Operation {
         match self.wish() {
             None => route,
             Some(wish) => route.wrap(from_fn(move |request, next| {
-                admission::admit(wish, request, next)
+                let identify = async move |request: &_| identify(request, wish).await;
+                admission::admit(identify, request, next)
             })),
         }
     }

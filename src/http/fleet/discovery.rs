@@ -6,7 +6,7 @@ use actix_web::HttpResponse;
 use actix_web::web::{Bytes, Data};
 
 use super::openapi::openapi;
-use crate::http::Build;
+use super::surface::Surface;
 use crate::http::answer::pieces;
 use crate::http::caching;
 use crate::wire::fleet::discovery::document;
@@ -21,8 +21,8 @@ pub(super) async fn discovery() -> HttpResponse {
 }
 
 /// The OpenAPI document.
-pub(super) async fn described(build: Data<Build>) -> HttpResponse {
-    let document = OPENAPI.get_or_init(|| openapi(build.version).to_string().into());
+pub(super) async fn described(surface: Data<Surface>) -> HttpResponse {
+    let document = OPENAPI.get_or_init(|| openapi(surface.version).to_string().into());
     written(document.clone())
 }
 

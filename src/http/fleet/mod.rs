@@ -29,9 +29,7 @@ use actix_web::{App, Error, web};
 use tracing_actix_web::TracingLogger;
 
 use super::caching::CallerHeaders;
-use super::{Admission, Build, Masks, Scrape, frame, probes, telemetry};
-use crate::auth::Authentication;
-use crate::domain::tenancy;
+use super::{Admission, Masks, Scrape, frame, probes, telemetry};
 use crate::fleet::EtcdFleet;
 use crate::kit::clock::Clock;
 use crate::kit::http::BODY_BYTES_MAX;
@@ -40,8 +38,8 @@ use fault::Fault;
 pub(super) use fault::WORDING;
 pub use host::Hosts;
 pub use openapi::openapi;
-use surface::Surface;
-pub(super) use surface::is_fleets;
+pub(super) use surface::{Access, is_fleets};
+use surface::{Identify, Surface};
 
 /// Where the API is found: both are the same.
 pub(super) const PREFIXES: [&str; 2] = ["/fleet/v1", "/v1-alpha"];
@@ -57,17 +55,12 @@ pub struct FleetApi {
     pub fleet: EtcdFleet,
     /// The time.
     pub clock: Clock,
-    /// Which program this is.
-    pub build: Build,
-    /// Who may call.
-    pub authentication: Authentication,
+    /// Version of this program.
+    pub version: &'static str,
     /// What lets requests in.
     pub admission: Admission,
     /// What its log does not show.
     pub masks: Masks,
-    /// How requests say for whom they are made. Units belong to no tenant: where requests must say so, system
-    /// identities alone are let in.
-    pub tenancy: tenancy::Rules,
     /// What gives the metrics.
     pub scrape: Scrape,
     /// By which names clients may call it.
@@ -89,29 +82,30 @@ pub fn fleet_app(
     let FleetApi {
         fleet,
         clock,
-        build,
-        authentication,
+        version,
         admission,
         masks,
-        tenancy,
         scrape,
         hosts,
     } = api;
-    let caller_headers = CallerHeaders::new([]);
     App::new()
         .app_data(Data::new(clock))
-        .app_data(Data::new(build))
-        .app_data(Data::new(authentication))
         .app_data(Data::new(admission.memory().clone()))
         .app_data(Data::new(admission))
         .app_data(Data::new(masks))
-        .app_data(Data::new(tenancy))
-        .app_data(Data::new(caller_headers))
+        .app_data(Data::new(CallerHeaders::new([])))
         .app_data(Data::new(scrape))
         .app_data(PayloadConfig::new(BODY_BYTES_MAX))
         .configure(|config| {
-            let surface = Surface::new(fleet.clone(), build.version, hosts);
-            share(config, fleet, surface);
+            share(
+                config,
+                Surface {
+                    fleet,
+                    version,
+                    hosts,
+                    identify: None,
+                },
+            );
             // Whatever the method, as the older server does.
             let path = web::resource("/metrics").app_data(telemetry::RoutePath::new("/metrics"));
             config.service(path.to(probes::scraped).wrap(from_fn(surface::named)));
@@ -129,17 +123,29 @@ pub fn fleet_app(
 }
 
 /// Mounts fleet's API beside another one, which has all other paths.
-pub(super) fn beside(config: &mut ServiceConfig, fleet: EtcdFleet, build: Build) {
-    let surface = Surface::new(fleet.clone(), build.version, Hosts::Any);
-    share(config, fleet, surface);
+pub(super) fn beside(
+    config: &mut ServiceConfig,
+    fleet: EtcdFleet,
+    version: &'static str,
+    identify: Identify,
+) {
+    share(
+        config,
+        Surface {
+            fleet,
+            version,
+            hosts: Hosts::Any,
+            identify: Some(identify),
+        },
+    );
     for prefix in PREFIXES {
         mount(config, prefix);
     }
 }
 
 /// What every route of it works with.
-fn share(config: &mut ServiceConfig, fleet: EtcdFleet, surface: Surface) {
-    config.app_data(Data::new(fleet));
+fn share(config: &mut ServiceConfig, surface: Surface) {
+    config.app_data(Data::new(surface.fleet.clone()));
     config.app_data(Data::new(surface));
 }
 

@@ -7,10 +7,10 @@ use actix_web::middleware::from_fn;
 use actix_web::web::{Payload, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, Route, web};
 
+use super::surface::{self, Access};
 use super::{Fault, discovery, machines, states, units};
-use crate::http::request::Wish;
+use crate::http::body;
 use crate::http::telemetry::RoutePath;
-use crate::http::{admission, body};
 
 /// What can be done at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Operation {
     }
 
     /// What a caller wants to do by it; none if anybody may.
-    pub(super) fn wish(self) -> Option<Wish> {
+    pub(super) fn wish(self) -> Option<Access> {
         match self {
             Self::Discovery | Self::Document => None,
             Self::Units
@@ -59,8 +59,8 @@ impl Operation {
             | Self::Explain
             | Self::States
             | Self::State
-            | Self::Machines => Some(Wish::SeeFleet),
-            Self::SetUnit | Self::DestroyUnit | Self::PatchMachines => Some(Wish::ChangeFleet),
+            | Self::Machines => Some(Access::See),
+            Self::SetUnit | Self::DestroyUnit | Self::PatchMachines => Some(Access::Change),
         }
     }
 
@@ -85,7 +85,7 @@ impl Operation {
             None => self.handler(),
             Some(wish) => self
                 .handler()
-                .wrap(from_fn(move |r, next| admission::admit(wish, r, next))),
+                .wrap(from_fn(move |r, next| surface::admit(wish, r, next))),
         };
         let method = self.method();
         // `HEAD` is another method, as in the older server.

@@ -7,34 +7,42 @@ use actix_web::middleware::Next;
 use actix_web::web::Data;
 use actix_web::{Error, HttpMessage as _, HttpResponse};
 
+use futures_util::future::LocalBoxFuture;
+
 use super::{Fault, Hosts, PREFIXES, path};
 use crate::fleet::EtcdFleet;
+use crate::http::admission;
 use crate::http::body;
 use crate::http::headers::ResponseHeaders;
 use crate::http::telemetry::RequestLog;
+use crate::kit::http::Problem;
+
+/// What a caller wants to do with units and machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::http) enum Access {
+    See,
+    Change,
+}
+
+/// Refuses callers that may not do it, on a listener that knows its callers.
+pub(in crate::http) type Identify =
+    for<'a> fn(&'a ServiceRequest, Access) -> LocalBoxFuture<'a, Result<(), Problem>>;
 
 /// Where fleet's API is on a listener.
 pub(super) struct Surface {
-    fleet: EtcdFleet,
-    /// As answers name it.
-    server: HeaderValue,
-    hosts: Hosts,
+    pub(super) fleet: EtcdFleet,
+    /// As the `Server` of responses and the documents name it.
+    pub(super) version: &'static str,
+    pub(super) hosts: Hosts,
+    /// Unset where all callers may do everything.
+    pub(super) identify: Option<Identify>,
 }
 
 impl Surface {
-    /// Where clients may call it by these names.
-    pub(super) fn new(fleet: EtcdFleet, version: &str, hosts: Hosts) -> Self {
-        let server = HeaderValue::try_from(format!("fleetd/{version}"));
-        Self {
-            fleet,
-            server: server.unwrap_or_else(|_| HeaderValue::from_static("fleetd")),
-            hosts,
-        }
-    }
-
     /// Names this program in the response to a request.
     fn name(&self, request: &ServiceRequest) {
-        ResponseHeaders::add(request, [(SERVER, self.server.clone())]);
+        let server = HeaderValue::try_from(format!("fleetd/{}", self.version));
+        ResponseHeaders::add(request, server.map(|server| (SERVER, server)));
     }
 }
 
@@ -47,6 +55,23 @@ pub(in crate::http) fn is_fleets(request: &ServiceRequest) -> bool {
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     request.app_data::<Data<Surface>>().is_some() && PREFIXES.into_iter().any(is_below)
+}
+
+/// Lets a request in.
+pub(super) async fn admit(
+    access: Access,
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<EitherBody<impl MessageBody>>, Error> {
+    let surface = request.app_data::<Data<Surface>>().cloned();
+    let identify = async move |request: &_| match surface {
+        None => Err(Problem::internal("routes without a surface")),
+        Some(surface) => match surface.identify {
+            None => Ok(()),
+            Some(identify) => identify(request, access).await,
+        },
+    };
+    admission::admit(identify, request, next).await
 }
 
 /// Lets requests through to what is no part of the API, as one of this program's.

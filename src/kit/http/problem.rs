@@ -19,17 +19,20 @@ const SHOWN_CHARACTERS_MAX: usize = 100;
 /// What problems of one kind have in common (RFC 9457).
 #[derive(Debug, PartialEq, Eq)]
 pub struct ProblemKind {
+    /// Status of the response.
     pub status: StatusCode,
     /// Stable, such as `VAL-006`; products put their name before it.
     pub code: &'static str,
     /// Last part of the type's URI.
     pub slug: &'static str,
+    /// Short name, for people.
     pub title: &'static str,
 }
 
 /// A failed request.
 #[derive(Debug, Clone)]
 pub struct Problem {
+    /// What kind of problem.
     pub kind: &'static ProblemKind,
     /// This occurrence. Never the text of an internal failure.
     pub detail: String,
@@ -59,6 +62,7 @@ impl ProblemKind {
     }
 }
 
+#[allow(missing_docs, reason = "their titles say what they are")]
 #[rustfmt::skip]
 impl ProblemKind {
     pub const MALFORMED: &Self = &Self::new(StatusCode::BAD_REQUEST, "VAL-006", "malformed-request", "Malformed Request");

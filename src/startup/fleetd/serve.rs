@@ -8,9 +8,7 @@ use actix_web::HttpServer;
 use rustix::net::sockopt;
 use rustls::ServerConfig;
 
-use crate::auth::Authentication;
 use crate::config::fleetd::{Listen, Settings};
-use crate::domain::tenancy;
 use crate::fleet::EtcdFleet;
 use crate::http::{self, Admission, FleetApi, Gate, Hosts, Limits};
 use crate::kit::clock::Clock;
@@ -60,12 +58,9 @@ pub(super) fn start(
     let api = FleetApi {
         fleet,
         clock: Clock::system(),
-        build: BUILD,
-        // Who may call is settled by the socket's permissions, and by TLS.
-        authentication: Authentication::Off,
+        version: BUILD.version,
         admission: Admission::new(gate, &limits_of_requests),
         masks: telemetry::masks_without_tokens(&settings.logging),
-        tenancy: tenancy::Rules::default(),
         scrape: Arc::new(move || metrics.render()),
         hosts: hosts(&settings.listen),
     };
