@@ -4,31 +4,16 @@
 //! span ▸ watch (line, metrics) ▸ frame (panics, problems) ▸ gzip ▸ routes ▸ admission ▸ handler ▸ app
 //! ```
 
-mod admission;
-mod answer;
 mod audit;
-mod body;
-mod caching;
-mod capacity;
-mod connection;
-mod encoding;
 mod fleet;
-mod frame;
-mod gate;
-mod headers;
 mod identification;
-mod memory;
 mod meta;
 mod openapi;
-mod probes;
 mod problem;
-mod rate;
-mod refusals;
 mod reports;
 mod request;
 mod resources;
 mod routes;
-mod telemetry;
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
@@ -41,19 +26,16 @@ use crate::auth::Authentication;
 use crate::domain::tenancy;
 use crate::fleet::EtcdFleet;
 use crate::kit::clock::Clock;
-use crate::kit::http::BODY_BYTES_MAX;
+pub use crate::kit::http::{
+    Admission, ChooseWording, Connection, Gate, Limits, Masks, Memory, Phase, Readiness, Scrape,
+    Wording, health, metrics, side,
+};
+use crate::kit::http::{BODY_BYTES_MAX, RequestSpan, frame, gzip_below, unknown_path, watch};
 use crate::wire::BASE;
 
-pub use admission::{Admission, Limits};
-pub use connection::Connection;
 pub use fleet::{FleetApi, Hosts, fleet_app, openapi as fleet_openapi};
-pub use frame::{ChooseWording, Wording};
-pub use gate::{Gate, Phase, Readiness};
-pub use memory::Memory;
 pub use meta::Build;
 pub use openapi::{Document, openapi, yaml};
-pub use probes::{Scrape, health, metrics, side};
-pub use telemetry::Masks;
 
 /// What the API serves from.
 #[derive(Clone)]
@@ -124,16 +106,12 @@ pub fn app(
                 );
             }
         })
-        .default_service(web::to(routes::unknown_path))
+        .default_service(web::to(unknown_path))
         .wrap(Compress::default())
-        .wrap(from_fn(|request, next| {
-            encoding::gzip_below(BASE, request, next)
-        }))
-        .wrap(from_fn(|request, next| {
-            frame::frame(wording, request, next)
-        }))
-        .wrap(from_fn(telemetry::watch))
-        .wrap(TracingLogger::<telemetry::RequestSpan>::new())
+        .wrap(from_fn(|request, next| gzip_below(BASE, request, next)))
+        .wrap(from_fn(|request, next| frame(wording, request, next)))
+        .wrap(from_fn(watch))
+        .wrap(TracingLogger::<RequestSpan>::new())
 }
 
 /// How errors of a path are written: fleet's in its own words.

@@ -9,21 +9,18 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{Object, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::caching;
-use super::frame::{Arrival, ErrorResponse, Wording};
 use crate::app;
 use crate::auth::Refusal;
 use crate::domain::tenancy::Denied;
 use crate::domain::{Constraint, Violation, Violations, moment};
 use crate::kit::causes::chain;
-pub(super) use crate::kit::http::Problem;
-use crate::kit::http::ProblemKind;
+use crate::kit::http::{Arrival, ErrorResponse, FOR_ITS_CALLER, Problem, ProblemKind, Wording};
 use crate::wire::{BodyFault, ParamsFault};
 
 /// What the URIs of problem types begin with.
 const TYPES: &str = "https://api.hyperfleet.io/errors/";
 /// What every code begins with, in responses and in the log.
-pub(super) const CODES: &str = "HYPERFLEET-";
+const CODES: &str = "HYPERFLEET-";
 /// How long a client should wait for the database to come back, in seconds.
 const RETRY_AFTER_SECONDS: u64 = 5;
 
@@ -135,7 +132,7 @@ fn write(error: &Error, arrival: &Arrival) -> ErrorResponse {
     let problem = Problem::of(error);
     let mut response = HttpResponse::build(problem.kind.status);
     response.insert_header((header::VARY, HeaderValue::from_static("Authorization")));
-    response.insert_header(caching::FOR_ITS_CALLER);
+    response.insert_header(FOR_ITS_CALLER);
     response.insert_header((header::CONTENT_TYPE, "application/problem+json"));
     if [ProblemKind::NO_PATH, ProblemKind::NO_METHOD].contains(&problem.kind) {
         // As the older service's router does, and only it.
@@ -263,6 +260,64 @@ impl From<app::Error> for Problem {
             E::Unavailable(_) => unavailable(chain(&error)),
             E::Storage(_) => Self::internal(chain(&error)),
             other => Self::new(kind, other.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use actix_web::middleware::from_fn;
+    use actix_web::web::Data;
+    use actix_web::{App, HttpServer, web};
+
+    use super::*;
+    use crate::kit::clock::Clock;
+    use crate::kit::http::frame;
+
+    async fn panics(path: web::Path<String>) -> HttpResponse {
+        assert_eq!(*path, "good", "a secret");
+        HttpResponse::Ok().finish()
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_a_problem_that_hides_its_cause_and_the_server_goes_on() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let app = || {
+            App::new()
+                .app_data(Data::new(Clock::new(|| chrono::DateTime::UNIX_EPOCH)))
+                .route("/{path}", web::get().to(panics))
+                .wrap(from_fn(|request, next| frame(|_| WORDING, request, next)))
+        };
+        let server = HttpServer::new(app).workers(1).disable_signals();
+        tokio::spawn(server.listen(listener).unwrap().run());
+        // One connection: it must outlive the panic, too.
+        crate::kit::crypto::install();
+        let client = reqwest::Client::new();
+        for round in ["first", "second"] {
+            let url = format!("{base}/bad");
+            let request = client.get(url).header("x-request-id", round);
+            let answer = request.send().await.unwrap();
+            assert_eq!(answer.status(), 500);
+            assert_eq!(answer.headers()["content-type"], "application/problem+json");
+            assert_eq!(answer.headers()["x-request-id"], round);
+            let body: Value = answer.json().await.unwrap();
+            let expected = serde_json::json!({
+                "code": "HYPERFLEET-INT-001",
+                "detail": "An unexpected error happened, please check the log of the service for details",
+                "instance": "/bad",
+                "status": 500,
+                "timestamp": "1970-01-01T00:00:00Z",
+                "title": "Internal Server Error",
+                "trace_id": round,
+                "type": "https://api.hyperfleet.io/errors/internal-error",
+            });
+            assert_eq!(body, expected);
+            let good = client.get(format!("{base}/good")).send().await.unwrap();
+            assert_eq!(good.status(), 200);
         }
     }
 }

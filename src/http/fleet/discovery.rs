@@ -7,8 +7,7 @@ use actix_web::web::{Bytes, Data};
 
 use super::openapi::openapi;
 use super::surface::Surface;
-use crate::http::answer::pieces;
-use crate::http::caching;
+use crate::kit::http::{FOR_EVERYBODY, pieces};
 use crate::wire::fleet::discovery::document;
 
 static DISCOVERY: LazyLock<Bytes> = LazyLock::new(|| document().to_string().into());
@@ -28,7 +27,7 @@ pub(super) async fn described(surface: Data<Surface>) -> HttpResponse {
 
 fn written(document: Bytes) -> HttpResponse {
     let mut answer = HttpResponse::Ok();
-    answer.insert_header(caching::FOR_EVERYBODY);
+    answer.insert_header(FOR_EVERYBODY);
     answer.content_type("application/json");
     pieces(answer, document)
 }

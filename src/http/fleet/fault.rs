@@ -7,10 +7,8 @@ use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::{Error, HttpResponse, ResponseError};
 
 use crate::fleet;
-use crate::http::caching;
-use crate::http::frame::{Arrival, ErrorResponse, Wording};
 use crate::kit::causes::chain;
-use crate::kit::http::Problem;
+use crate::kit::http::{Arrival, ErrorResponse, FOR_ITS_CALLER, Problem, Wording};
 use crate::wire::fleet::{ErrorBody, ErrorView, InvalidChange, InvalidParameter, Undecodable};
 
 /// How long a client should wait for etcd to come back, in seconds.
@@ -176,7 +174,7 @@ pub(in crate::http) const WORDING: Wording = Wording {
 fn write(error: &Error, _: &Arrival) -> ErrorResponse {
     let Fault(parts) = Fault::of(error);
     let mut response = HttpResponse::build(parts.status);
-    response.insert_header(caching::FOR_ITS_CALLER);
+    response.insert_header(FOR_ITS_CALLER);
     response.insert_header((
         header::CONTENT_TYPE,
         HeaderValue::from_static("application/json"),

@@ -17,12 +17,8 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Fault;
 use crate::fleet::{self, EtcdFollow, Followed, Item, Told};
-use crate::http::Admission;
-use crate::http::admission::Watching;
-use crate::http::answer::PIECE;
-use crate::http::connection::Connection;
-use crate::http::gate::Gate;
 use crate::kit::causes::chain;
+use crate::kit::http::{Admission, Connection, Gate, PIECE, Watching};
 use crate::wire::fleet::{self as wire, EVENT_STREAM, Query};
 
 /// How often a client is told something even if nothing happens: often enough for proxies, which end what is silent

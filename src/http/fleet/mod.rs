@@ -28,11 +28,12 @@ use actix_web::web::{Data, PayloadConfig, ServiceConfig};
 use actix_web::{App, Error, web};
 use tracing_actix_web::TracingLogger;
 
-use super::caching::CallerHeaders;
-use super::{Admission, Masks, Scrape, frame, probes, telemetry};
 use crate::fleet::EtcdFleet;
 use crate::kit::clock::Clock;
-use crate::kit::http::BODY_BYTES_MAX;
+use crate::kit::http::{
+    Admission, BODY_BYTES_MAX, CallerHeaders, Masks, RequestSpan, RoutePath, Scrape, frame,
+    scraped, watch,
+};
 
 use fault::Fault;
 pub(super) use fault::WORDING;
@@ -107,19 +108,17 @@ pub fn fleet_app(
                 },
             );
             // Whatever the method, as the older server does.
-            let path = web::resource("/metrics").app_data(telemetry::RoutePath::new("/metrics"));
-            config.service(path.to(probes::scraped).wrap(from_fn(surface::named)));
+            let path = web::resource("/metrics").app_data(RoutePath::new("/metrics"));
+            config.service(path.to(scraped).wrap(from_fn(surface::named)));
             // `*` is below no prefix.
             config.default_service(web::to(routes::unknown_path));
             for prefix in PREFIXES.into_iter().chain([""]) {
                 mount(config, prefix);
             }
         })
-        .wrap(from_fn(|request, next| {
-            frame::frame(|_| WORDING, request, next)
-        }))
-        .wrap(from_fn(telemetry::watch))
-        .wrap(TracingLogger::<telemetry::RequestSpan>::new())
+        .wrap(from_fn(|request, next| frame(|_| WORDING, request, next)))
+        .wrap(from_fn(watch))
+        .wrap(TracingLogger::<RequestSpan>::new())
 }
 
 /// Mounts fleet's API beside another one, which has all other paths.

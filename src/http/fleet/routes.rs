@@ -9,8 +9,7 @@ use actix_web::{HttpRequest, HttpResponse, Route, web};
 
 use super::surface::{self, Access};
 use super::{Fault, discovery, machines, states, units};
-use crate::http::body;
-use crate::http::telemetry::RoutePath;
+use crate::kit::http::{RoutePath, leave};
 
 /// What can be done at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,7 +153,7 @@ pub(super) fn configure(config: &mut ServiceConfig, prefix: &str) {
         }
         let fault = endpoint.other_method();
         let otherwise = move |request: HttpRequest, payload: Payload| {
-            body::leave(&request, payload.into_inner());
+            leave(&request, payload.into_inner());
             let fault = fault.clone();
             async move { Err::<HttpResponse, _>(fault) }
         };
@@ -167,6 +166,6 @@ pub(super) async fn unknown_path(
     request: HttpRequest,
     payload: Payload,
 ) -> Result<HttpResponse, Fault> {
-    body::leave(&request, payload.into_inner());
+    leave(&request, payload.into_inner());
     Err(Fault::unknown_path())
 }

@@ -7,8 +7,7 @@ use super::body::query;
 use super::follow;
 use super::{Fault, PAGE_ITEMS};
 use crate::fleet::{EtcdFleet, StateFilter, StateKey, StateView};
-use crate::http::Admission;
-use crate::http::answer::Room;
+use crate::kit::http::{Admission, Room};
 use crate::wire::fleet as wire;
 
 /// `GET …/state`: a page, or what changes.

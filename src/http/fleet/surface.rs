@@ -11,11 +11,7 @@ use futures_util::future::LocalBoxFuture;
 
 use super::{Fault, Hosts, PREFIXES, path};
 use crate::fleet::EtcdFleet;
-use crate::http::admission;
-use crate::http::body;
-use crate::http::headers::ResponseHeaders;
-use crate::http::telemetry::RequestLog;
-use crate::kit::http::Problem;
+use crate::kit::http::{self, Problem, RequestLog, ResponseHeaders};
 
 /// What a caller wants to do with units and machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +67,7 @@ pub(super) async fn admit(
             Some(identify) => identify(request, access).await,
         },
     };
-    admission::admit(identify, request, next).await
+    http::admit(identify, request, next).await
 }
 
 /// Lets requests through to what is no part of the API, as one of this program's.
@@ -94,7 +90,7 @@ pub(super) async fn guard(
         None => Ok(next.call(request).await?.map_into_left_body()),
         Some(answer) => {
             let payload = request.take_payload();
-            body::leave(request.request(), payload);
+            http::leave(request.request(), payload);
             let response = match answer {
                 Ok(answer) => request.into_response(answer),
                 Err(fault) => request.error_response(fault),

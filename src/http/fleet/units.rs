@@ -8,8 +8,7 @@ use super::follow;
 use super::{Fault, PAGE_ITEMS};
 use crate::domain::unit::{DesiredState, UnitOption};
 use crate::fleet::{EtcdFleet, Explained, Set, SetUnit, UnitView};
-use crate::http::Admission;
-use crate::http::answer::Room;
+use crate::kit::http::{Admission, Room};
 use crate::wire::fleet as wire;
 
 /// `GET …/units`: a page, or what changes.

@@ -11,9 +11,8 @@ use crate::app;
 use crate::auth::{IdentityFault, Refusal};
 use crate::domain::EntityRegistry;
 use crate::domain::tenancy::Denied;
-use crate::http::encoding::UNDERSTOOD;
-use crate::http::frame::Arrival;
-use crate::http::problem::{Body, Problem, ValidationErrorConstraint, ViolationView, unavailable};
+use crate::http::problem::{Body, ValidationErrorConstraint, ViolationView, unavailable};
+use crate::kit::http::{Arrival, Problem, UNDERSTOOD};
 use crate::wire::schemas::examples;
 use crate::wire::{self, BASE, Kinds, Params};
 
@@ -282,5 +281,5 @@ fn shown(problem: &Problem) -> Value {
         request_id: examples::REQUEST_ID.to_owned(),
         at: examples::moment(),
     };
-    serde_json::to_value(Body::of(&problem, &arrival)).unwrap_or_default()
+    serde_json::to_value(Body::of(problem, &arrival)).unwrap_or_default()
 }

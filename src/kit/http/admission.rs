@@ -1,5 +1,5 @@
-//! What a request must pass before its handler sees it. Mounted on routes, so that what leads nowhere
-//! is told so without being asked who it is (hyperfleet-http.md rule 1.7).
+//! What a request must pass before its handler sees it. Mounted on routes, so that paths that lead
+//! nowhere are refused without asking who is calling.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use super::capacity::{Capacity, Slot};
 use super::gate::{Gate, Phase};
 use super::headers::ResponseHeaders;
 use super::memory::{Memory, Share};
+use super::problem::Problem;
 use super::rate::{self, RateLimit};
 use super::refusals;
 use super::telemetry::{RequestLog, RoutePath};
-use crate::kit::http::Problem;
 
 /// Clients that watch at a time. Each keeps a connection for as long as it likes, and there are others who need one.
 const WATCHERS_MAX: usize = 256;
@@ -49,10 +49,10 @@ pub struct Limits {
 pub struct Admission(Arc<Parts>);
 
 /// The caller's name, once it is proven: requests are counted by it.
-pub(super) struct ProvenCaller(pub(super) String);
+pub struct ProvenCaller(pub String);
 
 /// A place among those who watch; free again when it is dropped.
-pub(super) struct Watching {
+pub struct Watching {
     _slot: Slot,
     _share: Share,
 }
@@ -88,13 +88,15 @@ impl Admission {
     }
 
     /// Whether the service is there.
-    pub(super) fn gate(&self) -> &Gate {
+    #[must_use]
+    pub fn gate(&self) -> &Gate {
         &self.0.gate
     }
 
     /// A place among those who watch, if there is one, and the memory that it takes. They are not among the requests
     /// under way: an answer that goes on for ever would keep others out.
-    pub(super) fn watch(&self) -> Option<Watching> {
+    #[must_use]
+    pub fn watch(&self) -> Option<Watching> {
         let slot = self.0.watchers.take(1);
         let watching = slot.and_then(|slot| {
             let share = self.0.memory.hold(WATCHER_BYTES)?;
@@ -116,7 +118,7 @@ fn watchers_max(buffered_bytes_max: usize) -> usize {
 }
 
 /// Lets a request in: `identify` says whether the caller may make it, admission whether there is room.
-pub(super) async fn admit(
+pub async fn admit(
     identify: impl AsyncFnOnce(&ServiceRequest) -> Result<(), Problem>,
     mut request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,

@@ -6,11 +6,11 @@ use actix_web::http::header::{HeaderName, HeaderValue};
 
 /// Headers of the response to a request, whoever writes it.
 #[derive(Default)]
-pub(super) struct ResponseHeaders(Vec<(HeaderName, HeaderValue)>);
+pub struct ResponseHeaders(Vec<(HeaderName, HeaderValue)>);
 
 impl ResponseHeaders {
     /// Adds headers to the response that a request will get.
-    pub(super) fn add(
+    pub fn add(
         request: &ServiceRequest,
         headers: impl IntoIterator<Item = (HeaderName, HeaderValue)>,
     ) {

@@ -9,7 +9,7 @@ use super::RoutePath;
 
 /// What is known of a request so far. Every clone is the same one.
 #[derive(Debug, Clone, Default)]
-pub(in crate::http) struct RequestLog(Rc<RefCell<Entry>>);
+pub struct RequestLog(Rc<RefCell<Entry>>);
 
 /// What the line says, besides what the request itself does.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ pub(super) struct Entry {
 
 impl RequestLog {
     /// The one of a request; a new one the first time.
-    pub(in crate::http) fn of(request: &impl HttpMessage) -> Self {
+    pub fn of(request: &impl HttpMessage) -> Self {
         if let Some(log) = request.extensions().get::<Self>() {
             return log.clone();
         }
@@ -46,33 +46,28 @@ impl RequestLog {
     }
 
     /// Which route the request took.
-    pub(in crate::http) fn route(&self, route: RoutePath) {
+    pub fn route(&self, route: RoutePath) {
         self.entry_mut().route = Some(route);
     }
 
     /// Who asks, once that is proven. Never a token.
-    pub(in crate::http) fn caller(&self, identity: &str) {
+    pub fn caller(&self, identity: &str) {
         self.entry_mut().caller = Some(identity.to_owned());
     }
 
     /// For which tenant.
-    pub(in crate::http) fn tenant(&self, tenant: &str) {
+    pub fn tenant(&self, tenant: &str) {
         self.entry_mut().tenant = Some(tenant.to_owned());
     }
 
     /// Why the caller is turned away, where the log may say more than the answer.
-    pub(in crate::http) fn reason(&self, reason: &str) {
+    pub fn reason(&self, reason: &str) {
         self.entry_mut().reason = Some(reason.to_owned());
     }
 
     /// It failed: the code of the problem, if it has one, what the client is not told, and why the
     /// caller is turned away, unless more was said.
-    pub(in crate::http) fn failed(
-        &self,
-        code: Option<String>,
-        cause: Option<String>,
-        reason: Option<String>,
-    ) {
+    pub fn failed(&self, code: Option<String>, cause: Option<String>, reason: Option<String>) {
         let mut entry = self.entry_mut();
         entry.code = code;
         entry.cause = cause;
@@ -80,7 +75,7 @@ impl RequestLog {
     }
 
     /// It failed for an outage that has a line of its own.
-    pub(in crate::http) fn told_elsewhere(&self) {
+    pub fn told_elsewhere(&self) {
         self.entry_mut().is_told_elsewhere = true;
     }
 

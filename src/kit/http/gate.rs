@@ -83,7 +83,7 @@ impl Gate {
     }
 
     /// Waits until the service is to end. For answers that would go on for ever.
-    pub(super) async fn stopped(&self) {
+    pub async fn stopped(&self) {
         let mut stopped = pin!(self.0.stopped.notified());
         // From here on it is told, so that none falls between looking and waiting.
         stopped.as_mut().enable();

@@ -17,13 +17,13 @@ use tracing_actix_web::RootSpanBuilder;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use super::RequestLog;
-use crate::http::request::RequestId;
+use crate::kit::http::request_id::RequestId;
 
 /// What the log repeats of a path or a `User-Agent` at most, in bytes: clients may send 64 KiB of each.
 const TEXT_BYTES_MAX: usize = 512;
 
 /// Makes the span of a request. It is there at every level of the log, for the ids in its lines.
-pub(in crate::http) struct RequestSpan;
+pub struct RequestSpan;
 
 impl RootSpanBuilder for RequestSpan {
     fn on_request_start(request: &ServiceRequest) -> Span {

@@ -14,10 +14,10 @@ use actix_web::web::Bytes;
 use flate2::read::{GzDecoder, ZlibDecoder};
 
 use super::caching;
-use crate::kit::http::{BODY_BYTES_MAX, Problem};
+use super::problem::{BODY_BYTES_MAX, Problem};
 
 /// What a body may be packed as.
-pub(super) const UNDERSTOOD: [&str; 3] = ["gzip", "deflate", "identity"];
+pub const UNDERSTOOD: [&str; 3] = ["gzip", "deflate", "identity"];
 
 /// How a body is packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(super) enum Packing {
 
 /// Leaves the compressing middleware two choices: gzip, for paths below `base`, or nothing. It would
 /// refuse a client that accepts neither, and the service never refuses a client for what it accepts.
-pub(super) async fn gzip_below(
+pub async fn gzip_below(
     base: &str,
     mut request: ServiceRequest,
     next: Next<impl MessageBody>,

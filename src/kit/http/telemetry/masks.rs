@@ -158,7 +158,7 @@ fn bare(name: &str) -> String {
 }
 
 /// Shows a body to whoever looks closely.
-pub(in crate::http) fn tell_body(request: &HttpRequest, body: &[u8]) {
+pub fn tell_body(request: &HttpRequest, body: &[u8]) {
     if LevelFilter::current() < LevelFilter::DEBUG {
         return;
     }

@@ -1,7 +1,7 @@
 //! Requests that are refused for what other requests take, counted by reason.
 
 use super::memory::{Memory, Share};
-use crate::kit::http::Problem;
+use super::problem::Problem;
 
 const REFUSED: &str = "hyperfleet_api_requests_refused_total";
 pub(super) const STARTING: &str = "starting";

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::frame::{ChooseWording, frame};
 use super::gate::{Gate, Readiness};
-use super::routes;
+use super::routes::{resource, unknown_path};
 use crate::kit::clock::Clock;
 
 /// The text format of Prometheus.
@@ -46,7 +46,7 @@ pub fn side(
     App::new()
         .app_data(Data::new(clock))
         .configure(mount)
-        .default_service(web::to(routes::unknown_path))
+        .default_service(web::to(unknown_path))
         .wrap(from_fn(move |request, next| frame(wording, request, next)))
 }
 
@@ -55,21 +55,17 @@ pub fn health(gate: Gate) -> impl FnOnce(&mut ServiceConfig) {
     |config| {
         config
             .app_data(Data::new(gate))
-            .service(routes::resource(
-                "/healthz",
-                vec![("GET", web::to(healthz))],
-            ))
-            .service(routes::resource("/readyz", vec![("GET", web::to(readyz))]));
+            .service(resource("/healthz", vec![("GET", web::to(healthz))]))
+            .service(resource("/readyz", vec![("GET", web::to(readyz))]));
     }
 }
 
 /// `/metrics`.
 pub fn metrics(scrape: Scrape) -> impl FnOnce(&mut ServiceConfig) {
     |config| {
-        config.app_data(Data::new(scrape)).service(routes::resource(
-            "/metrics",
-            vec![("GET", web::to(scraped))],
-        ));
+        config
+            .app_data(Data::new(scrape))
+            .service(resource("/metrics", vec![("GET", web::to(scraped))]));
     }
 }
 
@@ -88,7 +84,8 @@ async fn readyz(gate: Data<Gate>) -> HttpResponse {
     }
 }
 
-pub(super) async fn scraped(scrape: Data<Scrape>) -> HttpResponse {
+/// Answers with the metrics.
+pub async fn scraped(scrape: Data<Scrape>) -> HttpResponse {
     let mut answer = HttpResponse::Ok();
     answer.insert_header(("content-type", METRICS_TYPE));
     answer.body(scrape())

@@ -22,7 +22,7 @@ use super::{Masks, RequestLog, RoutePath, series};
 const CLIENT_LEFT: u16 = 499;
 
 /// The middleware right below the span.
-pub(in crate::http) async fn watch(
+pub async fn watch(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {

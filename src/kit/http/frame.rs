@@ -10,7 +10,7 @@ use actix_web::body::{BoxBody, EitherBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::error::InternalError;
 use actix_web::http::ConnectionType;
-use actix_web::http::header::{HeaderName, HeaderValue};
+use actix_web::http::header::HeaderValue;
 use actix_web::http::uri::PathAndQuery;
 use actix_web::middleware::Next;
 use actix_web::web::Data;
@@ -23,12 +23,10 @@ use super::body;
 use super::caching;
 use super::connection::{Connection, UnderWay};
 use super::headers::ResponseHeaders;
-use super::request::RequestId;
+use super::problem::Problem;
+use super::request_id::{RequestId, X_REQUEST_ID};
 use super::telemetry::RequestLog;
 use crate::kit::clock::Clock;
-use crate::kit::http::Problem;
-
-const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// When and where a request came in.
 #[derive(Debug, Clone, Default)]
@@ -66,7 +64,7 @@ pub struct Wording {
 pub type ChooseWording = fn(&ServiceRequest) -> Wording;
 
 /// The outermost middleware; `wording` chooses by path how errors are written.
-pub(super) async fn frame(
+pub async fn frame(
     wording: ChooseWording,
     mut request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
@@ -151,63 +149,5 @@ fn trim_one_slash(request: &mut ServiceRequest) {
     if let Ok(uri) = actix_web::http::Uri::from_parts(parts) {
         request.match_info_mut().get_mut().update(&uri);
         request.head_mut().uri = uri;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::net::TcpListener;
-
-    use actix_web::middleware::from_fn;
-    use actix_web::{App, HttpResponse, HttpServer, web};
-    use serde_json::Value;
-
-    use super::*;
-
-    async fn panics(path: web::Path<String>) -> HttpResponse {
-        assert_eq!(*path, "good", "a secret");
-        HttpResponse::Ok().finish()
-    }
-
-    #[tokio::test]
-    async fn a_panic_is_a_problem_that_hides_its_cause_and_the_server_goes_on() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        listener.set_nonblocking(true).unwrap();
-        let base = format!("http://{}", listener.local_addr().unwrap());
-        let app = || {
-            App::new()
-                .app_data(Data::new(Clock::new(|| chrono::DateTime::UNIX_EPOCH)))
-                .route("/{path}", web::get().to(panics))
-                .wrap(from_fn(|request, next| {
-                    frame(crate::http::wording, request, next)
-                }))
-        };
-        let server = HttpServer::new(app).workers(1).disable_signals();
-        tokio::spawn(server.listen(listener).unwrap().run());
-        // One connection: it must outlive the panic, too.
-        crate::kit::crypto::install();
-        let client = reqwest::Client::new();
-        for round in ["first", "second"] {
-            let url = format!("{base}/bad");
-            let request = client.get(url).header("x-request-id", round);
-            let answer = request.send().await.unwrap();
-            assert_eq!(answer.status(), 500);
-            assert_eq!(answer.headers()["content-type"], "application/problem+json");
-            assert_eq!(answer.headers()["x-request-id"], round);
-            let body: Value = answer.json().await.unwrap();
-            let expected = serde_json::json!({
-                "code": "HYPERFLEET-INT-001",
-                "detail": "An unexpected error happened, please check the log of the service for details",
-                "instance": "/bad",
-                "status": 500,
-                "timestamp": "1970-01-01T00:00:00Z",
-                "title": "Internal Server Error",
-                "trace_id": round,
-                "type": "https://api.hyperfleet.io/errors/internal-error",
-            });
-            assert_eq!(body, expected);
-            let good = client.get(format!("{base}/good")).send().await.unwrap();
-            assert_eq!(good.status(), 200);
-        }
     }
 }

@@ -9,20 +9,20 @@ use actix_web::web::Data;
 
 /// Nobody keeps it. `private` would not do: browsers and clients of one user might still show a state
 /// that has passed, and nothing in an answer lets them ask whether it has.
-pub(super) const FOR_ITS_CALLER: (HeaderName, HeaderValue) =
+pub const FOR_ITS_CALLER: (HeaderName, HeaderValue) =
     (CACHE_CONTROL, HeaderValue::from_static("no-store"));
 
 /// Anybody may keep it and must ask each time whether it is still so: it changes with the program.
-pub(super) const FOR_EVERYBODY: (HeaderName, HeaderValue) =
+pub const FOR_EVERYBODY: (HeaderName, HeaderValue) =
     (CACHE_CONTROL, HeaderValue::from_static("no-cache"));
 
 /// The headers by which callers are told apart, each once.
 #[derive(Debug, Clone)]
-pub(super) struct CallerHeaders(Vec<HeaderName>);
+pub struct CallerHeaders(Vec<HeaderName>);
 
 impl CallerHeaders {
     /// `Authorization`, and these. Empty names are left out.
-    pub(super) fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+    pub fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let mut headers = vec![AUTHORIZATION];
         for name in names
             .into_iter()
