@@ -55,7 +55,7 @@ async fn authenticate(request: &ServiceRequest, wish: Wish) -> Result<(), Proble
                 |name: &str| HeaderField::of(headers.get_all(name).map(HeaderValue::as_bytes));
             let caller = authenticator.authenticate(field, need(wish));
             let caller = caller.await.inspect_err(|refusal| {
-                RequestLog::of(request).reason(refusal.reason());
+                RequestLog::of(request).entry_mut().reason = Some(refusal.reason().to_owned());
             });
             caller?.map_or(Identity::Unknown, Identity::Proven)
         }
@@ -63,7 +63,7 @@ async fn authenticate(request: &ServiceRequest, wish: Wish) -> Result<(), Proble
     // Fleet keeps nobody's name: where nobody was asked for it, there is none to tell.
     let is_nobody = matches!((wish, &identity), (Wish::Fleet(_), Identity::Anonymous));
     if let Some(name) = identity.name().filter(|_| !is_nobody) {
-        RequestLog::of(request).caller(name);
+        RequestLog::of(request).entry_mut().caller = Some(name.to_owned());
     }
     let mut extensions = request.extensions_mut();
     if let Identity::Proven(name) = &identity {
@@ -92,9 +92,7 @@ fn find_tenant(request: &ServiceRequest, wish: Wish) -> Result<(), Problem> {
         Wish::Author => tenant.require_author()?,
         Wish::Fleet(_) => rules.require_system(&tenant)?,
     }
-    if let Some(label) = tenant.label() {
-        RequestLog::of(request).tenant(&label);
-    }
+    RequestLog::of(request).entry_mut().tenant = tenant.label();
     request.extensions_mut().insert(tenant);
     Ok(())
 }

@@ -71,39 +71,25 @@ pub fn app(
         InitError = (),
     >,
 > {
-    let Api {
-        service,
-        clock,
-        build,
-        authentication,
-        admission,
-        masks,
-        tenancy,
-        fleet,
-    } = api;
-    let registry = service.registry().clone();
-    let caller_headers = identification::caller_headers(&authentication, &tenancy);
+    let registry = api.service.registry().clone();
+    let caller_headers = identification::caller_headers(&api.authentication, &api.tenancy);
     App::new()
-        .app_data(web::Data::new(service))
-        .app_data(web::Data::new(clock))
-        .app_data(web::Data::new(build))
-        .app_data(web::Data::new(authentication))
-        .app_data(web::Data::new(admission.memory().clone()))
-        .app_data(web::Data::new(admission))
-        .app_data(web::Data::new(masks))
-        .app_data(web::Data::new(tenancy))
+        .app_data(web::Data::new(api.service))
+        .app_data(web::Data::new(api.clock))
+        .app_data(web::Data::new(api.build))
+        .app_data(web::Data::new(api.authentication))
+        .app_data(web::Data::new(api.admission.memory().clone()))
+        .app_data(web::Data::new(api.admission))
+        .app_data(web::Data::new(api.masks))
+        .app_data(web::Data::new(api.tenancy))
         .app_data(web::Data::new(caller_headers))
         .app_data(web::Data::new(document))
         .app_data(web::PayloadConfig::new(BODY_BYTES_MAX))
         .configure(|config| routes::configure(config, &registry))
         .configure(move |config| {
-            if let Some(fleet) = fleet {
-                fleet::beside(
-                    config,
-                    fleet,
-                    build.version,
-                    identification::identify_for_fleet,
-                );
+            if let Some(fleet) = api.fleet {
+                let identify = identification::identify_for_fleet;
+                fleet::beside(config, fleet, api.build.version, identify);
             }
         })
         .default_service(web::to(unknown_path))
@@ -115,7 +101,6 @@ pub fn app(
 }
 
 /// How errors of a path are written: fleet's in its own words.
-#[must_use]
 pub fn wording(request: &ServiceRequest) -> Wording {
     if fleet::is_fleets(request) {
         fleet::WORDING

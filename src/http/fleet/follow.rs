@@ -178,17 +178,13 @@ impl<T: Shown, A: AsyncFnMut() -> Result<Told<T>, fleet::Error>> Stream<T, A> {
 
     /// Takes what is told.
     fn take(&mut self, told: Result<Told<T>, fleet::Error>) -> Option<()> {
-        let told = match told {
-            Ok(told) => told,
-            Err(error) => {
-                tracing::info!(
-                    error = chain(&error),
-                    "somebody who watches has to begin anew"
-                );
-                return None;
-            }
-        };
-        self.rest = Rest::of(told);
+        let told = told.inspect_err(|error| {
+            tracing::info!(
+                error = chain(error),
+                "somebody who watches has to begin anew"
+            );
+        });
+        self.rest = Rest::of(told.ok()?);
         Some(())
     }
 }

@@ -80,41 +80,27 @@ pub fn fleet_app(
         InitError = (),
     >,
 > {
-    let FleetApi {
-        fleet,
-        clock,
-        version,
-        admission,
-        masks,
-        scrape,
-        hosts,
-    } = api;
     App::new()
-        .app_data(Data::new(clock))
-        .app_data(Data::new(admission.memory().clone()))
-        .app_data(Data::new(admission))
-        .app_data(Data::new(masks))
+        .app_data(Data::new(api.clock))
+        .app_data(Data::new(api.admission.memory().clone()))
+        .app_data(Data::new(api.admission))
+        .app_data(Data::new(api.masks))
         .app_data(Data::new(CallerHeaders::new([])))
-        .app_data(Data::new(scrape))
+        .app_data(Data::new(api.scrape))
         .app_data(PayloadConfig::new(BODY_BYTES_MAX))
         .configure(|config| {
-            share(
-                config,
-                Surface {
-                    fleet,
-                    version,
-                    hosts,
-                    identify: None,
-                },
-            );
             // Whatever the method, as the older server does.
             let path = web::resource("/metrics").app_data(RoutePath::new("/metrics"));
             config.service(path.to(scraped).wrap(from_fn(surface::named)));
             // `*` is below no prefix.
             config.default_service(web::to(routes::unknown_path));
-            for prefix in PREFIXES.into_iter().chain([""]) {
-                mount(config, prefix);
-            }
+            let surface = Surface {
+                fleet: api.fleet,
+                version: api.version,
+                hosts: api.hosts,
+                identify: None,
+            };
+            mount(config, surface, PREFIXES.into_iter().chain([""]));
         })
         .wrap(from_fn(|request, next| frame(|_| WORDING, request, next)))
         .wrap(from_fn(watch))
@@ -128,30 +114,27 @@ pub(super) fn beside(
     version: &'static str,
     identify: Identify,
 ) {
-    share(
-        config,
-        Surface {
-            fleet,
-            version,
-            hosts: Hosts::Any,
-            identify: Some(identify),
-        },
-    );
-    for prefix in PREFIXES {
-        mount(config, prefix);
-    }
+    let surface = Surface {
+        fleet,
+        version,
+        hosts: Hosts::Any,
+        identify: Some(identify),
+    };
+    mount(config, surface, PREFIXES);
 }
 
-/// What every route of it works with.
-fn share(config: &mut ServiceConfig, surface: Surface) {
+fn mount(
+    config: &mut ServiceConfig,
+    surface: Surface,
+    prefixes: impl IntoIterator<Item = &'static str>,
+) {
     config.app_data(Data::new(surface.fleet.clone()));
     config.app_data(Data::new(surface));
-}
-
-fn mount(config: &mut ServiceConfig, prefix: &str) {
-    let scope = web::scope(prefix)
-        .configure(|config| routes::configure(config, prefix))
-        .default_service(web::to(routes::unknown_path))
-        .wrap(from_fn(surface::guard));
-    config.service(scope);
+    for prefix in prefixes {
+        let scope = web::scope(prefix)
+            .configure(|config| routes::configure(config, prefix))
+            .default_service(web::to(routes::unknown_path))
+            .wrap(from_fn(surface::guard));
+        config.service(scope);
+    }
 }

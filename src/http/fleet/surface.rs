@@ -109,7 +109,7 @@ fn answer_before_routes(request: &ServiceRequest) -> Option<Result<HttpResponse,
     }
     if !surface.fleet.is_connected() {
         // Whoever asks again and again fills the log with it.
-        RequestLog::of(request).told_elsewhere();
+        RequestLog::of(request).entry_mut().is_told_elsewhere = true;
         return Some(Err(Fault::unconnected()));
     }
     surface.name(request);

@@ -68,7 +68,6 @@ struct Parts {
 
 impl Admission {
     /// Lets in what the limits allow while the gate is open.
-    #[must_use]
     pub fn new(gate: Gate, limits: &Limits) -> Self {
         refusals::count_from_zero();
         Self(Arc::new(Parts {
@@ -82,20 +81,17 @@ impl Admission {
     }
 
     /// The memory that is held for clients.
-    #[must_use]
     pub fn memory(&self) -> &Memory {
         &self.0.memory
     }
 
     /// Whether the service is there.
-    #[must_use]
     pub fn gate(&self) -> &Gate {
         &self.0.gate
     }
 
     /// A place among those who watch, if there is one, and the memory that it takes. They are not among the requests
     /// under way: an answer that goes on for ever would keep others out.
-    #[must_use]
     pub fn watch(&self) -> Option<Watching> {
         let slot = self.0.watchers.take(1);
         let watching = slot.and_then(|slot| {
@@ -124,7 +120,7 @@ pub async fn admit(
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<EitherBody<impl MessageBody>>, Error> {
     if let Some(route) = request.app_data::<RoutePath>() {
-        RequestLog::of(&request).route(route.clone());
+        RequestLog::of(&request).entry_mut().route = Some(route.clone());
     }
     let admission = request.app_data::<Data<Admission>>().cloned();
     let admitted = match &admission {

@@ -46,7 +46,6 @@ pub struct Problem {
 
 impl ProblemKind {
     /// One row of a table of problems.
-    #[must_use]
     pub const fn new(
         status: StatusCode,
         code: &'static str,
@@ -89,7 +88,6 @@ impl Problem {
     }
 
     /// A path that no route has.
-    #[must_use]
     pub fn unknown_path(path: &str) -> Self {
         let path = shown(path);
         Self::new(
@@ -99,21 +97,18 @@ impl Problem {
     }
 
     /// A path that has other methods.
-    #[must_use]
     pub fn method_not_allowed(allow: &str) -> Self {
         Self::new(ProblemKind::NO_METHOD, format!("Allowed here: {allow}"))
             .with_header(header::ALLOW, allow)
     }
 
     /// A body beyond [`BODY_BYTES_MAX`].
-    #[must_use]
     pub fn too_large() -> Self {
         let detail = format!("Request body must be at most {BODY_BYTES_MAX} bytes");
         Self::new(ProblemKind::TOO_LARGE, detail)
     }
 
     /// A body packed as `coding`, which is none of those that are understood.
-    #[must_use]
     pub fn packed(coding: &str, understood: &[&str]) -> Self {
         let understood = understood.join(", ");
         let detail = format!(
@@ -124,20 +119,17 @@ impl Problem {
     }
 
     /// The service does not take requests yet.
-    #[must_use]
     pub fn starting() -> Self {
         Self::new(ProblemKind::UNAVAILABLE, "The service is starting").retry_after(STARTING_SECONDS)
     }
 
     /// As many requests as may be are under way.
-    #[must_use]
     pub fn busy() -> Self {
         let detail = "Too many requests are under way, please try again later";
         Self::new(ProblemKind::UNAVAILABLE, detail).retry_after(BUSY_SECONDS)
     }
 
     /// As much memory as may be is reserved for other clients.
-    #[must_use]
     pub fn full() -> Self {
         let detail = "Too many large requests and answers are under way, please try again later, \
                       or ask for smaller pages";
@@ -145,14 +137,12 @@ impl Problem {
     }
 
     /// The caller sends more requests than it may.
-    #[must_use]
     pub fn too_many(retry_seconds: u64) -> Self {
         let detail = "Too many requests, please try again later";
         Self::new(ProblemKind::TOO_MANY, detail).retry_after(retry_seconds)
     }
 
     /// A body that takes too long to come.
-    #[must_use]
     pub fn slow_body() -> Self {
         Self::new(
             ProblemKind::SLOW_BODY,
@@ -167,7 +157,6 @@ impl Problem {
 
     /// A handler panicked. The panic's message is not repeated: it may hold what a client sent. The
     /// log has a line of its own for it.
-    #[must_use]
     pub fn panicked() -> Self {
         let detail =
             "An unexpected error happened, please check the log of the service for details";
@@ -175,7 +164,6 @@ impl Problem {
     }
 
     /// The problem behind an error: one of ours, or of the server library.
-    #[must_use]
     pub fn of(error: &actix_web::Error) -> Self {
         if let Some(problem) = error.as_error::<Self>() {
             return problem.clone();
@@ -194,27 +182,23 @@ impl Problem {
     }
 
     /// The problem with one more header.
-    #[must_use]
     pub fn with_header(mut self, name: HeaderName, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
     }
 
     /// The problem with a cause for the log.
-    #[must_use]
     pub fn with_cause(mut self, cause: impl Into<String>) -> Self {
         self.cause = Some(cause.into());
         self
     }
 
     /// The problem, and when to come back.
-    #[must_use]
     pub fn retry_after(self, seconds: u64) -> Self {
         self.with_header(header::RETRY_AFTER, seconds.to_string())
     }
 
     /// Why the caller is turned away, if it is the caller and not the request that is at fault.
-    #[must_use]
     pub fn reason(&self) -> Option<&str> {
         matches!(self.kind.status.as_u16(), 401 | 403 | 429).then_some(&self.detail)
     }

@@ -107,7 +107,6 @@ impl Standing {
     /// What the caller is told: as the current draft (draft-ietf-httpapi-ratelimit-headers) has it,
     /// and as the earlier ones had it, which clients know.
     pub(super) fn headers(self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
-        let name = HeaderName::from_static;
         let Self {
             burst,
             window_seconds,
@@ -117,19 +116,23 @@ impl Standing {
         } = self;
         let headers = [
             (
-                name("ratelimit-policy"),
+                "ratelimit-policy",
                 format!("\"caller\";q={burst};w={window_seconds}"),
             ),
             (
-                name("ratelimit"),
+                "ratelimit",
                 format!("\"caller\";r={remaining};t={reset_seconds}"),
             ),
-            (name("ratelimit-limit"), burst.to_string()),
-            (name("ratelimit-remaining"), remaining.to_string()),
-            (name("ratelimit-reset"), reset_seconds.to_string()),
+            ("ratelimit-limit", burst.to_string()),
+            ("ratelimit-remaining", remaining.to_string()),
+            ("ratelimit-reset", reset_seconds.to_string()),
         ];
-        let headers = headers.into_iter();
-        headers.filter_map(|(name, value)| Some((name, HeaderValue::try_from(value).ok()?)))
+        headers.into_iter().filter_map(|(name, value)| {
+            Some((
+                HeaderName::from_static(name),
+                HeaderValue::try_from(value).ok()?,
+            ))
+        })
     }
 }
 

@@ -11,7 +11,6 @@ use super::telemetry::RoutePath;
 
 /// One path with its methods, in alphabetical order. `HEAD` goes wherever `GET` does; every other
 /// method is told what there is.
-#[must_use]
 pub fn resource(path: &str, routes: Vec<(&'static str, Route)>) -> Resource {
     let mut allow = Vec::new();
     let mut resource = web::resource(path).app_data(RoutePath::new(path));

@@ -35,7 +35,6 @@ pub struct Masks {
 impl Masks {
     /// Hides the values of these headers, and of members and parameters whose name contains one of
     /// `fields`; all whatever their case. The headers of credentials are always hidden.
-    #[must_use]
     pub fn new(headers: &[String], fields: &[String]) -> Self {
         let lower = |names: &[String]| names.iter().map(|n| n.trim().to_lowercase()).collect();
         let mut fields: Vec<String> = fields.iter().map(|name| bare(name)).collect();

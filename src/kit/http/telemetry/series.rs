@@ -22,7 +22,6 @@ pub struct RoutePath {
 
 impl RoutePath {
     /// Of a path with `{x}` for segments that vary.
-    #[must_use]
     pub fn new(template: &str) -> Self {
         let label = template.split('/').map(|segment| {
             let varies = segment.starts_with('{');
@@ -36,7 +35,6 @@ impl RoutePath {
     }
 
     /// As it is counted.
-    #[must_use]
     pub fn label(&self) -> &str {
         &self.label
     }

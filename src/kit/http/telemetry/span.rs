@@ -48,7 +48,7 @@ impl RootSpanBuilder for RequestSpan {
             error.type = Empty,
         );
         if begin(request, &span) {
-            RequestLog::of(request).traced();
+            RequestLog::of(request).entry_mut().is_traced = true;
         } else if request.headers().contains_key("traceparent") {
             // Not ours to tell further, but to be found by.
             let context = TraceContextPropagator::new().extract(&Headers(request.headers()));

@@ -26,7 +26,7 @@ pub async fn watch(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
-    let watched = Watched::begin(&request);
+    let mut watched = Watched::begin(&request);
     let outcome = next.call(request).await;
     let status = match &outcome {
         Ok(response) => {
@@ -46,15 +46,10 @@ struct Watched {
     log: RequestLog,
     since: Instant,
     method: Method,
-    line: Line,
-    is_over: bool,
-}
-
-/// What the line repeats of the head.
-struct Line {
     path: String,
     user_agent: Option<String>,
     remote_addr: Option<SocketAddr>,
+    is_over: bool,
 }
 
 impl Watched {
@@ -64,18 +59,15 @@ impl Watched {
             tell_head(request);
         }
         let agent = request.headers().get(USER_AGENT);
-        let line = Line {
-            path: shortened(request.path()).into_owned(),
-            user_agent: agent
-                .map(|agent| shortened(&String::from_utf8_lossy(agent.as_bytes())).into_owned()),
-            remote_addr: request.peer_addr(),
-        };
         Self {
             span: Span::current(),
             log: RequestLog::of(request),
             since: Instant::now(),
             method: request.method().clone(),
-            line,
+            path: shortened(request.path()).into_owned(),
+            user_agent: agent
+                .map(|agent| shortened(&String::from_utf8_lossy(agent.as_bytes())).into_owned()),
+            remote_addr: request.peer_addr(),
             is_over: false,
         }
     }
@@ -83,15 +75,11 @@ impl Watched {
     /// Where the request was led to, if nobody has said so on the way.
     fn take_route(&self, request: &HttpRequest) {
         if let Some(route) = request.app_data::<RoutePath>() {
-            self.log.route(route.clone());
+            self.log.entry_mut().route = Some(route.clone());
         }
     }
 
-    fn end(mut self, status: StatusCode) {
-        self.over(status);
-    }
-
-    fn over(&mut self, status: StatusCode) {
+    fn end(&mut self, status: StatusCode) {
         if std::mem::replace(&mut self.is_over, true) {
             return;
         }
@@ -103,19 +91,18 @@ impl Watched {
         if entry.is_traced {
             span::end(&self.span, &self.method, template, status);
         }
-        let line = &self.line;
         let duration_ms = (elapsed.as_secs_f64() * 1e6).round() / 1e3;
         // `tracing` wants the level of each place to be fixed.
         macro_rules! tell {
             ($tell:ident, $message:literal) => {
                 tracing::$tell!(
                     method = self.method.as_str(),
-                    path = line.path,
+                    path = self.path,
                     route = template,
                     status_code = status.as_u16(),
                     duration_ms,
-                    user_agent = line.user_agent,
-                    remote_addr = line.remote_addr.map(tracing::field::display),
+                    user_agent = self.user_agent,
+                    remote_addr = self.remote_addr.map(tracing::field::display),
                     caller = entry.caller,
                     tenant = entry.tenant,
                     code = entry.code,
@@ -139,7 +126,7 @@ impl Drop for Watched {
     fn drop(&mut self) {
         let left = StatusCode::from_u16(CLIENT_LEFT);
         let span = self.span.clone();
-        span.in_scope(|| self.over(left.unwrap_or(StatusCode::BAD_REQUEST)));
+        span.in_scope(|| self.end(left.unwrap_or(StatusCode::BAD_REQUEST)));
     }
 }
 
