@@ -12,16 +12,12 @@
 
 pub mod app;
 pub mod auth;
-use hyperfleet_server_kit::causes;
-pub mod clock;
 pub mod config;
-pub mod crypto;
 pub mod dev;
 pub mod domain;
-mod files;
 pub use hyperfleet_fleet as fleet;
 pub mod http;
-mod lasting;
+pub mod kit;
 pub mod startup;
 pub mod storage;
 pub mod wire;

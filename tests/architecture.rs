@@ -19,14 +19,15 @@ const SERVER: &[&str] = &["sqlx", "actix", "tokio"];
 const LAYERS: &[Layer] = &[
     Layer { name: "domain",  may: &[],
             never: &["async ", "tokio", "sqlx", "actix", "utoipa", "deadpool", "Utc::now", "Instant::now", "SystemTime", "now_v7", "std::fs", "std::net", "std::env"] },
+    Layer { name: "kit",     may: &[],                             never: &["sqlx", "deadpool", "etcd_client"] },
     Layer { name: "storage", may: &["domain"],                     never: &["actix", "utoipa", "Utc::now"] },
     Layer { name: "wire",    may: &["domain"],                     never: &["async ", "tokio", "sqlx", "actix", "Utc::now"] },
     Layer { name: "app",     may: &["domain", "storage"],          never: &["sqlx", "actix", "utoipa", "deadpool", "Utc::now"] },
-    Layer { name: "auth",    may: &["causes", "clock", "crypto", "lasting"], never: &["sqlx", "deadpool", "actix", "utoipa", "anyhow", "Utc::now"] },
-    Layer { name: "http",    may: &["app", "auth", "causes", "clock", "crypto", "domain", "fleet", "wire"], never: &["sqlx", "deadpool", "Utc::now"] },
-    Layer { name: "config",  may: &["auth", "domain", "files"],    never: SERVER },
+    Layer { name: "auth",    may: &["kit"], never: &["sqlx", "deadpool", "actix", "utoipa", "anyhow", "Utc::now"] },
+    Layer { name: "http",    may: &["app", "auth", "domain", "fleet", "kit", "wire"], never: &["sqlx", "deadpool", "Utc::now"] },
+    Layer { name: "config",  may: &["auth", "domain", "kit"],     never: SERVER },
     Layer { name: "dev",     may: &[],                             never: SERVER },
-    Layer { name: "startup", may: &["app", "auth", "causes", "clock", "config", "crypto", "dev", "domain", "files", "fleet", "http", "lasting", "storage"], never: &["Utc::now"] },
+    Layer { name: "startup", may: &["app", "auth", "config", "dev", "domain", "fleet", "http", "kit", "storage"], never: &["Utc::now"] },
 ];
 
 #[test]

@@ -141,7 +141,7 @@ async fn measure(size: Size) -> Figures {
 
 fn main() -> ExitCode {
     let size = Size::read(std::env::args().skip(1));
-    hyperfleet::crypto::install();
+    hyperfleet::kit::crypto::install();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build();

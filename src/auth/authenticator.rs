@@ -12,8 +12,8 @@ use super::live::Live;
 use super::pace::Pace;
 use super::refusal::REASONS;
 use super::{IdentityFault, Refusal, TokenFault, signature};
-use crate::clock::Clock;
-use crate::lasting::{PAUSE, keep};
+use crate::kit::clock::Clock;
+use crate::kit::supervise::{PAUSE, supervise};
 
 /// Callers that were refused, by reason.
 const FAILURES: &str = "hyperfleet_api_auth_failures_total";
@@ -66,12 +66,12 @@ impl Authenticator {
             if live.issuer.address.is_some() {
                 let live = Arc::clone(live);
                 let fetch = move || Arc::clone(&live).keep_fetching();
-                tasks.spawn(keep("fetch the keys of an issuer", PAUSE, fetch));
+                tasks.spawn(supervise("fetch the keys of an issuer", PAUSE, fetch));
             }
             if live.issuer.file.is_some() {
                 let live = Arc::clone(live);
                 let read = move || Arc::clone(&live).keep_reading();
-                tasks.spawn(keep("read the keys of an issuer", PAUSE, read));
+                tasks.spawn(supervise("read the keys of an issuer", PAUSE, read));
             }
         }
         Self(Arc::new(Inner {

@@ -8,6 +8,6 @@ use hyperfleet::startup;
 fn main() -> ExitCode {
     // Dropped when everything else has ended, be it by a panic.
     let _log = startup::LogWritten;
-    hyperfleet::crypto::install();
+    hyperfleet::kit::crypto::install();
     startup::conclude(startup::fleetd::run(Args::of_process()))
 }

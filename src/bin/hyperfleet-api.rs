@@ -16,6 +16,6 @@ fn main() -> ExitCode {
 }
 
 fn run() -> ExitCode {
-    hyperfleet::crypto::install();
+    hyperfleet::kit::crypto::install();
     startup::conclude(startup::run(Args::parse()))
 }

@@ -14,7 +14,7 @@ use super::catalogue::{CATALOGUE, Setting, setting};
 use super::fault::Fault;
 use super::load::CUSTOM;
 use super::retired;
-use crate::files;
+use crate::kit::files;
 
 /// Largest settings file, in bytes.
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;

@@ -3,10 +3,9 @@
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 
-use super::answer::Room;
-use super::problem::Problem;
 use super::request::{Caller, params};
 use crate::app::Service;
+use crate::kit::http::{Problem, Room};
 use crate::wire::Views;
 
 /// `GET` of the trail, newest first.

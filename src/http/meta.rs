@@ -4,7 +4,7 @@ use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
 
-use super::caching;
+use crate::kit::http::FOR_EVERYBODY;
 
 /// Which program this is; set when it is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +36,6 @@ pub(super) async fn metadata(request: HttpRequest, build: Data<Build>) -> HttpRe
         build_time: build.time,
     };
     HttpResponse::Ok()
-        .insert_header(caching::FOR_EVERYBODY)
+        .insert_header(FOR_EVERYBODY)
         .json(metadata)
 }

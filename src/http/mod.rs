@@ -4,30 +4,16 @@
 //! span ▸ watch (line, metrics) ▸ frame (panics, problems) ▸ gzip ▸ routes ▸ admission ▸ handler ▸ app
 //! ```
 
-mod admission;
-mod answer;
 mod audit;
-mod authentication;
-mod body;
-mod caching;
-mod capacity;
-mod connection;
-mod encoding;
 mod fleet;
-mod frame;
-mod gate;
-mod memory;
+mod identification;
 mod meta;
 mod openapi;
-mod probes;
 mod problem;
-mod rate;
 mod reports;
 mod request;
 mod resources;
 mod routes;
-mod telemetry;
-mod tenant;
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
@@ -37,21 +23,19 @@ use tracing_actix_web::TracingLogger;
 
 use crate::app::Service;
 use crate::auth::Authentication;
-use crate::clock::Clock;
 use crate::domain::tenancy;
 use crate::fleet::EtcdFleet;
-use crate::wire::BODY_BYTES_MAX;
-use caching::CallerHeaders;
+use crate::kit::clock::Clock;
+pub use crate::kit::http::{
+    Admission, ChooseWording, Connection, Gate, Limits, Masks, Memory, Phase, Readiness, Scrape,
+    Wording, health, metrics, side,
+};
+use crate::kit::http::{BODY_BYTES_MAX, RequestSpan, frame, gzip_below, unknown_path, watch};
+use crate::wire::BASE;
 
-pub use admission::{Admission, Limits};
-pub use connection::Connection;
 pub use fleet::{FleetApi, Hosts, fleet_app, openapi as fleet_openapi};
-pub use gate::{Gate, Phase, Readiness};
-pub use memory::Memory;
 pub use meta::Build;
 pub use openapi::{Document, openapi, yaml};
-pub use probes::{Scrape, health, metrics, side};
-pub use telemetry::Masks;
 
 /// What the API serves from.
 #[derive(Clone)]
@@ -87,40 +71,40 @@ pub fn app(
         InitError = (),
     >,
 > {
-    let Api {
-        service,
-        clock,
-        build,
-        authentication,
-        admission,
-        masks,
-        tenancy,
-        fleet,
-    } = api;
-    let registry = service.registry().clone();
-    let caller_headers = CallerHeaders::of(&authentication, &tenancy);
+    let registry = api.service.registry().clone();
+    let caller_headers = identification::caller_headers(&api.authentication, &api.tenancy);
     App::new()
-        .app_data(web::Data::new(service))
-        .app_data(web::Data::new(clock))
-        .app_data(web::Data::new(build))
-        .app_data(web::Data::new(authentication))
-        .app_data(web::Data::new(admission.memory().clone()))
-        .app_data(web::Data::new(admission))
-        .app_data(web::Data::new(masks))
-        .app_data(web::Data::new(tenancy))
+        .app_data(web::Data::new(api.service))
+        .app_data(web::Data::new(api.clock))
+        .app_data(web::Data::new(api.build))
+        .app_data(web::Data::new(api.authentication))
+        .app_data(web::Data::new(api.admission.memory().clone()))
+        .app_data(web::Data::new(api.admission))
+        .app_data(web::Data::new(api.masks))
+        .app_data(web::Data::new(api.tenancy))
         .app_data(web::Data::new(caller_headers))
         .app_data(web::Data::new(document))
         .app_data(web::PayloadConfig::new(BODY_BYTES_MAX))
         .configure(|config| routes::configure(config, &registry))
         .configure(move |config| {
-            if let Some(fleet) = fleet {
-                fleet::beside(config, fleet, build);
+            if let Some(fleet) = api.fleet {
+                let identify = identification::identify_for_fleet;
+                fleet::beside(config, fleet, api.build.version, identify);
             }
         })
-        .default_service(web::to(routes::unknown_path))
+        .default_service(web::to(unknown_path))
         .wrap(Compress::default())
-        .wrap(from_fn(encoding::gzip_or_nothing))
-        .wrap(from_fn(frame::frame))
-        .wrap(from_fn(telemetry::watch))
-        .wrap(TracingLogger::<telemetry::RequestSpan>::new())
+        .wrap(from_fn(|request, next| gzip_below(BASE, request, next)))
+        .wrap(from_fn(|request, next| frame(wording, request, next)))
+        .wrap(from_fn(watch))
+        .wrap(TracingLogger::<RequestSpan>::new())
+}
+
+/// How errors of a path are written: fleet's in its own words.
+pub fn wording(request: &ServiceRequest) -> Wording {
+    if fleet::is_fleets(request) {
+        fleet::WORDING
+    } else {
+        problem::WORDING
+    }
 }

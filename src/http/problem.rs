@@ -1,85 +1,44 @@
 //! Errors as clients see them: RFC 9457 problems, one table of what each error becomes.
 
-use std::fmt;
-
 use actix_web::http::StatusCode;
-use actix_web::http::header::{self, HeaderName, HeaderValue};
-use actix_web::{HttpResponse, ResponseError};
-use chrono::{DateTime, Utc};
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::{Error, HttpResponse};
 use serde::Serialize;
-use serde_json::Value;
-use utoipa::ToSchema;
+use serde_json::{Value, json};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{Object, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
 
-use super::caching;
 use crate::app;
 use crate::auth::Refusal;
-use crate::causes::chain;
 use crate::domain::tenancy::Denied;
-use crate::domain::{Violation, Violations, moment, shown};
-use crate::wire::{BODY_BYTES_MAX, BodyFault, ParamsFault};
+use crate::domain::{Constraint, Violation, Violations, moment};
+use crate::kit::causes::chain;
+use crate::kit::http::{Arrival, ErrorResponse, FOR_ITS_CALLER, Problem, ProblemKind, Wording};
+use crate::wire::{BodyFault, ParamsFault};
 
 /// What the URIs of problem types begin with.
 const TYPES: &str = "https://api.hyperfleet.io/errors/";
+/// What every code begins with, in responses and in the log.
+const CODES: &str = "HYPERFLEET-";
 /// How long a client should wait for the database to come back, in seconds.
-const RETRY_AFTER_SECONDS: u32 = 5;
-/// How long a client should wait for others' requests to end, in seconds.
-const BUSY_SECONDS: u32 = 1;
-
-/// One row of the table of problems: status, code, last part of the type, title.
-type Sort = (StatusCode, &'static str, &'static str, &'static str);
+const RETRY_AFTER_SECONDS: u64 = 5;
 
 #[rustfmt::skip]
-mod sorts {
-    use super::{Sort, StatusCode};
+mod kinds {
+    use super::{ProblemKind, StatusCode};
 
-    pub(super) const INVALID: Sort = (StatusCode::BAD_REQUEST, "VAL-000", "validation-error", "Validation Failed");
-    pub(super) const CHILD_KIND: Sort = (StatusCode::UNPROCESSABLE_ENTITY, "VAL-000", "validation-error", "Validation Failed");
-    pub(super) const BAD_REQUEST: Sort = (StatusCode::BAD_REQUEST, "VAL-005", "bad-request", "Bad Request");
-    pub(super) const MALFORMED: Sort = (StatusCode::BAD_REQUEST, "VAL-006", "malformed-request", "Malformed Request");
-    pub(super) const PACKED: Sort = (StatusCode::UNSUPPORTED_MEDIA_TYPE, "VAL-006", "malformed-request", "Malformed Request");
-    pub(super) const NO_CREDENTIALS: Sort = (StatusCode::UNAUTHORIZED, "AUT-001", "authentication-error", "Authentication Required");
-    pub(super) const BAD_CREDENTIALS: Sort = (StatusCode::UNAUTHORIZED, "AUT-002", "authentication-error", "Invalid Credentials");
-    pub(super) const EXPIRED: Sort = (StatusCode::UNAUTHORIZED, "AUT-003", "authentication-error", "Invalid Token");
-    pub(super) const FORBIDDEN: Sort = (StatusCode::FORBIDDEN, "AUZ-001", "permission-denied", "Permission Denied");
-    pub(super) const NO_METHOD: Sort = (StatusCode::METHOD_NOT_ALLOWED, "VAL-008", "method-not-allowed", "Method Not Allowed");
-    pub(super) const NO_PATH: Sort = (StatusCode::NOT_FOUND, "NTF-000", "not-found", "Endpoint Not Found");
-    pub(super) const NOT_FOUND: Sort = (StatusCode::NOT_FOUND, "NTF-001", "not-found", "Resource Not Found");
-    pub(super) const TAKEN: Sort = (StatusCode::CONFLICT, "CNF-001", "conflict", "Resource Conflict");
-    pub(super) const STATE: Sort = (StatusCode::CONFLICT, "CNF-003", "conflict", "State Conflict");
-    pub(super) const TOO_MANY: Sort = (StatusCode::TOO_MANY_REQUESTS, "LMT-001", "rate-limit", "Rate Limit Exceeded");
-    pub(super) const SLOW_BODY: Sort = (StatusCode::REQUEST_TIMEOUT, "LMT-003", "request-timeout", "Request Timeout");
-    pub(super) const TOO_LARGE: Sort = (StatusCode::PAYLOAD_TOO_LARGE, "LMT-002", "payload-too-large", "Payload Too Large");
-    pub(super) const INTERNAL: Sort = (StatusCode::INTERNAL_SERVER_ERROR, "INT-001", "internal-error", "Internal Server Error");
-    pub(super) const TOO_SLOW: Sort = (StatusCode::GATEWAY_TIMEOUT, "SVC-002", "service-unavailable", "Service Timeout");
-    pub(super) const UNAVAILABLE: Sort = (StatusCode::SERVICE_UNAVAILABLE, "SVC-001", "service-unavailable", "Service Unavailable");
-}
-
-/// Where and when a problem happened.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
-    /// The path of the request.
-    pub(super) path: String,
-    /// Its id.
-    pub(super) request_id: String,
-    /// When it came in.
-    pub(super) at: DateTime<Utc>,
-}
-
-/// The body of every response that is not a success.
-#[derive(Debug, Clone)]
-pub(super) struct Problem(Box<Parts>);
-
-#[derive(Debug, Clone)]
-struct Parts {
-    sort: Sort,
-    /// This occurrence. Never the text of an internal failure.
-    detail: String,
-    errors: Vec<Violation>,
-    /// Headers that this problem comes with.
-    headers: Vec<(HeaderName, String)>,
-    /// The full chain of causes, for the log alone.
-    cause: Option<String>,
-    place: Option<Place>,
+    pub(super) const INVALID: &ProblemKind = &ProblemKind::new(StatusCode::BAD_REQUEST, "VAL-000", "validation-error", "Validation Failed");
+    pub(super) const CHILD_KIND: &ProblemKind = &ProblemKind::new(StatusCode::UNPROCESSABLE_ENTITY, "VAL-000", "validation-error", "Validation Failed");
+    pub(super) const BAD_REQUEST: &ProblemKind = &ProblemKind::new(StatusCode::BAD_REQUEST, "VAL-005", "bad-request", "Bad Request");
+    pub(super) const NO_CREDENTIALS: &ProblemKind = &ProblemKind::new(StatusCode::UNAUTHORIZED, "AUT-001", "authentication-error", "Authentication Required");
+    pub(super) const BAD_CREDENTIALS: &ProblemKind = &ProblemKind::new(StatusCode::UNAUTHORIZED, "AUT-002", "authentication-error", "Invalid Credentials");
+    pub(super) const EXPIRED: &ProblemKind = &ProblemKind::new(StatusCode::UNAUTHORIZED, "AUT-003", "authentication-error", "Invalid Token");
+    pub(super) const FORBIDDEN: &ProblemKind = &ProblemKind::new(StatusCode::FORBIDDEN, "AUZ-001", "permission-denied", "Permission Denied");
+    pub(super) const NOT_FOUND: &ProblemKind = &ProblemKind::new(StatusCode::NOT_FOUND, "NTF-001", "not-found", "Resource Not Found");
+    pub(super) const TAKEN: &ProblemKind = &ProblemKind::new(StatusCode::CONFLICT, "CNF-001", "conflict", "Resource Conflict");
+    pub(super) const STATE: &ProblemKind = &ProblemKind::new(StatusCode::CONFLICT, "CNF-003", "conflict", "State Conflict");
+    pub(super) const TOO_SLOW: &ProblemKind = &ProblemKind::new(StatusCode::GATEWAY_TIMEOUT, "SVC-002", "service-unavailable", "Service Timeout");
 }
 
 /// A problem (RFC 9457). Members marked `required = false` are always there, too, but for `errors`:
@@ -94,8 +53,9 @@ pub(super) struct Body<'a> {
     #[schema(required = false)]
     detail: &'a str,
     /// One entry for each fault of a body or of parameters, 50 at most.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    errors: Vec<ViolationView<'a>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    #[schema(value_type = Vec<ViolationView<'_>>)]
+    errors: &'a [Value],
     /// The path of the request.
     #[schema(required = false)]
     instance: &'a str,
@@ -119,7 +79,7 @@ pub(super) struct Body<'a> {
 #[schema(as = ValidationError, description = "One fault of an input.")]
 pub(super) struct ViolationView<'a> {
     /// The kind of rule that is broken.
-    #[schema(required = false, value_type = super::openapi::ValidationErrorConstraint)]
+    #[schema(required = false, value_type = ValidationErrorConstraint)]
     constraint: &'static str,
     /// Dotted path of the member, or name of the parameter.
     field: &'a str,
@@ -131,229 +91,113 @@ pub(super) struct ViolationView<'a> {
     value: Option<&'a Value>,
 }
 
-impl Problem {
-    fn new(sort: Sort, detail: impl Into<String>) -> Self {
-        Self(Box::new(Parts {
-            sort,
-            detail: detail.into(),
-            errors: Vec::new(),
-            headers: Vec::new(),
-            cause: None,
-            place: None,
-        }))
-    }
+/// The name of a kind of rule.
+pub(super) struct ValidationErrorConstraint;
 
-    /// A path that no route has.
-    pub(super) fn unknown_path(path: &str) -> Self {
-        Self::new(
-            sorts::NO_PATH,
-            format!("The requested endpoint '{}' does not exist", shown(path)),
-        )
-    }
+impl ToSchema for ValidationErrorConstraint {}
 
-    /// A path that has other methods.
-    pub(super) fn method_not_allowed(allow: &str) -> Self {
-        Self::new(sorts::NO_METHOD, format!("Allowed here: {allow}"))
-            .with_headers([(header::ALLOW, allow.to_owned())])
+impl PartialSchema for ValidationErrorConstraint {
+    fn schema() -> RefOr<Schema> {
+        let mut schema = Object::with_type(Type::String);
+        let names = Constraint::ALL.map(|constraint| json!(constraint.as_str()));
+        schema.enum_values = Some(names.to_vec());
+        Schema::Object(schema).into()
     }
+}
 
-    /// A body beyond the limit.
-    pub(super) fn too_large() -> Self {
-        let detail = format!("Request body must be at most {BODY_BYTES_MAX} bytes");
-        Self::new(sorts::TOO_LARGE, detail)
-    }
-
-    /// A body that is packed as `coding`, which is not one of those that are understood.
-    pub(super) fn packed(coding: &str, understood: &[&str]) -> Self {
-        let understood = understood.join(", ");
-        let detail = format!(
-            "Unable to read request body: its Content-Encoding is {}, understood are {understood}",
-            shown(coding)
-        );
-        Self::new(sorts::PACKED, detail).with_headers([(header::ACCEPT_ENCODING, understood)])
-    }
-
-    /// A caller who has to prove something, and is told how (RFC 6750 §3): a token, or a better one.
-    fn challenge(sort: Sort, detail: impl Into<String>, fault: Option<&str>) -> Self {
-        let realm = "Bearer realm=\"hyperfleet\"";
-        let challenge = match fault {
-            None => realm.to_owned(),
-            Some(fault) => {
-                format!("{realm}, error=\"invalid_token\", error_description=\"{fault}\"")
-            }
-        };
-        Self::new(sort, detail).with_headers([(header::WWW_AUTHENTICATE, challenge)])
-    }
-
-    /// The database cannot serve right now.
-    pub(super) fn unavailable(cause: String) -> Self {
-        let mut problem = Self::new(sorts::UNAVAILABLE, "Database connection unavailable")
-            .retry_after(RETRY_AFTER_SECONDS.into());
-        problem.0.cause = Some(cause);
-        problem
-    }
-
-    /// The service is not there yet.
-    pub(super) fn starting() -> Self {
-        Self::new(sorts::UNAVAILABLE, "The service is starting")
-            .retry_after(RETRY_AFTER_SECONDS.into())
-    }
-
-    /// As many requests as can be are under way.
-    pub(super) fn busy() -> Self {
-        Self::new(
-            sorts::UNAVAILABLE,
-            "Too many requests are under way, please try again later",
-        )
-        .retry_after(BUSY_SECONDS.into())
-    }
-
-    /// As much as can be is held for other clients.
-    pub(super) fn full() -> Self {
-        Self::new(
-            sorts::UNAVAILABLE,
-            "Too many large requests and answers are under way, please try again later, or ask for \
-             smaller pages",
-        )
-        .retry_after(BUSY_SECONDS.into())
-    }
-
-    /// The caller sends more requests than it may.
-    pub(super) fn too_many(retry_seconds: u64) -> Self {
-        Self::new(sorts::TOO_MANY, "Too many requests, please try again later")
-            .retry_after(retry_seconds)
-    }
-
-    /// A body that takes too long to come. What still comes of it is not waited for.
-    pub(super) fn slow_body() -> Self {
-        Self::new(sorts::SLOW_BODY, "The request body takes too long to come")
-    }
-
-    fn retry_after(self, seconds: u64) -> Self {
-        self.with_headers([(header::RETRY_AFTER, seconds.to_string())])
-    }
-
-    /// The problem with more headers.
-    pub(super) fn with_headers(
-        mut self,
-        headers: impl IntoIterator<Item = (HeaderName, String)>,
-    ) -> Self {
-        self.0.headers.extend(headers);
-        self
-    }
-
-    /// A fault of ours.
-    pub(super) fn internal(cause: impl Into<String>) -> Self {
-        let mut problem = Self::new(sorts::INTERNAL, "Unspecified error");
-        problem.0.cause = Some(cause.into());
-        problem
-    }
-
-    /// A handler panicked. What it said is not repeated: it may hold what a client sent. Where it
-    /// happened, the log says in a line of its own.
-    pub(super) fn panicked() -> Self {
-        let mut problem = Self::internal("a panic");
-        problem.0.detail =
-            "An unexpected error happened, please check the log of the service for details"
-                .to_owned();
-        problem
-    }
-
-    /// The problem behind an error of whatever origin: ours, or the server library's.
-    pub(super) fn of(error: &actix_web::Error) -> Self {
-        if let Some(problem) = error.as_error::<Self>() {
-            return problem.clone();
-        }
-        let status = error.as_response_error().status_code();
-        if status == StatusCode::PAYLOAD_TOO_LARGE {
-            Self::too_large()
-        } else if status.is_client_error() {
-            Self::new(
-                sorts::MALFORMED,
-                "Unable to read request body: it ends early, or is not encoded as its headers say",
-            )
-        } else {
-            Self::internal(error.to_string())
+impl<'a> Body<'a> {
+    /// What clients see of a problem.
+    pub(super) fn of(problem: &'a Problem, arrival: &'a Arrival) -> Self {
+        Self {
+            code: format!("{CODES}{}", problem.kind.code),
+            detail: &problem.detail,
+            errors: &problem.errors,
+            instance: &arrival.path,
+            status: problem.kind.status.as_u16(),
+            timestamp: moment::rfc3339(arrival.at),
+            title: problem.kind.title,
+            trace_id: &arrival.request_id,
+            r#type: format!("{TYPES}{}", problem.kind.slug),
         }
     }
+}
 
-    /// The problem, told where it happened.
-    pub(super) fn at(mut self, place: Place) -> Self {
-        self.0.place = Some(place);
-        self
-    }
+/// How the API writes errors.
+pub(super) const WORDING: Wording = Wording {
+    trims_slash: true,
+    write,
+};
 
-    /// The code, as clients see it.
-    pub(super) fn code(&self) -> String {
-        format!("HYPERFLEET-{}", self.0.sort.1)
+fn write(error: &Error, arrival: &Arrival) -> ErrorResponse {
+    let problem = Problem::of(error);
+    let mut response = HttpResponse::build(problem.kind.status);
+    response.insert_header((header::VARY, HeaderValue::from_static("Authorization")));
+    response.insert_header(FOR_ITS_CALLER);
+    response.insert_header((header::CONTENT_TYPE, "application/problem+json"));
+    if [ProblemKind::NO_PATH, ProblemKind::NO_METHOD].contains(&problem.kind) {
+        // As the older service's router does, and only it.
+        response.insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"));
     }
+    for (name, value) in &problem.headers {
+        response.insert_header((name.clone(), value.as_str()));
+    }
+    let body = Body::of(&problem, arrival);
+    ErrorResponse {
+        response: response.body(serde_json::to_vec(&body).unwrap_or_default()),
+        code: Some(body.code),
+        reason: problem.reason().map(ToOwned::to_owned),
+        cause: problem.cause,
+    }
+}
 
-    /// This occurrence, as clients see it.
-    pub(super) fn detail(&self) -> &str {
-        &self.0.detail
-    }
+/// The database cannot serve right now.
+pub(super) fn unavailable(cause: impl Into<String>) -> Problem {
+    Problem::new(ProblemKind::UNAVAILABLE, "Database connection unavailable")
+        .retry_after(RETRY_AFTER_SECONDS)
+        .with_cause(cause)
+}
 
-    /// The full chain of causes, for the log alone.
-    pub(super) fn cause(&self) -> Option<&str> {
-        self.0.cause.as_deref()
-    }
+/// The caller has to prove something, and the response says how (RFC 6750 §3): a token, or a better one.
+fn challenge(kind: &'static ProblemKind, detail: String, fault: Option<&str>) -> Problem {
+    let realm = "Bearer realm=\"hyperfleet\"";
+    let challenge = match fault {
+        None => realm.to_owned(),
+        Some(fault) => format!("{realm}, error=\"invalid_token\", error_description=\"{fault}\""),
+    };
+    Problem::new(kind, detail).with_header(header::WWW_AUTHENTICATE, challenge)
+}
 
-    /// The headers that it comes with.
-    pub(super) fn headers(&self) -> &[(HeaderName, String)] {
-        &self.0.headers
-    }
+/// One violation is the detail itself; of several, the detail says that there are.
+fn invalid(kind: &'static ProblemKind, several: &str, violations: Violations) -> Problem {
+    let violations = violations.into_vec();
+    let detail = match violations.as_slice() {
+        [one] => &one.message,
+        _ => several,
+    };
+    with_errors(Problem::new(kind, detail), &violations)
+}
 
-    /// Whether it is the caller who may not, rather than the request that cannot be.
-    pub(super) fn turns_away(&self) -> bool {
-        matches!(self.0.sort.0.as_u16(), 401 | 403 | 429)
-    }
-
-    /// What clients see of it.
-    pub(super) fn body(&self) -> Body<'_> {
-        let (status, _, kind, title) = self.0.sort;
-        let place = self.0.place.as_ref();
-        let at = place.map_or(DateTime::UNIX_EPOCH, |p| p.at);
-        let violations = self.0.errors.iter().map(|v| ViolationView {
-            constraint: v.constraint.as_str(),
-            field: &v.field,
-            message: &v.message,
-            value: v.value.as_ref(),
-        });
-        Body {
-            code: self.code(),
-            detail: &self.0.detail,
-            errors: violations.collect(),
-            instance: place.map_or("", |p| &p.path),
-            status: status.as_u16(),
-            timestamp: moment::rfc3339(at),
-            title,
-            trace_id: place.map_or("", |p| &p.request_id),
-            r#type: format!("{TYPES}{kind}"),
-        }
-    }
-
-    fn invalid(sort: Sort, several: &str, violations: Violations) -> Self {
-        let errors = violations.into_vec();
-        let detail = match errors.as_slice() {
-            [one] => one.message.clone(),
-            _ => several.to_owned(),
-        };
-        let mut problem = Self::new(sort, detail);
-        problem.0.errors = errors;
-        problem
-    }
+fn with_errors(mut problem: Problem, violations: &[Violation]) -> Problem {
+    let views = violations.iter().map(|violation| ViolationView {
+        constraint: violation.constraint.as_str(),
+        field: &violation.field,
+        message: &violation.message,
+        value: violation.value.as_ref(),
+    });
+    problem.errors = views.map(|view| json!(view)).collect();
+    problem
 }
 
 impl From<BodyFault> for Problem {
     fn from(fault: BodyFault) -> Self {
         match fault {
-            BodyFault::Malformed(detail) => Self::new(sorts::MALFORMED, detail),
+            BodyFault::Malformed(detail) => Self::new(ProblemKind::MALFORMED, detail),
             BodyFault::NothingToUpdate => Self::new(
-                sorts::BAD_REQUEST,
+                kinds::BAD_REQUEST,
                 "at least one field must be provided for update",
             ),
             BodyFault::Invalid(violations) => {
-                Self::invalid(sorts::INVALID, "Request body validation failed", violations)
+                invalid(kinds::INVALID, "Request body validation failed", violations)
             }
         }
     }
@@ -362,13 +206,12 @@ impl From<BodyFault> for Problem {
 impl From<ParamsFault> for Problem {
     fn from(fault: ParamsFault) -> Self {
         match fault {
-            ParamsFault::Order(order) => Self::new(sorts::BAD_REQUEST, order.to_string()),
-            ParamsFault::Fields(fields) => Self::new(sorts::INVALID, fields.to_string()),
-            ParamsFault::Search(search) => Self::new(sorts::BAD_REQUEST, search.to_string()),
+            ParamsFault::Order(order) => Self::new(kinds::BAD_REQUEST, order.to_string()),
+            ParamsFault::Fields(fields) => Self::new(kinds::INVALID, fields.to_string()),
+            ParamsFault::Search(search) => Self::new(kinds::BAD_REQUEST, search.to_string()),
             ParamsFault::Invalid(violations) => {
-                let mut problem = Self::new(sorts::INVALID, "Invalid query parameters");
-                problem.0.errors = violations.into_vec();
-                problem
+                let problem = Self::new(kinds::INVALID, "Invalid query parameters");
+                with_errors(problem, &violations.into_vec())
             }
         }
     }
@@ -376,21 +219,21 @@ impl From<ParamsFault> for Problem {
 
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
-        let (sort, fault) = match &refusal {
-            Refusal::Missing => (sorts::NO_CREDENTIALS, None),
+        let (kind, fault) = match &refusal {
+            Refusal::Missing => (kinds::NO_CREDENTIALS, None),
             // Whoever comes with another scheme has not given a token either.
-            Refusal::NotBearer => (sorts::BAD_CREDENTIALS, None),
-            Refusal::Expired => (sorts::EXPIRED, Some("the token has expired")),
-            Refusal::Invalid(_) => (sorts::BAD_CREDENTIALS, Some("the token is invalid")),
-            Refusal::Unidentified(_) => (sorts::NO_CREDENTIALS, Some("unknown identity")),
+            Refusal::NotBearer => (kinds::BAD_CREDENTIALS, None),
+            Refusal::Expired => (kinds::EXPIRED, Some("the token has expired")),
+            Refusal::Invalid(_) => (kinds::BAD_CREDENTIALS, Some("the token is invalid")),
+            Refusal::Unidentified(_) => (kinds::NO_CREDENTIALS, Some("unknown identity")),
         };
-        Self::challenge(sort, refusal.to_string(), fault)
+        challenge(kind, refusal.to_string(), fault)
     }
 }
 
 impl From<Denied> for Problem {
     fn from(denied: Denied) -> Self {
-        Self::new(sorts::FORBIDDEN, denied.to_string())
+        Self::new(kinds::FORBIDDEN, denied.to_string())
     }
 }
 
@@ -399,58 +242,82 @@ impl From<Denied> for Problem {
 impl From<app::Error> for Problem {
     fn from(error: app::Error) -> Self {
         use app::Error as E;
-        let sort = match &error {
-            E::NotFound { .. } | E::NothingToDelete { .. } => sorts::NOT_FOUND,
+        let kind = match &error {
+            E::NotFound { .. } | E::NothingToDelete { .. } => kinds::NOT_FOUND,
             E::Invalid(_) | E::UnknownKind(_) | E::UnknownReference { .. } | E::Report(_) => {
-                sorts::INVALID
+                kinds::INVALID
             }
-            E::ChildKind { .. } => sorts::CHILD_KIND,
-            E::NameTaken { .. } => sorts::TAKEN,
-            E::Refused(_) | E::HeldBack { .. } => sorts::STATE,
-            E::Order(_) => sorts::BAD_REQUEST,
-            E::Unavailable(_) => sorts::UNAVAILABLE,
-            E::TooSlow => sorts::TOO_SLOW,
-            E::Storage(_) => sorts::INTERNAL,
+            E::ChildKind { .. } => kinds::CHILD_KIND,
+            E::NameTaken { .. } => kinds::TAKEN,
+            E::Refused(_) | E::HeldBack { .. } => kinds::STATE,
+            E::Order(_) => kinds::BAD_REQUEST,
+            E::Unavailable(_) => ProblemKind::UNAVAILABLE,
+            E::TooSlow => kinds::TOO_SLOW,
+            E::Storage(_) => ProblemKind::INTERNAL,
         };
         match error {
-            E::Invalid(violations) => {
-                Self::invalid(sort, "Request body validation failed", violations)
-            }
-            E::Unavailable(_) => Self::unavailable(chain(&error)),
+            E::Invalid(violations) => invalid(kind, "Request body validation failed", violations),
+            E::Unavailable(_) => unavailable(chain(&error)),
             E::Storage(_) => Self::internal(chain(&error)),
-            other => Self::new(sort, other.to_string()),
+            other => Self::new(kind, other.to_string()),
         }
     }
 }
 
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.cause.as_deref().unwrap_or(&self.0.detail))
-    }
-}
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
 
-impl ResponseError for Problem {
-    fn status_code(&self) -> StatusCode {
-        self.0.sort.0
+    use actix_web::middleware::from_fn;
+    use actix_web::web::Data;
+    use actix_web::{App, HttpServer, web};
+
+    use super::*;
+    use crate::kit::clock::Clock;
+    use crate::kit::http::frame;
+
+    async fn panics(path: web::Path<String>) -> HttpResponse {
+        assert_eq!(*path, "good", "a secret");
+        HttpResponse::Ok().finish()
     }
 
-    fn error_response(&self) -> HttpResponse {
-        let status = self.0.sort.0;
-        let place = self.0.place.as_ref();
-        let mut response = HttpResponse::build(status);
-        response.insert_header((header::VARY, HeaderValue::from_static("Authorization")));
-        response.insert_header(caching::FOR_ITS_CALLER);
-        response.insert_header((header::CONTENT_TYPE, "application/problem+json"));
-        if self.0.sort == sorts::NO_PATH || self.0.sort == sorts::NO_METHOD {
-            // As the older service's router does, and only it.
-            response.insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"));
+    #[tokio::test]
+    async fn a_panic_is_a_problem_that_hides_its_cause_and_the_server_goes_on() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let app = || {
+            App::new()
+                .app_data(Data::new(Clock::new(|| chrono::DateTime::UNIX_EPOCH)))
+                .route("/{path}", web::get().to(panics))
+                .wrap(from_fn(|request, next| frame(|_| WORDING, request, next)))
+        };
+        let server = HttpServer::new(app).workers(1).disable_signals();
+        tokio::spawn(server.listen(listener).unwrap().run());
+        // One connection: it must outlive the panic, too.
+        crate::kit::crypto::install();
+        let client = reqwest::Client::new();
+        for round in ["first", "second"] {
+            let url = format!("{base}/bad");
+            let request = client.get(url).header("x-request-id", round);
+            let answer = request.send().await.unwrap();
+            assert_eq!(answer.status(), 500);
+            assert_eq!(answer.headers()["content-type"], "application/problem+json");
+            assert_eq!(answer.headers()["x-request-id"], round);
+            let body: Value = answer.json().await.unwrap();
+            let expected = serde_json::json!({
+                "code": "HYPERFLEET-INT-001",
+                "detail": "An unexpected error happened, please check the log of the service for details",
+                "instance": "/bad",
+                "status": 500,
+                "timestamp": "1970-01-01T00:00:00Z",
+                "title": "Internal Server Error",
+                "trace_id": round,
+                "type": "https://api.hyperfleet.io/errors/internal-error",
+            });
+            assert_eq!(body, expected);
+            let good = client.get(format!("{base}/good")).send().await.unwrap();
+            assert_eq!(good.status(), 200);
         }
-        for (name, value) in &self.0.headers {
-            response.insert_header((name.clone(), value.as_str()));
-        }
-        if let Some(place) = place {
-            response.insert_header(("x-request-id", place.request_id.as_str()));
-        }
-        response.body(serde_json::to_vec(&self.body()).unwrap_or_default())
     }
 }

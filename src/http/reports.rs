@@ -3,12 +3,10 @@
 use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse};
 
-use super::answer::Room;
-use super::problem::Problem;
 use super::request::{Caller, Place, params};
-use super::telemetry::tell_body;
 use crate::app::{ReportOutcome, Service};
-use crate::clock::Clock;
+use crate::kit::clock::Clock;
+use crate::kit::http::{Problem, Room, tell_body};
 use crate::wire::{self, Views};
 
 /// `GET` of the reports.

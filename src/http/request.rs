@@ -3,48 +3,16 @@
 use std::future::{Ready, ready};
 
 use actix_web::dev::Payload;
-use actix_web::http::header::HeaderName;
 use actix_web::{FromRequest, HttpMessage, HttpRequest, web};
-use uuid::Uuid;
 
-use super::problem::Problem;
+use super::fleet::Access;
 use crate::app::{Address, Collection, Service};
-use crate::clock::Clock;
 use crate::domain::audit::Origin;
 use crate::domain::tenancy::{Tenant, View};
 use crate::domain::{Entity, EntityRegistry};
+use crate::kit::clock::Clock;
+use crate::kit::http::{Problem, RequestId};
 use crate::wire::Params;
-
-/// The id of a request, in its answer, its log lines and its audit entries.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct RequestId(pub(super) String);
-
-const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// Longest inbound request id that is kept, in bytes.
-const REQUEST_ID_BYTES_MAX: usize = 128;
-
-impl RequestId {
-    /// The id of a request: what the caller gave, if it is a sane one; otherwise a new one, the
-    /// same each time (decision H8).
-    pub(super) fn of(request: &impl HttpMessage) -> Self {
-        if let Some(id) = request.extensions().get::<Self>() {
-            return id.clone();
-        }
-        let given = request.headers().get(X_REQUEST_ID);
-        let given = given.and_then(|value| value.to_str().ok());
-        let is_sane = |id: &&str| {
-            (1..=REQUEST_ID_BYTES_MAX).contains(&id.len())
-                && id
-                    .bytes()
-                    .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
-        };
-        let id = given
-            .filter(is_sane)
-            .map_or_else(|| Uuid::now_v7().to_string(), ToOwned::to_owned);
-        request.extensions_mut().insert(Self(id.clone()));
-        Self(id)
-    }
-}
 
 /// Who is calling, where nobody has to prove it.
 const ANONYMOUS: &str = "system@hyperfleet.local";
@@ -69,19 +37,11 @@ impl Identity {
             Self::Unknown => None,
         }
     }
-
-    /// Its name if it is proven: what callers are told apart by.
-    pub(super) fn proven(&self) -> Option<&str> {
-        match self {
-            Self::Proven(name) => Some(name),
-            Self::Anonymous | Self::Unknown => None,
-        }
-    }
 }
 
 /// What a caller wants to do. Every operation says so ([`super::routes::Operation`]), and admission
 /// decides by it: any caller may do anything to their tenant's, system identities may read and
-/// report, until there is a policy (decision H18).
+/// report, until there is a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wish {
     /// To see something.
@@ -90,10 +50,8 @@ pub(super) enum Wish {
     Report,
     /// To say what is wanted.
     Author,
-    /// To see units and machines, which belong to no tenant.
-    SeeFleet,
-    /// To say what is wanted of them.
-    ChangeFleet,
+    /// To see or change units and machines, which belong to no tenant.
+    Fleet(Access),
 }
 
 /// Who is calling, and on whose behalf.

@@ -3,13 +3,11 @@
 use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 
-use super::answer::Room;
-use super::problem::Problem;
 use super::request::{Caller, Place, params};
-use super::telemetry::tell_body;
 use crate::app::{Collection, ListRequest, Search, Service};
-use crate::clock::Clock;
 use crate::domain::Resource;
+use crate::kit::clock::Clock;
+use crate::kit::http::{Problem, Room, tell_body};
 use crate::wire::{self, Fields, Kinds, ListKey, Params, Views};
 
 /// `GET` of a list.

@@ -1,17 +1,14 @@
 //! Which path leads to which handler. Every kind has the same routes, made from the registry. The
 //! same table makes the OpenAPI document: nothing is mounted that is not described.
 
-use actix_web::guard::GuardContext;
-use actix_web::http::Method;
 use actix_web::middleware::from_fn;
-use actix_web::web::Payload;
-use actix_web::{HttpRequest, HttpResponse, Resource, Route as ActixRoute, web};
+use actix_web::{Route as ActixRoute, web};
 
-use super::problem::Problem;
+use super::identification::identify;
 use super::request::{Route, Wish};
-use super::telemetry::RoutePath;
-use super::{admission, audit, body, meta, openapi, reports, resources};
+use super::{audit, meta, openapi, reports, resources};
 use crate::domain::EntityRegistry;
+use crate::kit::http::{admit, resource};
 use crate::wire::BASE;
 
 /// What can be done at a path.
@@ -77,7 +74,8 @@ impl Operation {
         match self.wish() {
             None => route,
             Some(wish) => route.wrap(from_fn(move |request, next| {
-                admission::admit(wish, request, next)
+                let identify = async move |request: &_| identify(request, wish).await;
+                admit(identify, request, next)
             })),
         }
     }
@@ -175,37 +173,4 @@ pub(super) fn configure(config: &mut web::ServiceConfig, registry: &EntityRegist
     }
     let files = vec![("GET", web::to(openapi::file))];
     config.service(resource(&format!("{BASE}/openapi/{{file}}"), files));
-}
-
-/// One path with its methods, in alphabetical order. `HEAD` goes wherever `GET` does; every other
-/// method is told what there is.
-pub(super) fn resource(path: &str, routes: Vec<(&'static str, ActixRoute)>) -> Resource {
-    let mut allow = Vec::new();
-    let mut resource = web::resource(path).app_data(RoutePath::new(path));
-    for (method, route) in routes {
-        allow.push(method);
-        if method == "GET" {
-            allow.push("HEAD");
-        }
-        let is_method = move |context: &GuardContext<'_>| {
-            let asked = &context.head().method;
-            asked.as_str() == method || (method == "GET" && asked == Method::HEAD)
-        };
-        resource = resource.route(route.guard(actix_web::guard::fn_guard(is_method)));
-    }
-    let allow = allow.join(", ");
-    resource.default_service(web::to(move |request: HttpRequest, payload: Payload| {
-        body::leave(&request, payload.into_inner());
-        let problem = Problem::method_not_allowed(&allow);
-        async move { Err::<HttpResponse, _>(problem) }
-    }))
-}
-
-/// A path that leads nowhere.
-pub(super) async fn unknown_path(
-    request: HttpRequest,
-    payload: Payload,
-) -> Result<HttpResponse, Problem> {
-    body::leave(&request, payload.into_inner());
-    Err(Problem::unknown_path(request.path()))
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use anyhow::bail;
 
 use crate::auth::{self, Authentication, Authenticator, Issuer, Pace};
-use crate::clock::Clock;
 use crate::config::Jwt;
+use crate::kit::clock::Clock;
 
 /// How long the start waits for issuers to answer; requests that come sooner wait themselves.
 const SETTLE_TIME_MAX: Duration = Duration::from_secs(5);

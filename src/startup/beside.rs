@@ -6,10 +6,10 @@ use super::fleet::Prepared;
 use super::telemetry::Metrics;
 use super::{database, readiness, retention};
 use crate::app::Service;
-use crate::clock::Clock;
 use crate::config::Settings;
 use crate::http::Gate;
-use crate::lasting::{PAUSE, keep};
+use crate::kit::clock::Clock;
+use crate::kit::supervise::{PAUSE, supervise};
 use crate::storage::postgres::{self, Probe, Store};
 
 /// What these tasks work with.
@@ -26,7 +26,7 @@ pub(super) struct Parts {
     pub(super) connections: postgres::Settings,
 }
 
-/// Starts them. One that panics is told, and starts again ([`crate::lasting`]); all end with what is
+/// Starts them. One that panics is told, and starts again ([`crate::kit::supervise`]); all end with what is
 /// returned.
 pub(super) fn start(parts: Parts, settings: &Settings) -> JoinSet<()> {
     let Parts {
@@ -42,26 +42,28 @@ pub(super) fn start(parts: Parts, settings: &Settings) -> JoinSet<()> {
     if let Some(fleet) = fleet {
         fleet.keep(&mut tasks);
     }
-    tasks.spawn(keep("close idle connections", PAUSE, move || {
+    tasks.spawn(supervise("close idle connections", PAUSE, move || {
         database::keep_trim(store.clone())
     }));
     let ping_time = settings.health.db_ping_timeout;
     let mut probe = Some(probe);
-    tasks.spawn(keep("watch the database", PAUSE, move || {
+    tasks.spawn(supervise("watch the database", PAUSE, move || {
         let another = || Probe::new(connections.clone());
         let probe = probe.take().unwrap_or_else(another);
         readiness::watch(probe, ping_time, gate.clone())
     }));
     let stuck_threshold = settings.metrics.reconciliation_stuck_threshold;
     let counted = service.clone();
-    tasks.spawn(keep("keep the metrics", PAUSE, move || {
+    tasks.spawn(supervise("keep the metrics", PAUSE, move || {
         let (metrics, service) = (metrics.clone(), counted.clone());
         metrics.keep(service, Clock::system(), stuck_threshold)
     }));
     if let Some(kept) = settings.audit.retention {
-        tasks.spawn(keep("remove expired audit entries", PAUSE, move || {
-            retention::expire_audit(service.clone(), Clock::system(), kept)
-        }));
+        tasks.spawn(supervise(
+            "remove expired audit entries",
+            PAUSE,
+            move || retention::expire_audit(service.clone(), Clock::system(), kept),
+        ));
     }
     tasks
 }

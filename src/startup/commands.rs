@@ -12,7 +12,6 @@ use super::process::Process;
 use super::sockets::Addresses;
 use super::telemetry::Telemetry;
 use super::{database, dev, migrate, shutdown, telemetry};
-use crate::clock::Clock;
 use crate::config::{
     self, Args, CheckArgs, CheckFormat, Command, ConfigCommand, DevTokenArgs, Effective, Loaded,
     OpenapiArgs, OpenapiFormat, Settings, SettingsArgs,
@@ -20,6 +19,7 @@ use crate::config::{
 use crate::dev::token::{Claims, Minter};
 use crate::domain::schema::Attached;
 use crate::http::{self, Build};
+use crate::kit::clock::Clock;
 
 /// This program.
 pub(super) const BUILD: Build = Build {

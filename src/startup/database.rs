@@ -8,7 +8,7 @@ use sqlx::ConnectOptions as _;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
 use crate::config::{Database, SslMode};
-use crate::files;
+use crate::kit::files;
 use crate::storage::postgres::{Error, Keep, Probe, SchemaStatus, Settings, Store};
 
 /// How long a request waits for a connection, in seconds.

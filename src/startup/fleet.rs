@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 use super::etcd;
 use crate::config;
 use crate::fleet::{EtcdFleet, Fleet};
-use crate::lasting::{PAUSE, keep};
+use crate::kit::supervise::{PAUSE, supervise};
 use crate::storage::etcd::{EtcdKeys, Settings};
 use crate::storage::registry::{Prefix, Registry};
 
@@ -95,10 +95,10 @@ impl Prepared {
             etcd,
         } = self;
         let mirrored = fleet.clone();
-        tasks.spawn(keep("keep the mirror of fleet", PAUSE, move || {
+        tasks.spawn(supervise("keep the mirror of fleet", PAUSE, move || {
             mirrored.clone().keep_mirror()
         }));
-        tasks.spawn(keep("say whether etcd is there", PAUSE, move || {
+        tasks.spawn(supervise("say whether etcd is there", PAUSE, move || {
             let fleet = fleet.clone();
             etcd::keep_told(registry.clone(), etcd.clone(), move || fleet.is_connected())
         }));

@@ -25,11 +25,11 @@ use super::telemetry::{self, Telemetry};
 use super::{authentication, beside, database, ending, readiness, shutdown, tls};
 use crate::app::Service;
 use crate::auth::Authentication;
-use crate::clock::Clock;
 use crate::config::Settings;
 use crate::domain::tenancy::Rules;
 use crate::fleet::EtcdFleet;
-use crate::http::{Admission, Api, Gate, Limits, Scrape};
+use crate::http::{self, Admission, Api, Gate, Limits, Scrape};
+use crate::kit::clock::Clock;
 use crate::storage::postgres::{Probe, Store};
 
 /// How long the end may take beyond `health.shutdown_delay` and `health.shutdown_timeout`: what
@@ -87,8 +87,20 @@ impl Process {
         let room = Room::of(settings);
         let gate = Gate::starting();
         let sides = Sides {
-            health: Side::health(sockets.health, tls.health.take(), room.side, gate.clone())?,
-            metrics: Side::metrics(sockets.metrics, tls.metrics.take(), room.side, scrape)?,
+            health: Side::health(
+                sockets.health,
+                tls.health.take(),
+                room.side,
+                http::wording,
+                gate.clone(),
+            )?,
+            metrics: Side::metrics(
+                sockets.metrics,
+                tls.metrics.take(),
+                room.side,
+                http::wording,
+                scrape,
+            )?,
         };
         // From now on requests are answered, and counted, if only by saying that there is no service.
         tokio::spawn(telemetry.metrics.clone().upkeep());

@@ -12,8 +12,8 @@ use rustls::ServerConfig;
 use tokio::sync::oneshot;
 
 use super::server::{self, Options, serve_on};
-use crate::clock::Clock;
-use crate::http::{self, Gate, Scrape};
+use crate::http::{self, ChooseWording, Gate, Scrape};
+use crate::kit::clock::Clock;
 
 /// How long a connection is kept for the next question: not so long that those who ask nothing leave
 /// no room for those who do.
@@ -34,9 +34,10 @@ impl Side {
         listener: TcpListener,
         tls: Option<ServerConfig>,
         connections_max: usize,
+        wording: ChooseWording,
         gate: Gate,
     ) -> io::Result<Self> {
-        let app = move || http::side(Clock::system(), http::health(gate.clone()));
+        let app = move || http::side(Clock::system(), wording, http::health(gate.clone()));
         let server = serve_on!(
             app,
             [Listener::Tcp(listener)],
@@ -51,9 +52,10 @@ impl Side {
         listener: TcpListener,
         tls: Option<ServerConfig>,
         connections_max: usize,
+        wording: ChooseWording,
         scrape: Scrape,
     ) -> io::Result<Self> {
-        let app = move || http::side(Clock::system(), http::metrics(scrape.clone()));
+        let app = move || http::side(Clock::system(), wording, http::metrics(scrape.clone()));
         let server = serve_on!(
             app,
             [Listener::Tcp(listener)],

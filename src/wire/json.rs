@@ -9,8 +9,6 @@ use serde_json::{Map, Number, Value};
 
 use crate::domain::{Constraint, Violation, Violations};
 
-/// Largest body, in bytes, after decompression.
-pub const BODY_BYTES_MAX: usize = 1024 * 1024;
 /// Deepest nesting of arrays and objects.
 pub const DEPTH_MAX: usize = 64;
 /// Most arrays and objects. Small ones take a hundred times as much memory as text: this holds a

@@ -14,7 +14,7 @@ mod views;
 
 pub use continuation::{Continuation, ListKey};
 pub use fields::{Fields, UnknownFields};
-pub use json::{BODY_BYTES_MAX, BodyFault, DEPTH_MAX};
+pub use json::{BodyFault, DEPTH_MAX};
 pub use query::{Params, ParamsFault};
 pub use requests::{Kinds, force_delete, patch, report, resource};
 pub use views::{BASE, Views};

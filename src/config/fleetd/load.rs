@@ -9,7 +9,7 @@ use super::keys::{KEYS, Key, PAGE_SIZE_MAX, Status, find};
 use crate::config::fault::{self, Fault};
 use crate::config::layers::likeliest;
 use crate::config::{Effective, Origin, REDACTED};
-use crate::files;
+use crate::kit::files;
 
 /// The file that is read where none is named, if it is there.
 const FILE: &str = "/etc/fleet/fleet.conf";

@@ -6,9 +6,8 @@ use actix_web::HttpResponse;
 use actix_web::web::{Bytes, Data};
 
 use super::openapi::openapi;
-use crate::http::Build;
-use crate::http::answer::pieces;
-use crate::http::caching;
+use super::surface::Surface;
+use crate::kit::http::{FOR_EVERYBODY, pieces};
 use crate::wire::fleet::discovery::document;
 
 static DISCOVERY: LazyLock<Bytes> = LazyLock::new(|| document().to_string().into());
@@ -21,14 +20,14 @@ pub(super) async fn discovery() -> HttpResponse {
 }
 
 /// The OpenAPI document.
-pub(super) async fn described(build: Data<Build>) -> HttpResponse {
-    let document = OPENAPI.get_or_init(|| openapi(build.version).to_string().into());
+pub(super) async fn described(surface: Data<Surface>) -> HttpResponse {
+    let document = OPENAPI.get_or_init(|| openapi(surface.version).to_string().into());
     written(document.clone())
 }
 
 fn written(document: Bytes) -> HttpResponse {
     let mut answer = HttpResponse::Ok();
-    answer.insert_header(caching::FOR_EVERYBODY);
+    answer.insert_header(FOR_EVERYBODY);
     answer.content_type("application/json");
     pieces(answer, document)
 }

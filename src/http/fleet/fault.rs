@@ -4,13 +4,11 @@ use std::fmt;
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderName, HeaderValue};
-use actix_web::{HttpResponse, ResponseError};
+use actix_web::{Error, HttpResponse, ResponseError};
 
-use crate::causes::chain;
 use crate::fleet;
-use crate::http::caching;
-use crate::http::problem::Problem;
-use crate::http::telemetry::RequestLog;
+use crate::kit::causes::chain;
+use crate::kit::http::{Arrival, ErrorResponse, FOR_ITS_CALLER, Problem, Wording};
 use crate::wire::fleet::{ErrorBody, ErrorView, InvalidChange, InvalidParameter, Undecodable};
 
 /// How long a client should wait for etcd to come back, in seconds.
@@ -21,7 +19,7 @@ const NOT_LISTED: &str = "what etcd holds is not known: the mirror tells why in 
 
 /// The only error of fleet's handlers.
 #[derive(Debug, Clone)]
-pub(in crate::http) struct Fault(Box<Parts>);
+pub(super) struct Fault(Box<Parts>);
 
 #[derive(Debug, Clone)]
 struct Parts {
@@ -33,8 +31,8 @@ struct Parts {
     code: Option<String>,
     /// The full chain of causes, for the log alone.
     cause: Option<String>,
-    /// Whether it is the caller who may not.
-    turns_away: bool,
+    /// Why the caller is turned away.
+    reason: Option<String>,
 }
 
 impl Fault {
@@ -45,7 +43,7 @@ impl Fault {
             headers: Vec::new(),
             code: None,
             cause: None,
-            turns_away: false,
+            reason: None,
         }))
     }
 
@@ -78,21 +76,11 @@ impl Fault {
     }
 
     /// The fault behind an error of whatever origin.
-    pub(in crate::http) fn of(error: &actix_web::Error) -> Self {
+    fn of(error: &Error) -> Self {
         match error.as_error::<Self>() {
             Some(fault) => fault.clone(),
             None => Problem::of(error).into(),
         }
-    }
-
-    /// The fault, told in the line of its request, which has this id.
-    pub(in crate::http) fn noted(self, log: &RequestLog, request_id: &str) -> Self {
-        let parts = &self.0;
-        log.failed(parts.code.clone(), parts.cause.clone());
-        if parts.turns_away {
-            log.reason_unless_known(&parts.message);
-        }
-        self.with_header(HeaderName::from_static("x-request-id"), request_id)
     }
 
     pub(super) fn with_header(mut self, name: HeaderName, value: &str) -> Self {
@@ -104,18 +92,21 @@ impl Fault {
 /// What admission and the server library refuse, with what its headers say.
 impl From<Problem> for Fault {
     fn from(problem: Problem) -> Self {
-        let status = problem.status_code();
+        let status = problem.kind.status;
+        let reason = problem.reason().map(ToOwned::to_owned);
         let message = if status == StatusCode::INTERNAL_SERVER_ERROR {
-            ""
+            String::new()
         } else {
-            problem.detail()
+            problem.detail
         };
-        let mut fault = Self::new(status, message);
-        fault.0.headers = problem.headers().to_vec();
-        fault.0.code = Some(problem.code());
-        fault.0.cause = problem.cause().map(ToOwned::to_owned);
-        fault.0.turns_away = problem.turns_away();
-        fault
+        Self(Box::new(Parts {
+            status,
+            message,
+            headers: problem.headers,
+            code: Some(format!("HYPERFLEET-{}", problem.kind.code)),
+            cause: problem.cause,
+            reason,
+        }))
     }
 }
 
@@ -170,21 +161,36 @@ impl ResponseError for Fault {
     }
 
     fn error_response(&self) -> HttpResponse {
-        let parts = &self.0;
-        let mut response = HttpResponse::build(parts.status);
-        response.insert_header(caching::FOR_ITS_CALLER);
-        response.insert_header((
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("application/json"),
-        ));
-        for (name, value) in &parts.headers {
-            response.insert_header((name.clone(), value.as_str()));
-        }
-        let error = ErrorView {
-            code: parts.status.as_u16(),
-            message: &parts.message,
-        };
-        response.body(serde_json::to_vec(&ErrorBody { error }).unwrap_or_default())
+        HttpResponse::new(self.0.status)
+    }
+}
+
+/// How fleet's API writes errors.
+pub(in crate::http) const WORDING: Wording = Wording {
+    trims_slash: false,
+    write,
+};
+
+fn write(error: &Error, _: &Arrival) -> ErrorResponse {
+    let Fault(parts) = Fault::of(error);
+    let mut response = HttpResponse::build(parts.status);
+    response.insert_header(FOR_ITS_CALLER);
+    response.insert_header((
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    ));
+    for (name, value) in &parts.headers {
+        response.insert_header((name.clone(), value.as_str()));
+    }
+    let error = ErrorView {
+        code: parts.status.as_u16(),
+        message: &parts.message,
+    };
+    ErrorResponse {
+        response: response.body(serde_json::to_vec(&ErrorBody { error }).unwrap_or_default()),
+        code: parts.code,
+        cause: parts.cause,
+        reason: parts.reason,
     }
 }
 
@@ -207,12 +213,12 @@ mod tests {
 
     #[test]
     fn what_admission_refuses_keeps_status_text_and_headers() {
-        let fault = Fault::from(Problem::too_many(7));
-        let answer = fault.error_response();
+        let written = write(&Problem::too_many(7).into(), &Arrival::default());
+        let answer = written.response;
         assert_eq!(answer.status(), 429);
         assert_eq!(answer.headers().get("retry-after").unwrap(), "7");
         let kind = answer.headers().get("content-type").unwrap();
         assert_eq!(kind, "application/json");
-        assert!(fault.0.turns_away && !fault.0.message.is_empty());
+        assert!(written.reason.is_some_and(|reason| !reason.is_empty()));
     }
 }

@@ -15,15 +15,11 @@ use actix_web::{HttpRequest, HttpResponse};
 use futures_util::stream;
 use tokio::time::{Instant, sleep_until};
 
-use super::{Fault, states, units};
-use crate::causes::chain;
-use crate::fleet::{self, EtcdFollow, Followed, Item, StateKey, StateView, Told, UnitView};
-use crate::http::Admission;
-use crate::http::admission::Watching;
-use crate::http::answer::PIECE;
-use crate::http::connection::Connection;
-use crate::http::gate::Gate;
-use crate::wire::fleet::{self as wire, EVENT_STREAM, Query, UnitGone};
+use super::Fault;
+use crate::fleet::{self, EtcdFollow, Followed, Item, Told};
+use crate::kit::causes::chain;
+use crate::kit::http::{Admission, Connection, Gate, PIECE, Watching};
+use crate::wire::fleet::{self as wire, EVENT_STREAM, Query};
 
 /// How often a client is told something even if nothing happens: often enough for proxies, which end what is silent
 /// for a minute.
@@ -128,31 +124,6 @@ pub(super) trait Shown: Followed {
     fn gone(key: &Self::Key, id: Option<i64>) -> serde_json::Result<String>;
 }
 
-impl Shown for UnitView {
-    fn put(self, id: Option<i64>) -> serde_json::Result<String> {
-        wire::put(&units::view(self), id)
-    }
-
-    fn gone(name: &String, id: Option<i64>) -> serde_json::Result<String> {
-        let machine_id = None;
-        wire::delete(&UnitGone { machine_id, name }, id)
-    }
-}
-
-impl Shown for StateView {
-    fn put(self, id: Option<i64>) -> serde_json::Result<String> {
-        wire::put(&states::view(self), id)
-    }
-
-    fn gone(key: &StateKey, id: Option<i64>) -> serde_json::Result<String> {
-        let gone = UnitGone {
-            machine_id: Some(&key.machine),
-            name: &key.unit,
-        };
-        wire::delete(&gone, id)
-    }
-}
-
 /// One client that watches.
 struct Stream<T: Shown, A> {
     /// Asks what is to be told next. May be given up half-way.
@@ -207,17 +178,13 @@ impl<T: Shown, A: AsyncFnMut() -> Result<Told<T>, fleet::Error>> Stream<T, A> {
 
     /// Takes what is told.
     fn take(&mut self, told: Result<Told<T>, fleet::Error>) -> Option<()> {
-        let told = match told {
-            Ok(told) => told,
-            Err(error) => {
-                tracing::info!(
-                    error = chain(&error),
-                    "somebody who watches has to begin anew"
-                );
-                return None;
-            }
-        };
-        self.rest = Rest::of(told);
+        let told = told.inspect_err(|error| {
+            tracing::info!(
+                error = chain(error),
+                "somebody who watches has to begin anew"
+            );
+        });
+        self.rest = Rest::of(told.ok()?);
         Some(())
     }
 }
@@ -284,6 +251,7 @@ impl<T: Shown> Rest<T> {
 mod tests {
     use super::*;
     use crate::domain::unit::{DesiredState, UnitOption};
+    use crate::fleet::UnitView;
 
     fn unit(name: &str, bytes: usize) -> UnitView {
         UnitView {

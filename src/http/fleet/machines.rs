@@ -7,7 +7,7 @@ use super::body::query;
 use super::follow;
 use super::{Fault, PAGE_ITEMS};
 use crate::fleet::{EtcdFleet, MachineView, MetadataChange};
-use crate::http::answer::Room;
+use crate::kit::http::Room;
 use crate::wire::fleet as wire;
 
 /// `GET …/machines`

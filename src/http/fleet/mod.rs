@@ -28,19 +28,19 @@ use actix_web::web::{Data, PayloadConfig, ServiceConfig};
 use actix_web::{App, Error, web};
 use tracing_actix_web::TracingLogger;
 
-use super::caching::CallerHeaders;
-use super::{Admission, Build, Masks, Scrape, frame, probes, telemetry};
-use crate::auth::Authentication;
-use crate::clock::Clock;
-use crate::domain::tenancy;
 use crate::fleet::EtcdFleet;
-use crate::wire::BODY_BYTES_MAX;
+use crate::kit::clock::Clock;
+use crate::kit::http::{
+    Admission, BODY_BYTES_MAX, CallerHeaders, Masks, RequestSpan, RoutePath, Scrape, frame,
+    scraped, watch,
+};
 
-pub(super) use fault::Fault;
+use fault::Fault;
+pub(super) use fault::WORDING;
 pub use host::Hosts;
 pub use openapi::openapi;
-use surface::Surface;
-pub(super) use surface::{is_fleets, tell};
+pub(super) use surface::{Access, is_fleets};
+use surface::{Identify, Surface};
 
 /// Where the API is found: both are the same.
 pub(super) const PREFIXES: [&str; 2] = ["/fleet/v1", "/v1-alpha"];
@@ -56,17 +56,12 @@ pub struct FleetApi {
     pub fleet: EtcdFleet,
     /// The time.
     pub clock: Clock,
-    /// Which program this is.
-    pub build: Build,
-    /// Who may call.
-    pub authentication: Authentication,
+    /// Version of this program.
+    pub version: &'static str,
     /// What lets requests in.
     pub admission: Admission,
     /// What its log does not show.
     pub masks: Masks,
-    /// How requests say for whom they are made. Units belong to no tenant: where requests must say so, system
-    /// identities alone are let in.
-    pub tenancy: tenancy::Rules,
     /// What gives the metrics.
     pub scrape: Scrape,
     /// By which names clients may call it.
@@ -85,65 +80,61 @@ pub fn fleet_app(
         InitError = (),
     >,
 > {
-    let FleetApi {
-        fleet,
-        clock,
-        build,
-        authentication,
-        admission,
-        masks,
-        tenancy,
-        scrape,
-        hosts,
-    } = api;
-    let caller_headers = CallerHeaders::of(&authentication, &tenancy);
     App::new()
-        .app_data(Data::new(clock))
-        .app_data(Data::new(build))
-        .app_data(Data::new(authentication))
-        .app_data(Data::new(admission.memory().clone()))
-        .app_data(Data::new(admission))
-        .app_data(Data::new(masks))
-        .app_data(Data::new(tenancy))
-        .app_data(Data::new(caller_headers))
-        .app_data(Data::new(scrape))
+        .app_data(Data::new(api.clock))
+        .app_data(Data::new(api.admission.memory().clone()))
+        .app_data(Data::new(api.admission))
+        .app_data(Data::new(api.masks))
+        .app_data(Data::new(CallerHeaders::new([])))
+        .app_data(Data::new(api.scrape))
         .app_data(PayloadConfig::new(BODY_BYTES_MAX))
         .configure(|config| {
-            let surface = Surface::everything(fleet.clone(), build.version, hosts);
-            share(config, fleet, surface);
             // Whatever the method, as the older server does.
-            let path = web::resource("/metrics").app_data(telemetry::RoutePath::new("/metrics"));
-            config.service(path.to(probes::scraped).wrap(from_fn(surface::named)));
+            let path = web::resource("/metrics").app_data(RoutePath::new("/metrics"));
+            config.service(path.to(scraped).wrap(from_fn(surface::named)));
             // `*` is below no prefix.
             config.default_service(web::to(routes::unknown_path));
-            for prefix in PREFIXES.into_iter().chain([""]) {
-                mount(config, prefix);
-            }
+            let surface = Surface {
+                fleet: api.fleet,
+                version: api.version,
+                hosts: api.hosts,
+                identify: None,
+            };
+            mount(config, surface, PREFIXES.into_iter().chain([""]));
         })
-        .wrap(from_fn(frame::frame))
-        .wrap(from_fn(telemetry::watch))
-        .wrap(TracingLogger::<telemetry::RequestSpan>::new())
+        .wrap(from_fn(|request, next| frame(|_| WORDING, request, next)))
+        .wrap(from_fn(watch))
+        .wrap(TracingLogger::<RequestSpan>::new())
 }
 
 /// Mounts fleet's API beside another one, which has all other paths.
-pub(super) fn beside(config: &mut ServiceConfig, fleet: EtcdFleet, build: Build) {
-    let surface = Surface::prefixes(fleet.clone(), build.version);
-    share(config, fleet, surface);
-    for prefix in PREFIXES {
-        mount(config, prefix);
-    }
+pub(super) fn beside(
+    config: &mut ServiceConfig,
+    fleet: EtcdFleet,
+    version: &'static str,
+    identify: Identify,
+) {
+    let surface = Surface {
+        fleet,
+        version,
+        hosts: Hosts::Any,
+        identify: Some(identify),
+    };
+    mount(config, surface, PREFIXES);
 }
 
-/// What every route of it works with.
-fn share(config: &mut ServiceConfig, fleet: EtcdFleet, surface: Surface) {
-    config.app_data(Data::new(fleet));
+fn mount(
+    config: &mut ServiceConfig,
+    surface: Surface,
+    prefixes: impl IntoIterator<Item = &'static str>,
+) {
+    config.app_data(Data::new(surface.fleet.clone()));
     config.app_data(Data::new(surface));
-}
-
-fn mount(config: &mut ServiceConfig, prefix: &str) {
-    let scope = web::scope(prefix)
-        .configure(|config| routes::configure(config, prefix))
-        .default_service(web::to(routes::unknown_path))
-        .wrap(from_fn(surface::guard));
-    config.service(scope);
+    for prefix in prefixes {
+        let scope = web::scope(prefix)
+            .configure(|config| routes::configure(config, prefix))
+            .default_service(web::to(routes::unknown_path))
+            .wrap(from_fn(surface::guard));
+        config.service(scope);
+    }
 }

@@ -17,12 +17,8 @@ pub(super) fn cleaned(path: &str) -> Option<String> {
             segment => kept.push(segment),
         }
     }
-    let mut clean = String::with_capacity(path.len());
-    for segment in &kept {
-        clean.push('/');
-        clean.push_str(segment);
-    }
-    if clean.is_empty() || path.ends_with('/') {
+    let mut clean = format!("/{}", kept.join("/"));
+    if path.ends_with('/') && !kept.is_empty() {
         clean.push('/');
     }
     (clean != path).then_some(clean)

@@ -7,10 +7,9 @@ use actix_web::middleware::from_fn;
 use actix_web::web::{Payload, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, Route, web};
 
+use super::surface::{self, Access};
 use super::{Fault, discovery, machines, states, units};
-use crate::http::request::Wish;
-use crate::http::telemetry::RoutePath;
-use crate::http::{admission, body};
+use crate::kit::http::{RoutePath, leave};
 
 /// What can be done at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +50,7 @@ impl Operation {
     }
 
     /// What a caller wants to do by it; none if anybody may.
-    pub(super) fn wish(self) -> Option<Wish> {
+    pub(super) fn wish(self) -> Option<Access> {
         match self {
             Self::Discovery | Self::Document => None,
             Self::Units
@@ -59,8 +58,8 @@ impl Operation {
             | Self::Explain
             | Self::States
             | Self::State
-            | Self::Machines => Some(Wish::SeeFleet),
-            Self::SetUnit | Self::DestroyUnit | Self::PatchMachines => Some(Wish::ChangeFleet),
+            | Self::Machines => Some(Access::See),
+            Self::SetUnit | Self::DestroyUnit | Self::PatchMachines => Some(Access::Change),
         }
     }
 
@@ -85,7 +84,7 @@ impl Operation {
             None => self.handler(),
             Some(wish) => self
                 .handler()
-                .wrap(from_fn(move |r, next| admission::admit(wish, r, next))),
+                .wrap(from_fn(move |r, next| surface::admit(wish, r, next))),
         };
         let method = self.method();
         // `HEAD` is another method, as in the older server.
@@ -154,7 +153,7 @@ pub(super) fn configure(config: &mut ServiceConfig, prefix: &str) {
         }
         let fault = endpoint.other_method();
         let otherwise = move |request: HttpRequest, payload: Payload| {
-            body::leave(&request, payload.into_inner());
+            leave(&request, payload.into_inner());
             let fault = fault.clone();
             async move { Err::<HttpResponse, _>(fault) }
         };
@@ -167,6 +166,6 @@ pub(super) async fn unknown_path(
     request: HttpRequest,
     payload: Payload,
 ) -> Result<HttpResponse, Fault> {
-    body::leave(&request, payload.into_inner());
+    leave(&request, payload.into_inner());
     Err(Fault::unknown_path())
 }

@@ -6,9 +6,8 @@ use actix_web::{HttpRequest, HttpResponse};
 use super::body::query;
 use super::follow;
 use super::{Fault, PAGE_ITEMS};
-use crate::fleet::{EtcdFleet, StateFilter, StateView};
-use crate::http::Admission;
-use crate::http::answer::Room;
+use crate::fleet::{EtcdFleet, StateFilter, StateKey, StateView};
+use crate::kit::http::{Admission, Room};
 use crate::wire::fleet as wire;
 
 /// `GET …/state`: a page, or what changes.
@@ -47,8 +46,22 @@ pub(super) async fn get(
     Ok(Room::of(&request)?.item(HttpResponse::Ok(), &view(state))?)
 }
 
+impl follow::Shown for StateView {
+    fn put(self, id: Option<i64>) -> serde_json::Result<String> {
+        wire::put(&view(self), id)
+    }
+
+    fn gone(key: &StateKey, id: Option<i64>) -> serde_json::Result<String> {
+        let gone = wire::UnitGone {
+            machine_id: Some(&key.machine),
+            name: &key.unit,
+        };
+        wire::delete(&gone, id)
+    }
+}
+
 /// A state as clients see it.
-pub(super) fn view(state: StateView) -> wire::StateView {
+fn view(state: StateView) -> wire::StateView {
     wire::StateView {
         hash: state.hash,
         machine_id: state.machine,

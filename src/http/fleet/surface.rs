@@ -7,57 +7,67 @@ use actix_web::middleware::Next;
 use actix_web::web::Data;
 use actix_web::{Error, HttpMessage as _, HttpResponse};
 
+use futures_util::future::LocalBoxFuture;
+
 use super::{Fault, Hosts, PREFIXES, path};
 use crate::fleet::EtcdFleet;
-use crate::http::body;
-use crate::http::telemetry::RequestLog;
+use crate::kit::http::{self, Problem, RequestLog, ResponseHeaders};
+
+/// What a caller wants to do with units and machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::http) enum Access {
+    See,
+    Change,
+}
+
+/// Refuses callers that may not do it, on a listener that knows its callers.
+pub(in crate::http) type Identify =
+    for<'a> fn(&'a ServiceRequest, Access) -> LocalBoxFuture<'a, Result<(), Problem>>;
 
 /// Where fleet's API is on a listener.
 pub(super) struct Surface {
-    fleet: EtcdFleet,
-    /// As answers name it.
-    server: HeaderValue,
-    /// Whether all paths are fleet's.
-    is_everything: bool,
-    hosts: Hosts,
+    pub(super) fleet: EtcdFleet,
+    /// As the `Server` of responses and the documents name it.
+    pub(super) version: &'static str,
+    pub(super) hosts: Hosts,
+    /// Unset where all callers may do everything.
+    pub(super) identify: Option<Identify>,
 }
-
-/// An answer of a request that was led to a route, or to none.
-struct Routed(HeaderValue);
 
 impl Surface {
-    /// All paths are fleet's.
-    pub(super) fn everything(fleet: EtcdFleet, version: &str, hosts: Hosts) -> Self {
-        let server = HeaderValue::try_from(format!("fleetd/{version}"));
-        Self {
-            fleet,
-            server: server.unwrap_or_else(|_| HeaderValue::from_static("fleetd")),
-            is_everything: true,
-            hosts,
-        }
-    }
-
-    /// Those with its prefixes are.
-    pub(super) fn prefixes(fleet: EtcdFleet, version: &str) -> Self {
-        Self {
-            is_everything: false,
-            ..Self::everything(fleet, version, Hosts::Any)
-        }
+    /// Names this program in the response to a request.
+    fn name(&self, request: &ServiceRequest) {
+        let server = HeaderValue::try_from(format!("fleetd/{}", self.version));
+        ResponseHeaders::add(request, server.map(|server| (SERVER, server)));
     }
 }
 
-/// Whether a path is fleet's: no other rule applies to it, and its errors are in fleet's words.
+/// Whether a path of a listener that fleet shares is fleet's: its errors are in fleet's words.
 pub(in crate::http) fn is_fleets(request: &ServiceRequest) -> bool {
-    let Some(surface) = request.app_data::<Data<Surface>>() else {
-        return false;
-    };
     // As routes see it.
     let path = request.match_info().as_str();
     let is_below = |prefix: &str| {
         let rest = path.strip_prefix(prefix);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    surface.is_everything || PREFIXES.into_iter().any(is_below)
+    request.app_data::<Data<Surface>>().is_some() && PREFIXES.into_iter().any(is_below)
+}
+
+/// Lets a request in.
+pub(super) async fn admit(
+    access: Access,
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<EitherBody<impl MessageBody>>, Error> {
+    let surface = request.app_data::<Data<Surface>>().cloned();
+    let identify = async move |request: &_| match surface {
+        None => Err(Problem::internal("routes without a surface")),
+        Some(surface) => match surface.identify {
+            None => Ok(()),
+            Some(identify) => identify(request, access).await,
+        },
+    };
+    http::admit(identify, request, next).await
 }
 
 /// Lets requests through to what is no part of the API, as one of this program's.
@@ -66,8 +76,7 @@ pub(super) async fn named<B: MessageBody>(
     next: Next<B>,
 ) -> Result<ServiceResponse<B>, Error> {
     if let Some(surface) = request.app_data::<Data<Surface>>() {
-        let server = surface.server.clone();
-        request.extensions_mut().insert(Routed(server));
+        surface.name(&request);
     }
     next.call(request).await
 }
@@ -81,7 +90,7 @@ pub(super) async fn guard(
         None => Ok(next.call(request).await?.map_into_left_body()),
         Some(answer) => {
             let payload = request.take_payload();
-            body::leave(request.request(), payload);
+            http::leave(request.request(), payload);
             let response = match answer {
                 Ok(answer) => request.into_response(answer),
                 Err(fault) => request.error_response(fault),
@@ -100,22 +109,13 @@ fn answer_before_routes(request: &ServiceRequest) -> Option<Result<HttpResponse,
     }
     if !surface.fleet.is_connected() {
         // Whoever asks again and again fills the log with it.
-        RequestLog::of(request).told_elsewhere();
+        RequestLog::of(request).entry_mut().is_told_elsewhere = true;
         return Some(Err(Fault::unconnected()));
     }
-    let server = surface.server.clone();
-    request.extensions_mut().insert(Routed(server));
+    surface.name(request);
     let path = request.match_info().as_str();
     if let Some(clean) = path::cleaned(path) {
         return Some(Ok(path::redirect(request.request(), &clean)));
     }
     path::has_hidden_slash(path).then(|| Err(Fault::unknown_path()))
-}
-
-/// What every answer of a route of fleet's says: which program it is of.
-pub(in crate::http) fn tell<B>(response: &mut ServiceResponse<B>) {
-    let routed = response.request().extensions_mut().remove::<Routed>();
-    if let Some(Routed(server)) = routed {
-        response.headers_mut().insert(SERVER, server);
-    }
 }

@@ -8,8 +8,7 @@ use super::follow;
 use super::{Fault, PAGE_ITEMS};
 use crate::domain::unit::{DesiredState, UnitOption};
 use crate::fleet::{EtcdFleet, Explained, Set, SetUnit, UnitView};
-use crate::http::Admission;
-use crate::http::answer::Room;
+use crate::kit::http::{Admission, Room};
 use crate::wire::fleet as wire;
 
 /// `GET …/units`: a page, or what changes.
@@ -105,8 +104,19 @@ pub(super) async fn explain(
     Ok(Room::of(&request)?.item(HttpResponse::Ok(), &explanation)?)
 }
 
+impl follow::Shown for UnitView {
+    fn put(self, id: Option<i64>) -> serde_json::Result<String> {
+        wire::put(&view(self), id)
+    }
+
+    fn gone(name: &String, id: Option<i64>) -> serde_json::Result<String> {
+        let machine_id = None;
+        wire::delete(&wire::UnitGone { machine_id, name }, id)
+    }
+}
+
 /// A unit as clients see it.
-pub(super) fn view(unit: UnitView) -> wire::UnitView {
+fn view(unit: UnitView) -> wire::UnitView {
     let option = |option: UnitOption| wire::OptionView {
         name: option.name,
         section: option.section,

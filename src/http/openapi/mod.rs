@@ -39,7 +39,6 @@ use crate::domain::EntityRegistry;
 use crate::wire::schemas::{self, Names};
 
 pub(super) use page::{document, file, page};
-pub(super) use problems::ValidationErrorConstraint;
 
 const DESCRIPTION: &str = "\
 Control plane for fleets of clusters. Clients declare resources; adapters report what they achieved; \

@@ -14,9 +14,7 @@ use flate2::read::GzDecoder;
 use utoipa_swagger_ui::{Config, SwaggerFile};
 
 use super::Document;
-use crate::http::answer::pieces;
-use crate::http::caching;
-use crate::http::problem::Problem;
+use crate::kit::http::{FOR_EVERYBODY, Problem, pieces};
 
 /// How the page is set up: our own document, and no badge from elsewhere that says whether it is
 /// valid.
@@ -42,7 +40,7 @@ pub(in crate::http) async fn document(
     } else {
         HttpResponse::Ok()
     };
-    answer.insert_header(caching::FOR_EVERYBODY);
+    answer.insert_header(FOR_EVERYBODY);
     answer.insert_header(ETag(document.tag.clone()));
     answer.insert_header((VARY, "Accept-Encoding"));
     if is_known {
@@ -67,7 +65,7 @@ fn accepts_gzip(request: &HttpRequest) -> bool {
 pub(in crate::http) async fn page() -> HttpResponse {
     HttpResponse::Ok()
         .content_type("text/html")
-        .insert_header(caching::FOR_EVERYBODY)
+        .insert_header(FOR_EVERYBODY)
         .body(include_str!("page.html"))
 }
 
@@ -97,7 +95,7 @@ fn served(
     file: SwaggerFile<'_>,
 ) -> Result<HttpResponse, Problem> {
     let mut answer = HttpResponse::Ok();
-    answer.insert_header(caching::FOR_EVERYBODY);
+    answer.insert_header(FOR_EVERYBODY);
     answer.insert_header((CONTENT_TYPE, file.content_type.clone()));
     let is_packed = file.gzpipped;
     let kept = keep(name, file)?;

@@ -1,39 +1,23 @@
 //! Problems as answers of the document. Their examples are made as real ones are.
 
 use serde_json::{Value, json};
+use utoipa::PartialSchema;
 use utoipa::openapi::example::ExampleBuilder;
 use utoipa::openapi::header::HeaderBuilder;
-use utoipa::openapi::schema::{Object, Schema, Type};
-use utoipa::openapi::{
-    ComponentsBuilder, ContentBuilder, Header, Ref, RefOr, Response, ResponseBuilder,
-};
-use utoipa::{PartialSchema, ToSchema};
+use utoipa::openapi::schema::{Object, Type};
+use utoipa::openapi::{ComponentsBuilder, ContentBuilder, Header, Ref, Response, ResponseBuilder};
 
 use crate::app;
 use crate::auth::{IdentityFault, Refusal};
+use crate::domain::EntityRegistry;
 use crate::domain::tenancy::Denied;
-use crate::domain::{Constraint, EntityRegistry};
-use crate::http::encoding::UNDERSTOOD;
-use crate::http::problem::{Body, Place, Problem, ViolationView};
+use crate::http::problem::{Body, ValidationErrorConstraint, ViolationView, unavailable};
+use crate::kit::http::{Arrival, Problem, UNDERSTOOD};
 use crate::wire::schemas::examples;
 use crate::wire::{self, BASE, Kinds, Params};
 
 /// Header of every answer.
 const X_REQUEST_ID: &str = "X-Request-Id";
-
-/// The name of a kind of rule.
-pub(in crate::http) struct ValidationErrorConstraint;
-
-impl ToSchema for ValidationErrorConstraint {}
-
-impl PartialSchema for ValidationErrorConstraint {
-    fn schema() -> RefOr<Schema> {
-        let mut schema = Object::with_type(Type::String);
-        let names = Constraint::ALL.map(|constraint| json!(constraint.as_str()));
-        schema.enum_values = Some(names.to_vec());
-        Schema::Object(schema).into()
-    }
-}
 
 /// A status that is not a success: number, name of its answer in the document, what it means.
 type Sort = (u16, &'static str, &'static str);
@@ -239,7 +223,7 @@ fn examples_of(status: u16, registry: &EntityRegistry) -> Vec<(&'static str, Val
         422 => vec![("child kind", child_kind(registry))],
         429 => vec![("too many", Some(Problem::too_many(1)))],
         503 => vec![
-            ("database away", Some(Problem::unavailable(String::new()))),
+            ("database away", Some(unavailable(""))),
             ("too much to do", Some(Problem::busy())),
             ("starting", Some(Problem::starting())),
         ],
@@ -248,7 +232,7 @@ fn examples_of(status: u16, registry: &EntityRegistry) -> Vec<(&'static str, Val
     };
     let problems = problems.into_iter();
     problems
-        .filter_map(|(name, problem)| Some((name, shown(problem?))))
+        .filter_map(|(name, problem)| Some((name, shown(&problem?))))
         .collect()
 }
 
@@ -291,11 +275,11 @@ fn child_kind(registry: &EntityRegistry) -> Option<Problem> {
     Some(error.into())
 }
 
-fn shown(problem: Problem) -> Value {
-    let problem = problem.at(Place {
+fn shown(problem: &Problem) -> Value {
+    let arrival = Arrival {
         path: format!("{BASE}/resources"),
         request_id: examples::REQUEST_ID.to_owned(),
         at: examples::moment(),
-    });
-    serde_json::to_value(problem.body()).unwrap_or_default()
+    };
+    serde_json::to_value(Body::of(problem, &arrival)).unwrap_or_default()
 }

@@ -10,7 +10,7 @@ use reqwest::Url;
 
 use super::tls;
 use crate::config::{Etcd, Secret};
-use crate::files;
+use crate::kit::files;
 use crate::storage::etcd::{Credentials, Identity, InvalidSettings, Settings, Tls};
 
 pub(super) use watch::keep_told;

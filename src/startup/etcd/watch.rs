@@ -6,7 +6,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
 use super::diagnosis::diagnose;
-use crate::causes;
+use crate::kit::causes;
 use crate::storage::etcd::{EtcdKeys, Settings};
 use crate::storage::keys;
 use crate::storage::registry::{Error, Registry};

@@ -3,10 +3,10 @@
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::clock::Clock;
 use crate::config::fleetd;
 use crate::fleet::engine;
-use crate::lasting::{PAUSE, keep};
+use crate::kit::clock::Clock;
+use crate::kit::supervise::{PAUSE, supervise};
 use crate::storage::etcd::EtcdKeys;
 use crate::storage::registry::Registry;
 
@@ -35,7 +35,7 @@ impl Engine {
         };
         let (stop, stopping) = watch::channel(false);
         let (resigned, has_resigned) = watch::channel(false);
-        let task = tokio::spawn(keep("decide where units run", PAUSE, move || {
+        let task = tokio::spawn(supervise("decide where units run", PAUSE, move || {
             let engine = engine::Engine::new(registry.clone(), settings.clone());
             let engine = engine.with_clock(|| Clock::system().now().timestamp());
             let (mut until, resigned) = (stopping.clone(), resigned.clone());

@@ -7,7 +7,7 @@ use rustls::ServerConfig;
 
 use super::listen::{self, Doors};
 use crate::config::fleetd::{Loaded, Settings, machine_id};
-use crate::files;
+use crate::kit::files;
 use crate::startup::fleet::{self, Place};
 use crate::startup::{etcd, tls};
 

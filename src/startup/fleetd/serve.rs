@@ -8,13 +8,11 @@ use actix_web::HttpServer;
 use rustix::net::sockopt;
 use rustls::ServerConfig;
 
-use crate::auth::Authentication;
-use crate::clock::Clock;
 use crate::config::fleetd::{Listen, Settings};
-use crate::domain::tenancy;
-use crate::files;
 use crate::fleet::EtcdFleet;
 use crate::http::{self, Admission, FleetApi, Gate, Hosts, Limits};
+use crate::kit::clock::Clock;
+use crate::kit::files;
 use crate::startup::commands::BUILD;
 use crate::startup::server::{self, Connections, Listener, Options, SEND_BYTES, Serving, serve_on};
 use crate::startup::sockets::Room;
@@ -60,12 +58,9 @@ pub(super) fn start(
     let api = FleetApi {
         fleet,
         clock: Clock::system(),
-        build: BUILD,
-        // Who may call is settled by the socket's permissions, and by TLS.
-        authentication: Authentication::Off,
+        version: BUILD.version,
         admission: Admission::new(gate, &limits_of_requests),
         masks: telemetry::masks_without_tokens(&settings.logging),
-        tenancy: tenancy::Rules::default(),
         scrape: Arc::new(move || metrics.render()),
         hosts: hosts(&settings.listen),
     };

@@ -16,7 +16,7 @@ use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::causes::chain;
+use crate::kit::causes::chain;
 
 /// What every line says.
 #[derive(Debug, Clone, Default)]

@@ -14,7 +14,7 @@ use x509_cert::Certificate;
 use x509_cert::der::Decode as _;
 
 use super::clients::ClientAuthorities;
-use crate::files;
+use crate::kit::files;
 
 /// Most bytes of a file that are read.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;

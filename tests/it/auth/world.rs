@@ -82,7 +82,7 @@ pub(super) fn authenticator(
     pace: Pace,
     clock: &TestClock,
 ) -> Authenticator {
-    hyperfleet::crypto::install();
+    hyperfleet::kit::crypto::install();
     let issuers = issuers(configs, pace).unwrap();
     Authenticator::start(issuers, pace, &clock.clock())
 }

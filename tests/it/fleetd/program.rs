@@ -162,7 +162,7 @@ impl Fleetd {
 
     /// A client of its socket.
     pub(super) fn client(&self) -> reqwest::Client {
-        hyperfleet::crypto::install();
+        hyperfleet::kit::crypto::install();
         let client = reqwest::Client::builder().unix_socket(self.socket.as_path());
         client.timeout(PATIENCE).build().unwrap()
     }

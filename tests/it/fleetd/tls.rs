@@ -50,7 +50,7 @@ async fn status(
     server: &Authority,
     shown: Option<(&Authority, &str)>,
 ) -> Option<u16> {
-    hyperfleet::crypto::install();
+    hyperfleet::kit::crypto::install();
     let trusted = Certificate::from_pem(&pem(server)).unwrap();
     let mut client = reqwest::Client::builder()
         .tls_certs_only([trusted])

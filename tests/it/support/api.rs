@@ -384,6 +384,6 @@ impl Answer {
 
 /// A client for HTTP, and for HTTPS if a test wants that.
 pub(crate) fn http_client() -> reqwest::Client {
-    hyperfleet::crypto::install();
+    hyperfleet::kit::crypto::install();
     reqwest::Client::new()
 }

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use chrono::{DateTime, Utc};
-use hyperfleet::clock::Clock;
+use hyperfleet::kit::clock::Clock;
 
 /// A clock that stands still until it is set.
 #[derive(Clone)]

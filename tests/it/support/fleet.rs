@@ -8,13 +8,9 @@ use std::time::Duration;
 
 use actix_web::HttpServer;
 use actix_web::rt::net::TcpStream;
-use hyperfleet::auth::Authentication;
-use hyperfleet::domain::tenancy::Rules;
 use hyperfleet::domain::unit::DesiredState;
 use hyperfleet::fleet::{EtcdFleet, Fleet};
-use hyperfleet::http::{
-    Admission, Build, Connection, FleetApi, Gate, Hosts, Limits, Masks, fleet_app,
-};
+use hyperfleet::http::{Admission, Connection, FleetApi, Gate, Hosts, Limits, Masks, fleet_app};
 use hyperfleet::storage::etcd::EtcdKeys;
 use hyperfleet::storage::registry::{
     Acquired, Carried, Leader, Leading, Machine, Prefix, Registered, Registry, Reports, Run, Step,
@@ -86,15 +82,9 @@ impl TestFleet {
         let mut api = FleetApi {
             fleet: fleet.clone(),
             clock: TestClock::at("2026-01-01T10:00:00Z").clock(),
-            build: Build {
-                version: "1.2.3",
-                commit: "abc",
-                time: "now",
-            },
-            authentication: Authentication::Off,
+            version: "1.2.3",
             admission: Admission::new(gate.clone(), &Limits::default()),
             masks: Masks::default(),
-            tenancy: Rules::default(),
             scrape: Arc::new(|| "a_metric 1\n".to_owned()),
             hosts: Hosts::Any,
         };

@@ -14,9 +14,9 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use metrics_process::Collector;
 
 use crate::app::Service;
-use crate::clock::Clock;
 use crate::fleet::engine;
 use crate::http::Build;
+use crate::kit::clock::Clock;
 
 /// What the series of the service are said to be of.
 pub(super) const API: &str = "api";

@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{Gauge, Metrics, lock};
 use crate::app::{Service, Unreconciled};
-use crate::clock::Clock;
+use crate::kit::clock::Clock;
 
 pub(super) const PENDING: &str = "hyperfleet_api_resource_pending_reconciliation";
 pub(super) const STUCK: &str = "hyperfleet_api_resource_pending_reconciliation_stuck";

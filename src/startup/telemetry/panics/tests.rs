@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use crate::app::Service;
 use crate::auth::Authentication;
-use crate::clock::Clock;
 use crate::config::{Database, Format, Output, Settings};
 use crate::domain::tenancy::Rules;
 use crate::http::{Admission, Api, Build, Gate, Limits, Masks};
+use crate::kit::clock::Clock;
 use crate::startup::{Options, Server, database, telemetry};
 
 /// What must not be seen.
@@ -125,7 +125,7 @@ impl Running {
 async fn panicked(part: &str) -> Vec<String> {
     let mut child = Running::start(part);
     let base = format!("http://{}/api/hyperfleet", child.address());
-    crate::crypto::install();
+    crate::kit::crypto::install();
     let client = reqwest::Client::new();
     let body = format!(r#"{{"kind": "Cluster", "name": "{SECRET}", "spec": {{}}}}"#);
     let request = client.post(format!("{base}/v1/clusters")).body(body);

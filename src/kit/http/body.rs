@@ -17,12 +17,11 @@ use actix_web::{Error, HttpMessage as _, HttpRequest};
 use futures_util::StreamExt as _;
 use tokio::time::{Instant, timeout_at};
 
-use super::admission::resize;
 use super::connection::{BYTES_PER_SECOND_MIN, UnderWay};
 use super::encoding::Packing;
 use super::memory::{Memory, SMALL, Share};
-use super::problem::Problem;
-use crate::wire::BODY_BYTES_MAX;
+use super::problem::{BODY_BYTES_MAX, Problem};
+use super::refusals::resize;
 
 /// What is left of a body that nobody reads.
 struct Unread {
@@ -89,7 +88,7 @@ pub(super) async fn read(
 }
 
 /// Nobody reads the body of this request.
-pub(super) fn leave(request: &HttpRequest, payload: Payload) {
+pub fn leave(request: &HttpRequest, payload: Payload) {
     if !matches!(payload, Payload::None) {
         request
             .extensions_mut()

@@ -1,7 +1,6 @@
 //! Watches a request from its head to its answer: one line in the log at the end, whatever happens,
 //! and what is counted.
 
-use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::time::Instant;
 
@@ -16,19 +15,18 @@ use actix_web::web::Data;
 use tracing::Span;
 use tracing::level_filters::LevelFilter;
 
-use super::{Masks, RequestLog, RoutePath, series, span};
+use super::span::{self, shortened};
+use super::{Masks, RequestLog, RoutePath, series};
 
 /// What nobody waits for any more has no status: nginx's number for it.
 const CLIENT_LEFT: u16 = 499;
-/// What the log repeats of a path or a `User-Agent` at most, in bytes: clients may send 64 KiB of each.
-const TEXT_BYTES_MAX: usize = 512;
 
 /// The middleware right below the span.
-pub(in crate::http) async fn watch(
+pub async fn watch(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
-    let watched = Watched::begin(&request);
+    let mut watched = Watched::begin(&request);
     let outcome = next.call(request).await;
     let status = match &outcome {
         Ok(response) => {
@@ -48,15 +46,10 @@ struct Watched {
     log: RequestLog,
     since: Instant,
     method: Method,
-    line: Line,
-    is_over: bool,
-}
-
-/// What the line repeats of the head.
-struct Line {
     path: String,
     user_agent: Option<String>,
     remote_addr: Option<SocketAddr>,
+    is_over: bool,
 }
 
 impl Watched {
@@ -66,18 +59,15 @@ impl Watched {
             tell_head(request);
         }
         let agent = request.headers().get(USER_AGENT);
-        let line = Line {
-            path: shortened(request.path()).into_owned(),
-            user_agent: agent
-                .map(|agent| shortened(&String::from_utf8_lossy(agent.as_bytes())).into_owned()),
-            remote_addr: request.peer_addr(),
-        };
         Self {
             span: Span::current(),
             log: RequestLog::of(request),
             since: Instant::now(),
             method: request.method().clone(),
-            line,
+            path: shortened(request.path()).into_owned(),
+            user_agent: agent
+                .map(|agent| shortened(&String::from_utf8_lossy(agent.as_bytes())).into_owned()),
+            remote_addr: request.peer_addr(),
             is_over: false,
         }
     }
@@ -85,15 +75,11 @@ impl Watched {
     /// Where the request was led to, if nobody has said so on the way.
     fn take_route(&self, request: &HttpRequest) {
         if let Some(route) = request.app_data::<RoutePath>() {
-            self.log.route(route.clone());
+            self.log.entry_mut().route = Some(route.clone());
         }
     }
 
-    fn end(mut self, status: StatusCode) {
-        self.over(status);
-    }
-
-    fn over(&mut self, status: StatusCode) {
+    fn end(&mut self, status: StatusCode) {
         if std::mem::replace(&mut self.is_over, true) {
             return;
         }
@@ -105,19 +91,18 @@ impl Watched {
         if entry.is_traced {
             span::end(&self.span, &self.method, template, status);
         }
-        let line = &self.line;
         let duration_ms = (elapsed.as_secs_f64() * 1e6).round() / 1e3;
         // `tracing` wants the level of each place to be fixed.
         macro_rules! tell {
             ($tell:ident, $message:literal) => {
                 tracing::$tell!(
                     method = self.method.as_str(),
-                    path = line.path,
+                    path = self.path,
                     route = template,
                     status_code = status.as_u16(),
                     duration_ms,
-                    user_agent = line.user_agent,
-                    remote_addr = line.remote_addr.map(tracing::field::display),
+                    user_agent = self.user_agent,
+                    remote_addr = self.remote_addr.map(tracing::field::display),
                     caller = entry.caller,
                     tenant = entry.tenant,
                     code = entry.code,
@@ -141,17 +126,8 @@ impl Drop for Watched {
     fn drop(&mut self) {
         let left = StatusCode::from_u16(CLIENT_LEFT);
         let span = self.span.clone();
-        span.in_scope(|| self.over(left.unwrap_or(StatusCode::BAD_REQUEST)));
+        span.in_scope(|| self.end(left.unwrap_or(StatusCode::BAD_REQUEST)));
     }
-}
-
-/// A text of a client's as the log repeats it: no longer than [`TEXT_BYTES_MAX`], and a sign where it was cut.
-pub(super) fn shortened(text: &str) -> Cow<'_, str> {
-    if text.len() <= TEXT_BYTES_MAX {
-        return Cow::Borrowed(text);
-    }
-    let end = text.floor_char_boundary(TEXT_BYTES_MAX);
-    Cow::Owned(format!("{}…", &text[..end]))
 }
 
 /// What came, for whoever looks closely.
@@ -165,19 +141,4 @@ fn tell_head(request: &ServiceRequest) {
         headers = masks.headers(request.headers()),
         "came"
     );
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_texts_are_cut_between_characters() {
-        let fits = "a".repeat(TEXT_BYTES_MAX);
-        assert_eq!(shortened(&fits), fits);
-        let long = format!("a{}", "é".repeat(TEXT_BYTES_MAX));
-        let cut = shortened(&long);
-        assert_eq!(cut.len(), TEXT_BYTES_MAX - 1 + "…".len());
-        assert!(cut.ends_with("é…"), "{cut}");
-    }
 }

@@ -1,5 +1,7 @@
 //! The span of a request: below it stands every line of the log, and every span, that it leads to.
 
+use std::borrow::Cow;
+
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::Method;
@@ -15,11 +17,13 @@ use tracing_actix_web::RootSpanBuilder;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use super::RequestLog;
-use super::watch::shortened;
-use crate::http::request::RequestId;
+use crate::kit::http::request_id::RequestId;
+
+/// What the log repeats of a path or a `User-Agent` at most, in bytes: clients may send 64 KiB of each.
+const TEXT_BYTES_MAX: usize = 512;
 
 /// Makes the span of a request. It is there at every level of the log, for the ids in its lines.
-pub(in crate::http) struct RequestSpan;
+pub struct RequestSpan;
 
 impl RootSpanBuilder for RequestSpan {
     fn on_request_start(request: &ServiceRequest) -> Span {
@@ -44,7 +48,7 @@ impl RootSpanBuilder for RequestSpan {
             error.type = Empty,
         );
         if begin(request, &span) {
-            RequestLog::of(request).traced();
+            RequestLog::of(request).entry_mut().is_traced = true;
         } else if request.headers().contains_key("traceparent") {
             // Not ours to tell further, but to be found by.
             let context = TraceContextPropagator::new().extract(&Headers(request.headers()));
@@ -114,6 +118,15 @@ fn record_ids(span: &Span, context: &Context, with_span: bool) {
     }
 }
 
+/// A text of a client's as the log repeats it: no longer than [`TEXT_BYTES_MAX`], and a sign where it was cut.
+pub(super) fn shortened(text: &str) -> Cow<'_, str> {
+    if text.len() <= TEXT_BYTES_MAX {
+        return Cow::Borrowed(text);
+    }
+    let end = text.floor_char_boundary(TEXT_BYTES_MAX);
+    Cow::Owned(format!("{}…", &text[..end]))
+}
+
 struct Headers<'a>(&'a HeaderMap);
 
 impl Extractor for Headers<'_> {
@@ -123,5 +136,20 @@ impl Extractor for Headers<'_> {
 
     fn keys(&self) -> Vec<&str> {
         self.0.keys().map(HeaderName::as_str).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        let fits = "a".repeat(TEXT_BYTES_MAX);
+        assert_eq!(shortened(&fits), fits);
+        let long = format!("a{}", "é".repeat(TEXT_BYTES_MAX));
+        let cut = shortened(&long);
+        assert_eq!(cut.len(), TEXT_BYTES_MAX - 1 + "…".len());
+        assert!(cut.ends_with("é…"), "{cut}");
     }
 }

@@ -1,7 +1,5 @@
-//! Tasks that never end: what keeps something as it is to be, beside the requests.
-//!
-//! One that panics has a defect, and what it keeps falls behind unseen. Ending the service for it would
-//! turn a small defect into an outage of every instance; so it is told, and the task starts again.
+//! Tasks that never end. One that panics has a defect; ending the process for it would turn a small
+//! defect into an outage of every instance, so it is logged and the task starts again.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -9,15 +7,14 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 
-/// How long a task rests before it starts again: a defect that shows at once must not fill the log.
+/// Before a task starts again: a defect that shows at once must not fill the log.
 pub(crate) const PAUSE: Duration = Duration::from_secs(5);
 
-/// Runs a task, and starts it again, after a pause, whenever it panics or ends. Each time the log
-/// tells it, at `error`, with the task's name. Dropped, it ends the task.
+/// Runs a task, and restarts it after a pause whenever it panics or ends; each restart is logged at
+/// `error` with the task's name. Dropping the future ends the task.
 ///
-/// `start` is called for each run: what a run leaves half-done is not seen by the next one, unless
-/// they share it.
-pub(crate) async fn keep<F>(task: &'static str, pause: Duration, mut start: impl FnMut() -> F)
+/// `start` is called for each run: runs share only what their closure shares.
+pub(crate) async fn supervise<F>(task: &'static str, pause: Duration, mut start: impl FnMut() -> F)
 where
     F: Future<Output = ()>,
 {
@@ -68,7 +65,7 @@ mod tests {
         let _told = tracing::subscriber::set_default(subscriber);
         let (arrive, arrived) = oneshot::channel();
         let (mut runs, mut arrive) = (0, Some(arrive));
-        let tending = keep("count", Duration::ZERO, move || {
+        let tending = supervise("count", Duration::ZERO, move || {
             runs += 1;
             let arrive = if runs == 4 { arrive.take() } else { None };
             async move {

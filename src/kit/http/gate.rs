@@ -49,13 +49,11 @@ pub enum Readiness {
 
 impl Gate {
     /// The gate of a service that is starting.
-    #[must_use]
     pub fn starting() -> Self {
         Self::of(Phase::Starting)
     }
 
     /// The gate of a service that needs no start.
-    #[must_use]
     pub fn serving() -> Self {
         Self::of(Phase::Serving)
     }
@@ -83,7 +81,7 @@ impl Gate {
     }
 
     /// Waits until the service is to end. For answers that would go on for ever.
-    pub(super) async fn stopped(&self) {
+    pub async fn stopped(&self) {
         let mut stopped = pin!(self.0.stopped.notified());
         // From here on it is told, so that none falls between looking and waiting.
         stopped.as_mut().enable();
@@ -98,14 +96,12 @@ impl Gate {
     }
 
     /// What is said to be in the way.
-    #[must_use]
     pub fn fault(&self) -> Option<String> {
         let fault = self.0.fault.lock();
         fault.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What the service does now.
-    #[must_use]
     pub fn phase(&self) -> Phase {
         match self.0.phase.load(Ordering::Acquire) {
             0 => Phase::Starting,
@@ -115,7 +111,6 @@ impl Gate {
     }
 
     /// What `/readyz` says now.
-    #[must_use]
     pub fn readiness(&self) -> Readiness {
         match (self.phase(), self.fault()) {
             (Phase::Stopping, _) => Readiness::ShuttingDown(SHUTTING_DOWN),

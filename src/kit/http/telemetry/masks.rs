@@ -35,7 +35,6 @@ pub struct Masks {
 impl Masks {
     /// Hides the values of these headers, and of members and parameters whose name contains one of
     /// `fields`; all whatever their case. The headers of credentials are always hidden.
-    #[must_use]
     pub fn new(headers: &[String], fields: &[String]) -> Self {
         let lower = |names: &[String]| names.iter().map(|n| n.trim().to_lowercase()).collect();
         let mut fields: Vec<String> = fields.iter().map(|name| bare(name)).collect();
@@ -158,7 +157,7 @@ fn bare(name: &str) -> String {
 }
 
 /// Shows a body to whoever looks closely.
-pub(in crate::http) fn tell_body(request: &HttpRequest, body: &[u8]) {
+pub fn tell_body(request: &HttpRequest, body: &[u8]) {
     if LevelFilter::current() < LevelFilter::DEBUG {
         return;
     }

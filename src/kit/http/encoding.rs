@@ -6,16 +6,18 @@ use actix_web::Error;
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::error::PayloadError;
-use actix_web::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderValue};
+use actix_web::http::header::{
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue,
+};
 use actix_web::middleware::Next;
 use actix_web::web::Bytes;
 use flate2::read::{GzDecoder, ZlibDecoder};
 
-use super::problem::Problem;
-use crate::wire::{BASE, BODY_BYTES_MAX};
+use super::caching;
+use super::problem::{BODY_BYTES_MAX, Problem};
 
 /// What a body may be packed as.
-pub(super) const UNDERSTOOD: [&str; 3] = ["gzip", "deflate", "identity"];
+pub const UNDERSTOOD: [&str; 3] = ["gzip", "deflate", "identity"];
 
 /// How a body is packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,23 +27,31 @@ pub(super) enum Packing {
     Deflate,
 }
 
-/// Leaves the compressing middleware two choices: gzip, or nothing. It would refuse a client that
-/// accepts neither, and the service never refuses a client for what it accepts.
-pub(super) async fn gzip_or_nothing(
+/// Leaves the compressing middleware two choices: gzip, for paths below `base`, or nothing. It would
+/// refuse a client that accepts neither, and the service never refuses a client for what it accepts.
+pub async fn gzip_below(
+    base: &str,
     mut request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
+    let is_below = request.path().starts_with(base);
     let accepts = request.headers().get(ACCEPT_ENCODING);
     let accepts = accepts
         .and_then(|value| value.to_str().ok())
         .is_some_and(accepts_gzip);
-    let is_compressible = accepts && request.path().starts_with(BASE);
     let headers = request.headers_mut();
     headers.remove(ACCEPT_ENCODING);
-    if is_compressible {
+    if accepts && is_below {
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
     }
-    next.call(request).await
+    let mut response = next.call(request).await?;
+    // Problems are never packed, and responses without a body cannot be.
+    let can_be_packed =
+        is_below && response.status().is_success() && response.headers().contains_key(CONTENT_TYPE);
+    if can_be_packed {
+        caching::depends_on(&mut response, &ACCEPT_ENCODING);
+    }
+    Ok(response)
 }
 
 impl Packing {

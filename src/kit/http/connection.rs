@@ -100,7 +100,7 @@ impl Connection {
 
     /// The answer that is about to be given has no end: where its client does not read, the connection is ended with
     /// the service, instead of being waited for like those of requests under way.
-    pub(super) fn end_with(self: &Rc<Self>, gate: &Gate) {
+    pub fn end_with(self: &Rc<Self>, gate: &Gate) {
         let task = actix_web::rt::spawn(bid_farewell(Rc::downgrade(self), gate.clone()));
         self.set_farewell(Some(task.abort_handle()));
     }

@@ -10,17 +10,17 @@ use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use serde::Serialize;
 
-use super::admission::{hold, resize};
 use super::memory::{Memory, SMALL, Share, Sort};
 use super::problem::Problem;
+use super::refusals::{hold, resize};
 use super::telemetry::RoutePath;
 
 /// Large answers are handed on in pieces of this size, the next when one is taken: that is how one
 /// sees whether a client goes on reading.
-pub(super) const PIECE: usize = 64 * 1024;
+pub const PIECE: usize = 64 * 1024;
 
 /// Room for an answer, from before it is made until its client has taken it.
-pub(super) struct Room {
+pub struct Room {
     memory: Data<Memory>,
     share: Option<Share>,
     /// What it is room for a page of, and for how many items.
@@ -36,7 +36,7 @@ struct Pieces {
 }
 
 /// An answer with bytes that are kept anyway.
-pub(super) fn pieces(mut answer: HttpResponseBuilder, bytes: Bytes) -> HttpResponse {
+pub fn pieces(mut answer: HttpResponseBuilder, bytes: Bytes) -> HttpResponse {
     answer.body(Pieces {
         rest: bytes,
         _share: None,
@@ -45,7 +45,7 @@ pub(super) fn pieces(mut answer: HttpResponseBuilder, bytes: Bytes) -> HttpRespo
 
 impl Room {
     /// For an answer of one item.
-    pub(super) fn of(request: &HttpRequest) -> Result<Self, Problem> {
+    pub fn of(request: &HttpRequest) -> Result<Self, Problem> {
         let memory = request.app_data::<Data<Memory>>().cloned();
         Ok(Self {
             memory: memory.ok_or_else(|| Problem::internal("routes without memory"))?,
@@ -61,7 +61,7 @@ impl Room {
     /// # Errors
     ///
     /// 503: others hold it.
-    pub(super) fn of_page(request: &HttpRequest, items_max: u32) -> Result<Self, Problem> {
+    pub fn of_page(request: &HttpRequest, items_max: u32) -> Result<Self, Problem> {
         let mut room = Self::of(request)?;
         let route = request.app_data::<RoutePath>();
         let sort = Sort::of(route.map_or("", RoutePath::label));
@@ -75,7 +75,7 @@ impl Room {
     }
 
     /// The answer with the page.
-    pub(super) fn page(self, page: &impl Serialize) -> Result<HttpResponse, Problem> {
+    pub fn page(self, page: &impl Serialize) -> Result<HttpResponse, Problem> {
         let body = encoded(page)?;
         if let Some((sort, items_max)) = self.page {
             self.memory.learn(sort, body.len(), items_max);
@@ -84,7 +84,7 @@ impl Room {
     }
 
     /// The answer with one item.
-    pub(super) fn item(
+    pub fn item(
         self,
         answer: HttpResponseBuilder,
         item: &impl Serialize,

@@ -13,7 +13,7 @@ const DURATION: &str = "hyperfleet_api_request_duration_seconds";
 
 /// The path of a route, as it is mounted and as it is counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::http) struct RoutePath {
+pub struct RoutePath {
     /// `/api/hyperfleet/v1/clusters/{id}`
     pub(super) template: Arc<str>,
     /// `/api/hyperfleet/v1/clusters/-`
@@ -22,7 +22,7 @@ pub(in crate::http) struct RoutePath {
 
 impl RoutePath {
     /// Of a path with `{x}` for segments that vary.
-    pub(in crate::http) fn new(template: &str) -> Self {
+    pub fn new(template: &str) -> Self {
         let label = template.split('/').map(|segment| {
             let varies = segment.starts_with('{');
             if varies { "-" } else { segment }
@@ -33,11 +33,9 @@ impl RoutePath {
             label: label.join("/").into(),
         }
     }
-}
 
-impl RoutePath {
     /// As it is counted.
-    pub(in crate::http) fn label(&self) -> &str {
+    pub fn label(&self) -> &str {
         &self.label
     }
 }

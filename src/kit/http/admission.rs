@@ -1,5 +1,5 @@
-//! What a request must pass before its handler sees it. Mounted on routes, so that what leads nowhere
-//! is told so without being asked who it is (hyperfleet-http.md rule 1.7).
+//! What a request must pass before its handler sees it. Mounted on routes, so that paths that lead
+//! nowhere are refused without asking who is calling.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,25 +12,16 @@ use actix_web::web::Data;
 use actix_web::{Error, HttpMessage as _};
 
 use super::answer::PIECE;
-use super::authentication::authenticate;
 use super::body;
 use super::capacity::{Capacity, Slot};
 use super::gate::{Gate, Phase};
+use super::headers::ResponseHeaders;
 use super::memory::{Memory, Share};
 use super::problem::Problem;
-use super::rate::{self, RateLimit, Standing};
-use super::request::{Identity, Wish};
+use super::rate::{self, RateLimit};
+use super::refusals;
 use super::telemetry::{RequestLog, RoutePath};
-use super::tenant;
 
-const REFUSED: &str = "hyperfleet_api_requests_refused_total";
-/// Why requests are refused.
-const REASONS: [&str; 5] = [STARTING, RATE, IN_FLIGHT, MEMORY, WATCHERS];
-const STARTING: &str = "starting";
-const RATE: &str = "rate";
-const IN_FLIGHT: &str = "in_flight";
-const MEMORY: &str = "memory";
-const WATCHERS: &str = "watchers";
 /// Clients that watch at a time. Each keeps a connection for as long as it likes, and there are others who need one.
 const WATCHERS_MAX: usize = 256;
 /// What one of them takes of the memory for clients, in bytes: what it was told last, about, and what is written of it.
@@ -57,8 +48,11 @@ pub struct Limits {
 #[derive(Clone)]
 pub struct Admission(Arc<Parts>);
 
+/// The caller's name, once it is proven: requests are counted by it.
+pub struct ProvenCaller(pub String);
+
 /// A place among those who watch; free again when it is dropped.
-pub(super) struct Watching {
+pub struct Watching {
     _slot: Slot,
     _share: Share,
 }
@@ -74,12 +68,8 @@ struct Parts {
 
 impl Admission {
     /// Lets in what the limits allow while the gate is open.
-    #[must_use]
     pub fn new(gate: Gate, limits: &Limits) -> Self {
-        for reason in REASONS {
-            // So that the first refusal is seen as growth.
-            metrics::counter!(REFUSED, "reason" => reason).absolute(0);
-        }
+        refusals::count_from_zero();
         Self(Arc::new(Parts {
             gate,
             capacity: Capacity::new(limits.in_flight_max),
@@ -91,19 +81,18 @@ impl Admission {
     }
 
     /// The memory that is held for clients.
-    #[must_use]
     pub fn memory(&self) -> &Memory {
         &self.0.memory
     }
 
     /// Whether the service is there.
-    pub(super) fn gate(&self) -> &Gate {
+    pub fn gate(&self) -> &Gate {
         &self.0.gate
     }
 
     /// A place among those who watch, if there is one, and the memory that it takes. They are not among the requests
     /// under way: an answer that goes on for ever would keep others out.
-    pub(super) fn watch(&self) -> Option<Watching> {
+    pub fn watch(&self) -> Option<Watching> {
         let slot = self.0.watchers.take(1);
         let watching = slot.and_then(|slot| {
             let share = self.0.memory.hold(WATCHER_BYTES)?;
@@ -113,7 +102,7 @@ impl Admission {
             })
         });
         if watching.is_none() {
-            count_refusal(WATCHERS);
+            refusals::count(refusals::WATCHERS);
         }
         watching
     }
@@ -124,18 +113,18 @@ fn watchers_max(buffered_bytes_max: usize) -> usize {
     (buffered_bytes_max / WATCHERS_SHARE / WATCHER_BYTES).clamp(1, WATCHERS_MAX)
 }
 
-/// Lets a request in: who is calling, on whose behalf, and whether there is room for it.
-pub(super) async fn admit(
-    wish: Wish,
+/// Lets a request in: `identify` says whether the caller may make it, admission whether there is room.
+pub async fn admit(
+    identify: impl AsyncFnOnce(&ServiceRequest) -> Result<(), Problem>,
     mut request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<EitherBody<impl MessageBody>>, Error> {
     if let Some(route) = request.app_data::<RoutePath>() {
-        RequestLog::of(&request).route(route.clone());
+        RequestLog::of(&request).entry_mut().route = Some(route.clone());
     }
     let admission = request.app_data::<Data<Admission>>().cloned();
     let admitted = match &admission {
-        Some(admission) => admission.0.pass(wish, &mut request).await,
+        Some(admission) => admission.0.pass(identify, &mut request).await,
         None => Err(Problem::internal("routes without admission")),
     };
     match admitted {
@@ -152,11 +141,13 @@ pub(super) async fn admit(
 impl Parts {
     /// The steps, in their order. What costs little comes first, and what waits for the client
     /// before what others wait for.
-    async fn pass(&self, wish: Wish, request: &mut ServiceRequest) -> Result<Slot, Problem> {
+    async fn pass(
+        &self,
+        identify: impl AsyncFnOnce(&ServiceRequest) -> Result<(), Problem>,
+        request: &mut ServiceRequest,
+    ) -> Result<Slot, Problem> {
         self.pass_gate()?;
-        let known = authenticate(request, wish).await;
-        let known = known.and_then(|()| tenant::admit(request, wish));
-        if let Err(problem) = known {
+        if let Err(problem) = identify(request).await {
             // Who is turned away counts, too. Not before its token was looked at: behind a proxy,
             // others of the same address would be refused for it.
             self.pass_rate(request)?;
@@ -165,12 +156,12 @@ impl Parts {
         self.pass_rate(request)?;
         body::read(request, self.body_time, &self.memory).await?;
         let slot = self.capacity.take(1);
-        slot.ok_or_else(|| refusal(IN_FLIGHT, Problem::busy()))
+        slot.ok_or_else(|| refusals::counted(refusals::IN_FLIGHT, Problem::busy()))
     }
 
     fn pass_gate(&self) -> Result<(), Problem> {
         if self.gate.phase() == Phase::Starting {
-            return Err(refusal(STARTING, Problem::starting()));
+            return Err(refusals::counted(refusals::STARTING, Problem::starting()));
         }
         Ok(())
     }
@@ -179,39 +170,18 @@ impl Parts {
         let Some(rate) = &self.rate else {
             return Ok(());
         };
-        let identity = request.extensions().get::<Identity>().cloned();
-        let identity = identity.as_ref().and_then(Identity::proven);
-        let standing = rate.count(&rate::key(identity, request.peer_addr()));
-        request.extensions_mut().insert(standing);
+        let caller = request.extensions_mut().remove::<ProvenCaller>();
+        let caller = caller.map(|ProvenCaller(name)| name);
+        let standing = rate.count(&rate::key(caller, request.peer_addr()));
+        ResponseHeaders::add(request, standing.headers());
         match standing.retry_seconds {
             None => Ok(()),
-            Some(seconds) => Err(refusal(RATE, Problem::too_many(seconds))),
+            Some(seconds) => Err(refusals::counted(
+                refusals::RATE,
+                Problem::too_many(seconds),
+            )),
         }
     }
-}
-
-/// Memory for a client, if it is there.
-pub(super) fn hold(memory: &Memory, bytes: usize) -> Result<Share, Problem> {
-    let share = memory.hold(bytes);
-    share.ok_or_else(|| refusal(MEMORY, Problem::full()))
-}
-
-/// So much memory for a client that has some, if it is there.
-pub(super) fn resize(share: &mut Share, bytes: usize) -> Result<(), Problem> {
-    let is_made = share.resize(bytes);
-    is_made
-        .then_some(())
-        .ok_or_else(|| refusal(MEMORY, Problem::full()))
-}
-
-/// Counts a request that is refused for what others do, too.
-fn refusal(reason: &'static str, problem: Problem) -> Problem {
-    count_refusal(reason);
-    problem
-}
-
-fn count_refusal(reason: &'static str) {
-    metrics::counter!(REFUSED, "reason" => reason).increment(1);
 }
 
 impl Default for Limits {
@@ -226,13 +196,8 @@ impl Default for Limits {
     }
 }
 
-/// What every answer says of admission: what its caller has left, if that is limited, and that the
-/// next request is to go over another connection, once this service is to end.
-pub(super) fn tell<B>(response: &mut ServiceResponse<B>) {
-    let standing = response.request().extensions().get::<Standing>().copied();
-    if let Some(standing) = standing {
-        standing.tell(response.headers_mut());
-    }
+/// Tells the client to send its next request over another connection, once this service is to end.
+pub(super) fn end_when_stopping<B>(response: &mut ServiceResponse<B>) {
     let admission = response.request().app_data::<Data<Admission>>();
     if admission.is_some_and(|admission| admission.0.gate.phase() == Phase::Stopping) {
         let head = response.response_mut().head_mut();

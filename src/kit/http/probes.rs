@@ -10,9 +10,10 @@ use actix_web::web::{Data, ServiceConfig};
 use actix_web::{App, Error, HttpResponse, web};
 use serde::Serialize;
 
+use super::frame::{ChooseWording, frame};
 use super::gate::{Gate, Readiness};
-use super::{frame, routes};
-use crate::clock::Clock;
+use super::routes::{resource, unknown_path};
+use crate::kit::clock::Clock;
 
 /// The text format of Prometheus.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -31,6 +32,7 @@ struct Health<'a> {
 /// An application of these routes alone.
 pub fn side(
     clock: Clock,
+    wording: ChooseWording,
     mount: impl FnOnce(&mut ServiceConfig),
 ) -> App<
     impl ServiceFactory<
@@ -44,8 +46,8 @@ pub fn side(
     App::new()
         .app_data(Data::new(clock))
         .configure(mount)
-        .default_service(web::to(routes::unknown_path))
-        .wrap(from_fn(frame::frame))
+        .default_service(web::to(unknown_path))
+        .wrap(from_fn(move |request, next| frame(wording, request, next)))
 }
 
 /// `/healthz` and `/readyz`.
@@ -53,21 +55,17 @@ pub fn health(gate: Gate) -> impl FnOnce(&mut ServiceConfig) {
     |config| {
         config
             .app_data(Data::new(gate))
-            .service(routes::resource(
-                "/healthz",
-                vec![("GET", web::to(healthz))],
-            ))
-            .service(routes::resource("/readyz", vec![("GET", web::to(readyz))]));
+            .service(resource("/healthz", vec![("GET", web::to(healthz))]))
+            .service(resource("/readyz", vec![("GET", web::to(readyz))]));
     }
 }
 
 /// `/metrics`.
 pub fn metrics(scrape: Scrape) -> impl FnOnce(&mut ServiceConfig) {
     |config| {
-        config.app_data(Data::new(scrape)).service(routes::resource(
-            "/metrics",
-            vec![("GET", web::to(scraped))],
-        ));
+        config
+            .app_data(Data::new(scrape))
+            .service(resource("/metrics", vec![("GET", web::to(scraped))]));
     }
 }
 
@@ -86,7 +84,8 @@ async fn readyz(gate: Data<Gate>) -> HttpResponse {
     }
 }
 
-pub(super) async fn scraped(scrape: Data<Scrape>) -> HttpResponse {
+/// Answers with the metrics.
+pub async fn scraped(scrape: Data<Scrape>) -> HttpResponse {
     let mut answer = HttpResponse::Ok();
     answer.insert_header(("content-type", METRICS_TYPE));
     answer.body(scrape())

@@ -12,8 +12,8 @@ mod span;
 mod watch;
 
 pub use masks::Masks;
-pub(super) use masks::tell_body;
-pub(super) use record::RequestLog;
-pub(super) use series::RoutePath;
-pub(super) use span::RequestSpan;
-pub(super) use watch::watch;
+pub use masks::tell_body;
+pub use record::RequestLog;
+pub use series::RoutePath;
+pub use span::RequestSpan;
+pub use watch::watch;

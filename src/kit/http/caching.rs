@@ -4,40 +4,30 @@
 //! handler says so of, by a `Cache-Control` of its own; a new route is for its caller until then.
 
 use actix_web::dev::ServiceResponse;
-use actix_web::http::header::{
-    ACCEPT_ENCODING, AUTHORIZATION, CACHE_CONTROL, HeaderName, HeaderValue, VARY,
-};
+use actix_web::http::header::{AUTHORIZATION, CACHE_CONTROL, HeaderName, HeaderValue, VARY};
 use actix_web::web::Data;
-
-use crate::auth::Authentication;
-use crate::domain::tenancy::Rules;
-use crate::wire::BASE;
 
 /// Nobody keeps it. `private` would not do: browsers and clients of one user might still show a state
 /// that has passed, and nothing in an answer lets them ask whether it has.
-pub(super) const FOR_ITS_CALLER: (HeaderName, HeaderValue) =
+pub const FOR_ITS_CALLER: (HeaderName, HeaderValue) =
     (CACHE_CONTROL, HeaderValue::from_static("no-store"));
 
 /// Anybody may keep it and must ask each time whether it is still so: it changes with the program.
-pub(super) const FOR_EVERYBODY: (HeaderName, HeaderValue) =
+pub const FOR_EVERYBODY: (HeaderName, HeaderValue) =
     (CACHE_CONTROL, HeaderValue::from_static("no-cache"));
 
 /// The headers by which callers are told apart, each once.
 #[derive(Debug, Clone)]
-pub(super) struct CallerHeaders(Vec<HeaderName>);
+pub struct CallerHeaders(Vec<HeaderName>);
 
 impl CallerHeaders {
-    /// Those that say who is calling, and those that say for whom.
-    pub(super) fn of(authentication: &Authentication, tenancy: &Rules) -> Self {
-        let of_callers = match authentication {
-            Authentication::Off => None,
-            Authentication::On(authenticator) => Some(authenticator.headers()),
-        };
-        let names = of_callers.into_iter().flatten().chain(tenancy.headers());
-        // An empty one stands for none.
-        let names = names.filter_map(|name| HeaderName::try_from(name).ok());
+    /// `Authorization`, and these. Empty names are left out.
+    pub fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let mut headers = vec![AUTHORIZATION];
-        for name in names {
+        for name in names
+            .into_iter()
+            .filter_map(|name| HeaderName::try_from(name).ok())
+        {
             if !headers.contains(&name) {
                 headers.push(name);
             }
@@ -48,13 +38,6 @@ impl CallerHeaders {
 
 /// Says who may keep an answer, and on which headers it depends.
 pub(super) fn tell<B>(answer: &mut ServiceResponse<B>) {
-    // Problems are never packed, and answers without a body cannot be.
-    let can_be_packed = answer.status().is_success()
-        && answer.request().path().starts_with(BASE)
-        && answer.headers().contains_key("content-type");
-    if can_be_packed {
-        depends_on(answer, &ACCEPT_ENCODING);
-    }
     let headers = answer.headers();
     if headers.get(CACHE_CONTROL) == Some(&FOR_EVERYBODY.1) {
         return;
@@ -68,7 +51,7 @@ pub(super) fn tell<B>(answer: &mut ServiceResponse<B>) {
 }
 
 /// Adds a header to those that an answer depends on, unless it is there.
-fn depends_on<B>(answer: &mut ServiceResponse<B>, name: &HeaderName) {
+pub(super) fn depends_on<B>(answer: &mut ServiceResponse<B>, name: &HeaderName) {
     let said = answer.headers().get_all(VARY);
     let mut said = said
         .filter_map(|value| value.to_str().ok())

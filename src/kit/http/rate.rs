@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroU32;
 use std::sync::{Mutex, PoisonError};
 
-use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
+use actix_web::http::header::{HeaderName, HeaderValue};
 use governor::clock::{Clock as _, MonotonicClock};
 use governor::middleware::StateInformationMiddleware;
 use governor::nanos::Nanos;
@@ -28,9 +28,9 @@ pub(super) enum Key {
 }
 
 /// What is counted for a request.
-pub(super) fn key(identity: Option<&str>, peer: Option<SocketAddr>) -> Key {
-    match (identity, peer.map(|peer| peer.ip().to_canonical())) {
-        (Some(identity), _) => Key::Caller(identity.to_owned()),
+pub(super) fn key(caller: Option<String>, peer: Option<SocketAddr>) -> Key {
+    match (caller, peer.map(|peer| peer.ip().to_canonical())) {
+        (Some(caller), _) => Key::Caller(caller),
         (None, Some(IpAddr::V6(address))) => {
             let network = address.to_bits() & (u128::MAX << 64);
             Key::Peer(Some(Ipv6Addr::from_bits(network).into()))
@@ -106,8 +106,7 @@ impl RateLimit {
 impl Standing {
     /// What the caller is told: as the current draft (draft-ietf-httpapi-ratelimit-headers) has it,
     /// and as the earlier ones had it, which clients know.
-    fn headers(self) -> [(HeaderName, String); 5] {
-        let name = HeaderName::from_static;
+    pub(super) fn headers(self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
         let Self {
             burst,
             window_seconds,
@@ -115,28 +114,25 @@ impl Standing {
             reset_seconds,
             ..
         } = self;
-        [
+        let headers = [
             (
-                name("ratelimit-policy"),
+                "ratelimit-policy",
                 format!("\"caller\";q={burst};w={window_seconds}"),
             ),
             (
-                name("ratelimit"),
+                "ratelimit",
                 format!("\"caller\";r={remaining};t={reset_seconds}"),
             ),
-            (name("ratelimit-limit"), burst.to_string()),
-            (name("ratelimit-remaining"), remaining.to_string()),
-            (name("ratelimit-reset"), reset_seconds.to_string()),
-        ]
-    }
-
-    /// Tells the caller in an answer.
-    pub(super) fn tell(self, headers: &mut HeaderMap) {
-        for (name, value) in self.headers() {
-            if let Ok(value) = HeaderValue::from_str(&value) {
-                headers.insert(name, value);
-            }
-        }
+            ("ratelimit-limit", burst.to_string()),
+            ("ratelimit-remaining", remaining.to_string()),
+            ("ratelimit-reset", reset_seconds.to_string()),
+        ];
+        headers.into_iter().filter_map(|(name, value)| {
+            Some((
+                HeaderName::from_static(name),
+                HeaderValue::try_from(value).ok()?,
+            ))
+        })
     }
 }
 
@@ -194,9 +190,10 @@ mod tests {
     #[test]
     fn callers_are_told_apart_by_identity_then_address_then_network() {
         let address = "192.0.2.1:80".parse().ok();
-        assert_eq!(key(Some("me"), address), key(Some("me"), None));
-        assert_ne!(key(Some("me"), address), key(Some("you"), address));
-        assert_ne!(key(Some("192.0.2.1"), None), peer("192.0.2.1"));
+        let caller = |name: &str| key(Some(name.to_owned()), None);
+        assert_eq!(key(Some("me".to_owned()), address), caller("me"));
+        assert_ne!(caller("me"), caller("you"));
+        assert_ne!(caller("192.0.2.1"), peer("192.0.2.1"));
         assert_ne!(peer("192.0.2.1"), peer("192.0.2.2"));
         assert_eq!(peer("::ffff:192.0.2.1"), peer("192.0.2.1"));
         assert_eq!(peer("2001:db8::1"), peer("2001:db8::ffff:2"));
@@ -209,7 +206,7 @@ mod tests {
         let (one, other) = (peer("192.0.2.1"), peer("192.0.2.2"));
         let first = limit.count(&one);
         assert_eq!((first.remaining, first.retry_seconds), (2, None));
-        let text: Vec<_> = first.headers().into_iter().map(|(_, text)| text).collect();
+        let text: Vec<_> = first.headers().map(|(_, text)| text).collect();
         let expected = ["\"caller\";q=3;w=3", "\"caller\";r=2;t=1", "3", "2", "1"];
         assert_eq!(text, expected);
         limit.count(&one);
@@ -224,7 +221,7 @@ mod tests {
     fn a_flood_of_callers_does_not_fill_the_memory_nor_lock_anybody_out() {
         let limit = limit(1, 5).unwrap();
         for number in 0..200_000_u32 {
-            let caller = key(Some(&number.to_string()), None);
+            let caller = key(Some(number.to_string()), None);
             assert_eq!(limit.count(&caller).retry_seconds, None);
         }
         let remembered = limit.shards.into_iter().map(|shard| {

@@ -1,0 +1,98 @@
+//! Who is calling, and on whose behalf: what the headers of a request prove and say.
+
+use actix_web::HttpMessage as _;
+use actix_web::dev::ServiceRequest;
+use actix_web::http::header::HeaderValue;
+use actix_web::web::Data;
+use futures_util::FutureExt as _;
+use futures_util::future::LocalBoxFuture;
+
+use super::fleet::Access;
+use super::request::{Identity, Wish};
+use crate::auth::{Authentication, HeaderField, Need};
+use crate::domain::tenancy::Rules;
+use crate::kit::http::{CallerHeaders, Problem, ProvenCaller, RequestLog};
+
+/// Finds out who is calling and on whose behalf, and leaves both for [`super::request::Caller`].
+///
+/// Before the body is read and before anything is looked for: a caller that may not do a thing at
+/// all learns nothing of what it would have done.
+///
+/// # Errors
+///
+/// Nothing proves who is calling; the headers do not say for whom; a system identity wants more than
+/// to read and to report, or a tenant wants something of fleet.
+pub(super) async fn identify(request: &ServiceRequest, wish: Wish) -> Result<(), Problem> {
+    authenticate(request, wish).await?;
+    find_tenant(request, wish)
+}
+
+/// The same for fleet's API, where it is served beside this one.
+pub(super) fn identify_for_fleet(
+    request: &ServiceRequest,
+    access: Access,
+) -> LocalBoxFuture<'_, Result<(), Problem>> {
+    identify(request, Wish::Fleet(access)).boxed_local()
+}
+
+/// The headers that say who is calling, and for whom.
+pub(super) fn caller_headers(authentication: &Authentication, tenancy: &Rules) -> CallerHeaders {
+    let of_callers = match authentication {
+        Authentication::Off => None,
+        Authentication::On(authenticator) => Some(authenticator.headers()),
+    };
+    CallerHeaders::new(of_callers.into_iter().flatten().chain(tenancy.headers()))
+}
+
+async fn authenticate(request: &ServiceRequest, wish: Wish) -> Result<(), Problem> {
+    let authentication = request.app_data::<Data<Authentication>>();
+    let identity = match authentication.map(Data::get_ref) {
+        None => return Err(Problem::internal("an application without authentication")),
+        Some(Authentication::Off) => Identity::Anonymous,
+        Some(Authentication::On(authenticator)) => {
+            let headers = request.headers();
+            let field =
+                |name: &str| HeaderField::of(headers.get_all(name).map(HeaderValue::as_bytes));
+            let caller = authenticator.authenticate(field, need(wish));
+            let caller = caller.await.inspect_err(|refusal| {
+                RequestLog::of(request).entry_mut().reason = Some(refusal.reason().to_owned());
+            });
+            caller?.map_or(Identity::Unknown, Identity::Proven)
+        }
+    };
+    // Fleet keeps nobody's name: where nobody was asked for it, there is none to tell.
+    let is_nobody = matches!((wish, &identity), (Wish::Fleet(_), Identity::Anonymous));
+    if let Some(name) = identity.name().filter(|_| !is_nobody) {
+        RequestLog::of(request).entry_mut().caller = Some(name.to_owned());
+    }
+    let mut extensions = request.extensions_mut();
+    if let Identity::Proven(name) = &identity {
+        extensions.insert(ProvenCaller(name.clone()));
+    }
+    extensions.insert(identity);
+    Ok(())
+}
+
+/// Callers are always authenticated; those who change something have to be known by name, too.
+fn need(wish: Wish) -> Need {
+    match wish {
+        Wish::Read | Wish::Fleet(Access::See) => Need::Proof,
+        Wish::Report | Wish::Author | Wish::Fleet(Access::Change) => Need::Identity,
+    }
+}
+
+fn find_tenant(request: &ServiceRequest, wish: Wish) -> Result<(), Problem> {
+    let rules = request
+        .app_data::<Data<Rules>>()
+        .ok_or_else(|| Problem::internal("a service without rules of tenancy"))?;
+    let headers = request.headers();
+    let tenant = rules.resolve(|name| headers.get_all(name).map(HeaderValue::as_bytes))?;
+    match wish {
+        Wish::Read | Wish::Report => {}
+        Wish::Author => tenant.require_author()?,
+        Wish::Fleet(_) => rules.require_system(&tenant)?,
+    }
+    RequestLog::of(request).entry_mut().tenant = tenant.label();
+    request.extensions_mut().insert(tenant);
+    Ok(())
+}

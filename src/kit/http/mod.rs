@@ -1,0 +1,42 @@
+//! What the HTTP listeners of every daemon here have in common.
+//!
+//! ```text
+//! span ▸ watch (line, metrics) ▸ frame (panics, errors) ▸ gzip ▸ routes ▸ admission ▸ handler
+//! ```
+//!
+//! A product brings its routes, a [`Wording`] for errors, and a hook that says who is calling.
+
+mod admission;
+mod answer;
+mod body;
+mod caching;
+mod capacity;
+mod connection;
+mod encoding;
+mod frame;
+mod gate;
+mod headers;
+mod memory;
+mod probes;
+mod problem;
+mod rate;
+mod refusals;
+mod request_id;
+mod routes;
+mod telemetry;
+
+pub use admission::{Admission, Limits, ProvenCaller, Watching, admit};
+pub use answer::{PIECE, Room, pieces};
+pub use body::leave;
+pub use caching::{CallerHeaders, FOR_EVERYBODY, FOR_ITS_CALLER};
+pub use connection::Connection;
+pub use encoding::{UNDERSTOOD, gzip_below};
+pub use frame::{Arrival, ChooseWording, ErrorResponse, Wording, frame};
+pub use gate::{Gate, Phase, Readiness};
+pub use headers::ResponseHeaders;
+pub use memory::Memory;
+pub use probes::{Scrape, health, metrics, scraped, side};
+pub use problem::{BODY_BYTES_MAX, Problem, ProblemKind};
+pub use request_id::RequestId;
+pub use routes::{resource, unknown_path};
+pub use telemetry::{Masks, RequestLog, RequestSpan, RoutePath, tell_body, watch};

@@ -1,0 +1,50 @@
+//! Requests that are refused for what other requests take, counted by reason.
+
+use super::memory::{Memory, Share};
+use super::problem::Problem;
+
+const REFUSED: &str = "hyperfleet_api_requests_refused_total";
+pub(super) const STARTING: &str = "starting";
+pub(super) const RATE: &str = "rate";
+pub(super) const IN_FLIGHT: &str = "in_flight";
+pub(super) const MEMORY: &str = "memory";
+pub(super) const WATCHERS: &str = "watchers";
+
+/// Registers every reason, so that the first refusal is seen as growth.
+pub(super) fn count_from_zero() {
+    for reason in [STARTING, RATE, IN_FLIGHT, MEMORY, WATCHERS] {
+        metrics::counter!(REFUSED, "reason" => reason).absolute(0);
+    }
+}
+
+pub(super) fn count(reason: &'static str) {
+    metrics::counter!(REFUSED, "reason" => reason).increment(1);
+}
+
+/// The problem, counted.
+pub(super) fn counted(reason: &'static str, problem: Problem) -> Problem {
+    count(reason);
+    problem
+}
+
+/// Reserves memory for a client.
+///
+/// # Errors
+///
+/// 503 when others hold it.
+pub(super) fn hold(memory: &Memory, bytes: usize) -> Result<Share, Problem> {
+    let share = memory.hold(bytes);
+    share.ok_or_else(|| counted(MEMORY, Problem::full()))
+}
+
+/// Resizes the memory of a client.
+///
+/// # Errors
+///
+/// 503 when others hold it.
+pub(super) fn resize(share: &mut Share, bytes: usize) -> Result<(), Problem> {
+    let is_made = share.resize(bytes);
+    is_made
+        .then_some(())
+        .ok_or_else(|| counted(MEMORY, Problem::full()))
+}
