@@ -9,14 +9,15 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 
 use super::banner::{Protection, banner};
-use super::ending::Misuse;
 use super::plan::Plan;
 use super::process::Process;
-use super::sockets::Addresses;
-use super::{commands, database, shutdown, telemetry};
+use super::{commands, database};
 use crate::auth::Authentication;
 use crate::config::{DevArgs, Format, Loaded, Output, Settings};
 use crate::dev::{Durability, PrivatePostgres};
+use crate::kit::ending::Misuse;
+use crate::kit::sockets::Addresses;
+use crate::kit::{shutdown, telemetry};
 use crate::storage::postgres::{Probe, Store};
 
 /// Where data goes when we are root and the folder lies where the server's user cannot reach it.
