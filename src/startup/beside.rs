@@ -3,13 +3,13 @@
 use tokio::task::JoinSet;
 
 use super::fleet::Prepared;
-use super::telemetry::Metrics;
 use super::{database, readiness, retention};
 use crate::app::Service;
 use crate::config::Settings;
 use crate::http::Gate;
 use crate::kit::clock::Clock;
 use crate::kit::supervise::{PAUSE, supervise};
+use crate::kit::telemetry::Metrics;
 use crate::storage::postgres::{self, Probe, Store};
 
 /// What these tasks work with.

@@ -6,12 +6,9 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::CommandFactory as _;
 
-use super::ending::Misuse;
 use super::plan::Plan;
 use super::process::Process;
-use super::sockets::Addresses;
-use super::telemetry::Telemetry;
-use super::{database, dev, migrate, shutdown, telemetry};
+use super::{database, dev, migrate};
 use crate::config::{
     self, Args, CheckArgs, CheckFormat, Command, ConfigCommand, DevTokenArgs, Effective, Loaded,
     OpenapiArgs, OpenapiFormat, Settings, SettingsArgs,
@@ -20,6 +17,10 @@ use crate::dev::token::{Claims, Minter};
 use crate::domain::schema::Attached;
 use crate::http::{self, Build};
 use crate::kit::clock::Clock;
+use crate::kit::ending::Misuse;
+use crate::kit::sockets::Addresses;
+use crate::kit::telemetry::Telemetry;
+use crate::kit::{shutdown, telemetry};
 
 /// This program.
 pub(super) const BUILD: Build = Build {

@@ -9,13 +9,14 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 
 use super::banner::{Protection, banner};
-use super::ending::Misuse;
 use super::plan::Plan;
 use super::process::Process;
-use super::sockets::Addresses;
-use super::{commands, database, shutdown, telemetry};
+use super::{commands, database};
 use crate::auth::Authentication;
 use crate::config::{DevArgs, Format, Loaded, Output, Settings};
+use crate::kit::ending::Misuse;
+use crate::kit::sockets::Addresses;
+use crate::kit::{shutdown, telemetry};
 use crate::storage::postgres::{Probe, Store};
 use hyperfleet_devkit::{Durability, PrivatePostgres};
 

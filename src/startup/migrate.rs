@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use serde::Serialize;
 
-use super::ending::Misuse;
 use super::{commands, database};
 use crate::config::{Loaded, MigrateArgs, MigrateCommand, Output, Settings, StatusFormat};
+use crate::kit::ending::Misuse;
 use crate::storage::postgres::{Migration, MigrationState, Probe, SchemaStatus};
 
 /// The exit code that says that migrations are missing.

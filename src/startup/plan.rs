@@ -5,12 +5,13 @@ use std::sync::Arc;
 use anyhow::bail;
 
 use super::fleet::{self, Place};
-use super::{authentication, database, tenancy, tls};
+use super::{authentication, database, tenancy};
 use crate::auth::Issuer;
 use crate::config::{Loaded, Settings};
 use crate::domain::EntityRegistry;
 use crate::domain::schema::Attached;
 use crate::domain::tenancy::Rules;
+use crate::kit::tls;
 
 /// What the service is to be.
 pub(super) struct Plan {

@@ -12,17 +12,11 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use rustls::ServerConfig;
-use tokio::time::sleep;
 
 use super::commands::BUILD;
 use super::fleet::Prepared;
 use super::plan::Plan;
-use super::server::{Options, Server, Serving};
-use super::side::{self, Side};
-use super::signals::Signals;
-use super::sockets::{Addresses, Room, Sockets};
-use super::telemetry::{self, Telemetry};
-use super::{authentication, beside, database, ending, readiness, shutdown, tls};
+use super::{authentication, beside, database, readiness};
 use crate::app::Service;
 use crate::auth::Authentication;
 use crate::config::Settings;
@@ -30,6 +24,12 @@ use crate::domain::tenancy::Rules;
 use crate::fleet::EtcdFleet;
 use crate::http::{self, Admission, Api, Gate, Limits, Scrape};
 use crate::kit::clock::Clock;
+use crate::kit::server::{Options, Server, Serving};
+use crate::kit::side::{self, Side};
+use crate::kit::signals::Signals;
+use crate::kit::sockets::{Addresses, Room, Sockets};
+use crate::kit::telemetry::{self, Telemetry};
+use crate::kit::{ending, shutdown, tls};
 use crate::storage::postgres::{Probe, Store};
 
 /// How long the end may take beyond `health.shutdown_delay` and `health.shutdown_timeout`: what
@@ -265,13 +265,5 @@ async fn failure(serving: &mut Serving, sides: &mut Sides) -> anyhow::Error {
         error = serving.failed() => error,
         error = sides.health.failed() => error,
         error = sides.metrics.failed() => error,
-    }
-}
-
-/// Waits so long, unless another signal ends the process at once.
-pub(super) async fn pause(signals: &mut Signals, time: Duration) {
-    tokio::select! {
-        () = sleep(time) => {}
-        () = signals.next() => ending::at_once(),
     }
 }

@@ -13,7 +13,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, Stream};
 
-use crate::startup::tls;
+use crate::kit::tls;
 use crate::storage::etcd::{Settings, Tls};
 
 /// How long a server may take to say that it does not like our certificate: with TLS 1.3 it says so only after

@@ -8,9 +8,8 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use reqwest::Url;
 
-use super::tls;
 use crate::config::{Etcd, Secret};
-use crate::kit::files;
+use crate::kit::{files, tls};
 use crate::storage::etcd::{Credentials, Identity, InvalidSettings, Settings, Tls};
 
 pub(super) use watch::keep_told;

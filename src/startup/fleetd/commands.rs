@@ -6,14 +6,15 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::CommandFactory as _;
 
+use super::daemon;
 use super::listen::Doors;
 use super::plan::Plan;
-use super::{activation, daemon};
 use crate::config::OpenapiFormat;
 use crate::config::fleetd::{self, Args, CheckArgs, Command, ConfigCommand, Loaded};
 use crate::http;
+use crate::kit::activation;
+use crate::kit::ending::Misuse;
 use crate::startup::commands::{BUILD, completion, on_runtime, print, print_effective};
-use crate::startup::ending::Misuse;
 
 /// Runs a command to its end; gives what the process is to end with.
 ///

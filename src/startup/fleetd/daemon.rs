@@ -11,19 +11,20 @@ use super::engine::Engine;
 use super::listen::{Doors, Sockets};
 use super::plan::Plan;
 use super::reload::Running;
+use super::serve;
 use super::state::{Facts, describe};
-use super::{manager, serve};
 use crate::config::fleetd::{Loaded, Settings};
 use crate::http::Gate;
 use crate::kit::clock::Clock;
+use crate::kit::ending::{self, Misuse};
+use crate::kit::manager;
+use crate::kit::server::{Listener, Serving};
+use crate::kit::shutdown::{self, Times};
+use crate::kit::signals::{Signals, Wish, Wishes};
+use crate::kit::telemetry::{self, Telemetry, Told};
+use crate::kit::tls;
 use crate::startup::commands::BUILD;
-use crate::startup::ending::{self, Misuse};
 use crate::startup::fleet::Prepared;
-use crate::startup::server::{Listener, Serving};
-use crate::startup::shutdown::{self, Times};
-use crate::startup::signals::{Signals, Wish, Wishes};
-use crate::startup::telemetry::{self, Telemetry, Told};
-use crate::startup::tls;
 
 /// What its series are said to be of.
 const COMPONENT: &str = "fleetd";

@@ -3,11 +3,11 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::activation;
-use super::socket::{self, SocketFile};
 use crate::config::fleetd::{Address, Listen};
-use crate::startup::server::Listener;
-use crate::startup::sockets;
+use crate::kit::activation;
+use crate::kit::server::Listener;
+use crate::kit::sockets;
+use crate::kit::unix_socket::{self as socket, SocketFile};
 
 /// Sockets that clients can connect to.
 pub(super) struct Sockets {

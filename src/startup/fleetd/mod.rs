@@ -5,16 +5,13 @@
 //! SIGTERM ▸ no new connections, drain │ engine resigns ▸ sockets removed
 //! ```
 
-mod activation;
 mod commands;
 mod daemon;
 mod engine;
 mod listen;
-mod manager;
 mod plan;
 mod reload;
 mod serve;
-mod socket;
 mod state;
 
 pub use commands::run;

@@ -8,8 +8,9 @@ use rustls::ServerConfig;
 use super::listen::{self, Doors};
 use crate::config::fleetd::{Loaded, Settings, machine_id};
 use crate::kit::files;
+use crate::kit::tls;
+use crate::startup::etcd;
 use crate::startup::fleet::{self, Place};
-use crate::startup::{etcd, tls};
 
 /// Where systemd keeps the id of a machine (`machine-id(5)`).
 const MACHINE_ID: &str = "/etc/machine-id";

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::listen::Doors;
 use super::plan::Plan;
 use crate::config::fleetd::Loaded;
-use crate::startup::telemetry;
+use crate::kit::telemetry;
 
 /// How long the settings may take to be read: what is named as their file may never end.
 const READ_TIME_MAX: Duration = Duration::from_secs(10);

@@ -13,10 +13,10 @@ use crate::fleet::EtcdFleet;
 use crate::http::{self, Admission, FleetApi, Gate, Hosts, Limits};
 use crate::kit::clock::Clock;
 use crate::kit::files;
+use crate::kit::server::{self, Connections, Listener, Options, SEND_BYTES, Serving, serve_on};
+use crate::kit::sockets::Room;
+use crate::kit::telemetry::{self, Metrics};
 use crate::startup::commands::BUILD;
-use crate::startup::server::{self, Connections, Listener, Options, SEND_BYTES, Serving, serve_on};
-use crate::startup::sockets::Room;
-use crate::startup::telemetry::{self, Metrics};
 
 /// Where the kernel tells what this machine is called (`proc_sys_kernel(5)`).
 const HOST_NAME: &str = "/proc/sys/kernel/hostname";

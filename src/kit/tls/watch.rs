@@ -16,7 +16,7 @@ use super::identity::{Identity, Texts};
 const PERIOD: Duration = Duration::from_secs(2);
 
 /// A certificate in use, and what is known of its files.
-pub(in crate::startup) struct Watched {
+pub(crate) struct Watched {
     identity: Arc<Identity>,
     /// What the files held when it was taken from them.
     good: Texts,

@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 use listenfd::ListenFd;
 use rustix::net::sockopt;
 
-use crate::startup::server::Listener;
+use crate::kit::server::Listener;
 
 /// What was handed over: nothing where the process was started by hand.
 ///
@@ -18,7 +18,7 @@ use crate::startup::server::Listener;
 /// # Errors
 ///
 /// One of them is no socket that clients connect to.
-pub(super) fn handed_over() -> anyhow::Result<Vec<Listener>> {
+pub(crate) fn handed_over() -> anyhow::Result<Vec<Listener>> {
     // Without it the variable was meant for somebody else.
     if std::env::var_os("LISTEN_PID").is_none() {
         return Ok(Vec::new());
@@ -55,7 +55,7 @@ fn check(socket: impl AsFd) -> anyhow::Result<()> {
 }
 
 /// Where it listens, for people.
-pub(super) fn shown(listener: &Listener) -> String {
+pub(crate) fn shown(listener: &Listener) -> String {
     match listener {
         Listener::Tcp(socket) => tcp(socket),
         Listener::Unix(socket) => {

@@ -19,19 +19,19 @@ use rustls::version::{TLS12, TLS13};
 
 use crate::config::{Settings, Tls};
 use identity::Identity;
-pub(super) use watch::Watched;
+pub(crate) use watch::Watched;
 
-pub(super) use clients::authorities;
-pub(super) use identity::{Files, check_pair};
+pub(crate) use clients::authorities;
+pub(crate) use identity::{Files, check_pair};
 
 /// TLS of each listener that has it.
 #[derive(Default)]
-pub(super) struct Configs {
-    pub(super) api: Option<ServerConfig>,
-    pub(super) health: Option<ServerConfig>,
-    pub(super) metrics: Option<ServerConfig>,
+pub(crate) struct Configs {
+    pub(crate) api: Option<ServerConfig>,
+    pub(crate) health: Option<ServerConfig>,
+    pub(crate) metrics: Option<ServerConfig>,
     /// What is odd, but stops nothing.
-    pub(super) notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
     watched: Vec<Watched>,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Configs {
 /// # Errors
 ///
 /// Every listener whose pair is not named, cannot be read, or does not fit together.
-pub(super) fn load(settings: &Settings) -> anyhow::Result<Configs> {
+pub(crate) fn load(settings: &Settings) -> anyhow::Result<Configs> {
     let mut configs = Configs::default();
     let mut faults = String::new();
     let server = &settings.server.tls;
@@ -112,7 +112,7 @@ fn named(path: &str, tls: &Tls) -> anyhow::Result<()> {
 /// # Errors
 ///
 /// One cannot be read, or they do not fit together.
-pub(super) fn serve(files: &Files<'_>) -> anyhow::Result<(ServerConfig, Watched)> {
+pub(crate) fn serve(files: &Files<'_>) -> anyhow::Result<(ServerConfig, Watched)> {
     let (identity, texts) = Identity::load(files)?;
     let identity = Arc::new(identity);
     let config = config(identity.clone())?;
@@ -140,7 +140,7 @@ fn config(identity: Arc<Identity>) -> anyhow::Result<ServerConfig> {
 }
 
 /// Looks for changed files from now on, as long as the process lives.
-pub(super) fn watch(watched: Vec<Watched>) -> std::io::Result<()> {
+pub(crate) fn watch(watched: Vec<Watched>) -> std::io::Result<()> {
     if watched.is_empty() {
         return Ok(());
     }
@@ -149,7 +149,7 @@ pub(super) fn watch(watched: Vec<Watched>) -> std::io::Result<()> {
 
 impl Configs {
     /// Looks for changed files from now on, as long as the process lives.
-    pub(super) fn watch(&mut self) -> std::io::Result<()> {
+    pub(crate) fn watch(&mut self) -> std::io::Result<()> {
         watch(std::mem::take(&mut self.watched))
     }
 }

@@ -14,7 +14,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 pub use metrics::Metrics;
-pub(super) use traces::{FLUSH_TIME_MAX, Traces};
+pub(crate) use traces::{FLUSH_TIME_MAX, Traces};
 
 use crate::config::{Level, Logging, Settings, Tracing};
 use crate::http::{Build, Masks};
@@ -22,24 +22,24 @@ use format::Constants;
 
 /// What was started. Every clone is the same one.
 #[derive(Clone)]
-pub(super) struct Telemetry {
+pub(crate) struct Telemetry {
     /// To be ended before the program does, or the last spans are lost.
-    pub(super) traces: Traces,
+    pub(crate) traces: Traces,
     /// What is counted.
-    pub(super) metrics: Metrics,
+    pub(crate) metrics: Metrics,
 }
 
 /// What is said, and as which program.
-pub(super) struct Told<'a> {
+pub(crate) struct Told<'a> {
     /// What all series are said to be of.
-    pub(super) component: &'static str,
+    pub(crate) component: &'static str,
     /// What this instance is called in its log; empty for nothing.
-    pub(super) hostname: &'a str,
-    pub(super) logging: &'a Logging,
+    pub(crate) hostname: &'a str,
+    pub(crate) logging: &'a Logging,
     /// Whether the level may be changed later, which costs a little with every line.
-    pub(super) has_changing_level: bool,
-    pub(super) shows_statements: bool,
-    pub(super) tracing: &'a Tracing,
+    pub(crate) has_changing_level: bool,
+    pub(crate) shows_statements: bool,
+    pub(crate) tracing: &'a Tracing,
 }
 
 /// Starts the log, what is counted and, where a collector is named, traces.
@@ -47,7 +47,7 @@ pub(super) struct Told<'a> {
 /// # Errors
 ///
 /// The machine has no thread to write the log with.
-pub(super) fn start(settings: &Settings, build: &Build) -> anyhow::Result<Telemetry> {
+pub(crate) fn start(settings: &Settings, build: &Build) -> anyhow::Result<Telemetry> {
     let told = Told {
         component: metrics::API,
         hostname: &settings.server.hostname,
@@ -64,7 +64,7 @@ pub(super) fn start(settings: &Settings, build: &Build) -> anyhow::Result<Teleme
 /// # Errors
 ///
 /// The machine has no thread to write the log with.
-pub(super) fn start_as(told: &Told<'_>, build: &Build) -> anyhow::Result<Telemetry> {
+pub(crate) fn start_as(told: &Told<'_>, build: &Build) -> anyhow::Result<Telemetry> {
     let metrics = Metrics::start_as(told.component, build);
     let constants = Constants {
         version: build.version,
@@ -89,22 +89,22 @@ pub(super) fn start_as(told: &Told<'_>, build: &Build) -> anyhow::Result<Telemet
 
 /// Logs from this level on from now on; gives whether that counts: `RUST_LOG` has the last word, and a log whose level
 /// does not change has none.
-pub(super) fn set_level(level: Level) -> bool {
+pub(crate) fn set_level(level: Level) -> bool {
     log::set_level(level)
 }
 
 /// Waits until the log is written, as long as it is being read.
-pub(super) fn flush() {
+pub(crate) fn flush() {
     log::flush();
 }
 
 /// Says why the program ends, whatever else waits to be written, and waits until it is.
-pub(super) fn say_last(say: impl FnOnce()) -> bool {
+pub(crate) fn say_last(say: impl FnOnce()) -> bool {
     log::say_last(say)
 }
 
 /// What the log does not show of requests where nobody presents a token.
-pub(super) fn masks_without_tokens(logging: &Logging) -> Masks {
+pub(crate) fn masks_without_tokens(logging: &Logging) -> Masks {
     let masking = &logging.masking;
     if !masking.enabled {
         return Masks::new(&[], &[]);
@@ -114,7 +114,7 @@ pub(super) fn masks_without_tokens(logging: &Logging) -> Masks {
 
 /// What the log does not show of requests: what the settings name, and always the headers of tokens
 /// and identities.
-pub(super) fn masks(settings: &Settings) -> Masks {
+pub(crate) fn masks(settings: &Settings) -> Masks {
     let masking = &settings.logging.masking;
     let issuers = settings.server.jwt.configs.iter();
     let mut headers: Vec<_> = issuers

@@ -5,14 +5,14 @@ use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// SIGTERM and SIGINT, from the moment on that they are caught.
-pub(super) struct Signals {
+pub(crate) struct Signals {
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl Signals {
     /// Catches them from now on.
-    pub(super) fn catch() -> io::Result<Self> {
+    pub(crate) fn catch() -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
@@ -20,7 +20,7 @@ impl Signals {
     }
 
     /// Waits for the next one.
-    pub(super) async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
@@ -30,7 +30,7 @@ impl Signals {
 
 /// What is asked of a process that goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(crate) enum Wish {
     /// SIGHUP: take what the settings say now.
     Reload,
     /// SIGUSR1: say how things are.
@@ -38,14 +38,14 @@ pub(super) enum Wish {
 }
 
 /// SIGHUP and SIGUSR1, from the moment on that they are caught.
-pub(super) struct Wishes {
+pub(crate) struct Wishes {
     hangup: Signal,
     user: Signal,
 }
 
 impl Wishes {
     /// Catches them from now on: until then they end the process.
-    pub(super) fn catch() -> io::Result<Self> {
+    pub(crate) fn catch() -> io::Result<Self> {
         Ok(Self {
             hangup: signal(SignalKind::hangup())?,
             user: signal(SignalKind::user_defined1())?,
@@ -53,7 +53,7 @@ impl Wishes {
     }
 
     /// Waits for the next one. Several of a sort that come together are one.
-    pub(super) async fn next(&mut self) -> Wish {
+    pub(crate) async fn next(&mut self) -> Wish {
         tokio::select! {
             _ = self.hangup.recv() => Wish::Reload,
             _ = self.user.recv() => Wish::Describe,

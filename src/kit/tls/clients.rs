@@ -56,7 +56,7 @@ fn verifier(pem: &[u8]) -> anyhow::Result<Arc<dyn ClientCertVerifier>> {
 /// # Errors
 ///
 /// There are none, or one of them cannot be used.
-pub(in crate::startup) fn authorities(pem: &[u8]) -> anyhow::Result<RootCertStore> {
+pub(crate) fn authorities(pem: &[u8]) -> anyhow::Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
         let certificate = certificate.context("it is no PEM")?;

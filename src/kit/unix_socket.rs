@@ -14,14 +14,14 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
-use crate::startup::sockets::BACKLOG;
+use crate::kit::sockets::BACKLOG;
 
 /// Nobody but us.
 const LOCK_MODE: u32 = 0o600;
 
 /// The file of a socket. Dropped, it is removed if it is still the same one.
 #[derive(Debug)]
-pub(super) struct SocketFile {
+pub(crate) struct SocketFile {
     path: PathBuf,
     /// Device and inode.
     identity: (u64, u64),
@@ -38,7 +38,7 @@ pub(super) struct SocketFile {
 /// # Errors
 ///
 /// A process listens there; something else is there; there is no right to make it.
-pub(super) fn listen(path: &Path, mode: u32) -> anyhow::Result<(UnixListener, SocketFile)> {
+pub(crate) fn listen(path: &Path, mode: u32) -> anyhow::Result<(UnixListener, SocketFile)> {
     let socket = make(path, mode);
     socket.with_context(|| format!("cannot listen on unix:{}", path.display()))
 }

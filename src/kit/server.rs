@@ -21,18 +21,18 @@ use tokio::task::JoinHandle;
 use crate::http::{self, Api, Document};
 
 /// How long actix waits for requests under way once it is told to stop, in seconds: longer than
-/// anybody waits for it, because who stops the server limits that (`startup/shutdown`).
-pub(super) const DRAIN_SECONDS_MAX: u64 = 24 * 3600;
+/// anybody waits for it, because who stops the server limits that (`kit/shutdown`).
+pub(crate) const DRAIN_SECONDS_MAX: u64 = 24 * 3600;
 
 /// What the kernel holds of an answer that its client does not take, for each connection (accepted
 /// sockets inherit it; Linux doubles it for its own needs). Left alone, it grows to megabytes that
 /// nobody counts, and hides for long whether a client goes on reading. Enough for 5 MB/s at a
 /// distance of 100 ms.
-pub(super) const SEND_BYTES: usize = 256 * 1024;
+pub(crate) const SEND_BYTES: usize = 256 * 1024;
 
 /// A socket that clients connect to.
 #[derive(Debug)]
-pub(super) enum Listener {
+pub(crate) enum Listener {
     Tcp(TcpListener),
     /// Of the file system; TLS is never spoken there.
     Unix(UnixListener),
@@ -69,7 +69,7 @@ impl Default for Options {
 /// types of its applications.
 macro_rules! serve_on {
     ($app:expr, $listeners:expr, $options:expr, $on_connect:expr) => {{
-        use $crate::startup::server::Listener;
+        use $crate::kit::server::Listener;
         let options: &Options = $options;
         let connections = (options.connections_max / options.workers).max(1);
         let mut server = HttpServer::new($app)
@@ -80,7 +80,7 @@ macro_rules! serve_on {
             .client_request_timeout(options.head_time)
             .tls_handshake_timeout(options.head_time)
             .keep_alive(options.idle_time)
-            .shutdown_timeout($crate::startup::server::DRAIN_SECONDS_MAX)
+            .shutdown_timeout($crate::kit::server::DRAIN_SECONDS_MAX)
             // A client that goes away ends its request: nobody waits for the answer, and its
             // connection to the database is for others (decision H9).
             .h1_allow_half_closed(false)
@@ -98,14 +98,14 @@ macro_rules! serve_on {
         io::Result::Ok(server.run())
     }};
 }
-pub(super) use serve_on;
+pub(crate) use serve_on;
 
 /// How many connections are open.
 #[derive(Debug, Clone, Default)]
 pub struct Connections(Arc<AtomicUsize>);
 
 /// One of them, until it is dropped.
-pub(super) struct Joined(Connections);
+pub(crate) struct Joined(Connections);
 
 impl Connections {
     /// How many there are.
@@ -115,7 +115,7 @@ impl Connections {
     }
 
     /// One more, until what this gives is dropped.
-    pub(super) fn join(&self) -> Joined {
+    pub(crate) fn join(&self) -> Joined {
         self.0.fetch_add(1, Ordering::Relaxed);
         Joined(self.clone())
     }
@@ -129,7 +129,7 @@ impl Drop for Joined {
 
 /// A second handle on the socket of a connection, below TLS if that is spoken. `None` where the
 /// process has no descriptor left: there the times of actix itself are all there is.
-pub(super) fn socket(io: &dyn Any) -> Option<OwnedFd> {
+pub(crate) fn socket(io: &dyn Any) -> Option<OwnedFd> {
     if let Some(stream) = io.downcast_ref::<UnixStream>() {
         return stream.as_fd().try_clone_to_owned().ok();
     }
@@ -140,15 +140,15 @@ pub(super) fn socket(io: &dyn Any) -> Option<OwnedFd> {
 }
 
 /// A server while it answers.
-pub(super) struct Serving {
-    pub(super) handle: ServerHandle,
-    pub(super) connections: Connections,
+pub(crate) struct Serving {
+    pub(crate) handle: ServerHandle,
+    pub(crate) connections: Connections,
     task: JoinHandle<io::Result<()>>,
 }
 
 impl Serving {
     /// Answers from now on.
-    pub(super) fn start(running: actix_web::dev::Server, connections: Connections) -> Self {
+    pub(crate) fn start(running: actix_web::dev::Server, connections: Connections) -> Self {
         Self {
             handle: running.handle(),
             connections,
@@ -157,7 +157,7 @@ impl Serving {
     }
 
     /// Waits until it ends by itself, which it should not.
-    pub(super) async fn failed(&mut self) -> anyhow::Error {
+    pub(crate) async fn failed(&mut self) -> anyhow::Error {
         match (&mut self.task).await {
             Ok(Err(error)) => anyhow!("the API's listener failed: {error}"),
             Ok(Ok(())) | Err(_) => anyhow!("the API's listener ended"),
@@ -220,7 +220,7 @@ impl Server {
     }
 
     /// Answers from now on.
-    pub(super) fn start(self) -> Serving {
+    pub(crate) fn start(self) -> Serving {
         Serving::start(self.running, self.connections)
     }
 

@@ -46,15 +46,15 @@ struct InUse {
 }
 
 /// The files of a listener, each with the name of its setting.
-pub(in crate::startup) struct Files<'a> {
+pub(crate) struct Files<'a> {
     /// Which listener, in metrics and the log.
-    pub(in crate::startup) listener: &'static str,
+    pub(crate) listener: &'static str,
     /// What both settings of the pair are called together.
-    pub(in crate::startup) pair: &'a str,
-    pub(in crate::startup) cert: (&'a str, &'a Path),
-    pub(in crate::startup) key: (&'a str, &'a Path),
+    pub(crate) pair: &'a str,
+    pub(crate) cert: (&'a str, &'a Path),
+    pub(crate) key: (&'a str, &'a Path),
     /// With the authorities of clients' certificates, if they must show one.
-    pub(in crate::startup) client_ca: Option<(&'a str, &'a Path)>,
+    pub(crate) client_ca: Option<(&'a str, &'a Path)>,
 }
 
 /// What the files hold.
@@ -189,7 +189,7 @@ fn pair(certificates: &[u8], key: &[u8]) -> anyhow::Result<InUse> {
 /// # Errors
 ///
 /// What is wrong with them.
-pub(in crate::startup) fn check_pair(certificates: &[u8], key: &[u8]) -> anyhow::Result<()> {
+pub(crate) fn check_pair(certificates: &[u8], key: &[u8]) -> anyhow::Result<()> {
     pair(certificates, key).map(drop)
 }
 

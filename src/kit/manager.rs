@@ -3,12 +3,12 @@
 use sd_notify::NotifyState;
 
 /// Clients are answered.
-pub(super) fn ready() {
+pub(crate) fn ready() {
     tell(&[NotifyState::Ready]);
 }
 
 /// The settings are read again; [`ready`] follows.
-pub(super) fn reloading() {
+pub(crate) fn reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => tell(&[NotifyState::Reloading, now]),
         Err(_) => tell(&[NotifyState::Reloading]),
@@ -16,7 +16,7 @@ pub(super) fn reloading() {
 }
 
 /// It ends.
-pub(super) fn stopping() {
+pub(crate) fn stopping() {
     tell(&[NotifyState::Stopping]);
 }
 

@@ -9,19 +9,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use chrono::DateTime;
 use serde_json::Value;
 
+use super::database;
 use crate::app::Service;
 use crate::auth::Authentication;
 use crate::config::{Database, Format, Output, Settings};
 use crate::domain::tenancy::Rules;
 use crate::http::{Admission, Api, Build, Gate, Limits, Masks};
 use crate::kit::clock::Clock;
-use crate::startup::{Options, Server, database, telemetry};
+use crate::kit::server::{Options, Server};
+use crate::kit::telemetry;
 
 /// What must not be seen.
 const SECRET: &str = "hunter2";
 /// What the child is to do.
 const PART: &str = "HYPERFLEET_TEST_PART";
-const CHILD: &str = "startup::telemetry::panics::tests::child";
+const CHILD: &str = "startup::tests::child";
 const BUILD: Build = Build {
     version: "1.2.3",
     commit: "abc",
@@ -163,7 +165,7 @@ async fn a_panic_is_one_line_with_its_place_and_its_request_and_the_service_goes
     assert_eq!(panic["level"], "error");
     assert_eq!(panic["request_id"], "unlucky");
     let location = panic["location"].as_str().unwrap();
-    assert!(location.contains("telemetry/panics/tests.rs:"), "{panic}");
+    assert!(location.contains("startup/tests.rs:"), "{panic}");
     assert!(panic.get("cause").is_none(), "{panic}");
     assert_eq!(lines[1]["status_code"], 500);
     assert_eq!(lines[1]["request_id"], "unlucky");
@@ -178,7 +180,7 @@ async fn a_panic_is_one_line_in_a_log_for_people_too() {
         panic.contains(" ERROR a panic: this is a defect location="),
         "{panic}"
     );
-    assert!(panic.contains("telemetry/panics/tests.rs:"), "{panic}");
+    assert!(panic.contains("startup/tests.rs:"), "{panic}");
     assert!(panic.ends_with(" request_id=unlucky"), "{panic}");
     assert!(
         lines.iter().all(|line| !line.contains(SECRET)),

@@ -23,7 +23,7 @@ use super::export::Exporter;
 use crate::config::Tracing;
 
 /// How long the last spans may take to be sent.
-pub(in crate::startup) const FLUSH_TIME_MAX: Duration = Duration::from_secs(4);
+pub(crate) const FLUSH_TIME_MAX: Duration = Duration::from_secs(4);
 /// What spans are said to be made by.
 const SCOPE: &str = "hyperfleet-api";
 /// Reads a variable; an empty one is unset, as the standard has it.
@@ -31,7 +31,7 @@ pub(super) type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The traces of a program. Every clone is the same ones.
 #[derive(Debug, Clone, Default)]
-pub(in crate::startup) struct Traces(Option<SdkTracerProvider>);
+pub(crate) struct Traces(Option<SdkTracerProvider>);
 
 impl Traces {
     /// What keeps spans, if any are kept.
@@ -56,7 +56,7 @@ impl Traces {
 
     /// Sends the last spans, for four seconds at most: no longer than the listeners of health and
     /// metrics may take meanwhile. A second time there is nothing to send.
-    pub(in crate::startup) async fn end(self) {
+    pub(crate) async fn end(self) {
         if let Some(provider) = self.0 {
             let end = move || provider.shutdown_with_timeout(FLUSH_TIME_MAX);
             // The collector was told of already, where it is down.

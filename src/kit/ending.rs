@@ -12,7 +12,7 @@ const MISUSE: u8 = 2;
 /// What is wrong with how the program was started: with its settings, wherever they come from.
 #[derive(Debug, thiserror::Error)]
 #[error("the settings cannot be used")]
-pub(super) struct Misuse;
+pub(crate) struct Misuse;
 
 /// Waits, when it is dropped, until the log is written: for a second at most where nobody reads it.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub fn conclude(ended: anyhow::Result<ExitCode>) -> ExitCode {
 }
 
 /// What this program was started as.
-pub(super) fn program() -> String {
+pub(crate) fn program() -> String {
     let name = std::env::args_os().next();
     let name = name.as_deref().and_then(|name| Path::new(name).file_name());
     name.map_or_else(
@@ -55,7 +55,7 @@ pub(super) fn program() -> String {
 
 /// Ends the process without waiting for anything but the log's reader, and for that only while it
 /// reads.
-pub(super) fn at_once() -> ! {
+pub(crate) fn at_once() -> ! {
     telemetry::say_last(|| tracing::warn!("ended at once: told to a second time"));
     std::process::exit(1)
 }

@@ -12,7 +12,7 @@ use crate::config::Settings;
 
 /// Connections that may wait to be accepted: all that the kernel lets wait by its own default. The
 /// standard library asks for 128, which a burst of clients fills before a busy thread comes by.
-pub(super) const BACKLOG: i32 = 4096;
+pub(crate) const BACKLOG: i32 = 4096;
 /// Connections of clients of health, and as many of metrics: of a few orchestrators and collectors.
 const SIDE_CONNECTIONS_MAX: u64 = 1024;
 /// Descriptors that are needed besides those of clients and of requests' connections to the database:
@@ -22,18 +22,18 @@ const DESCRIPTORS_SPARE: u64 = 256;
 const DESCRIPTORS_EACH: u64 = 2;
 
 /// The sockets of the three listeners.
-pub(super) struct Sockets {
-    pub(super) api: TcpListener,
-    pub(super) health: TcpListener,
-    pub(super) metrics: TcpListener,
+pub(crate) struct Sockets {
+    pub(crate) api: TcpListener,
+    pub(crate) health: TcpListener,
+    pub(crate) metrics: TcpListener,
 }
 
 /// Where they really are, port 0 told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Addresses {
-    pub(super) api: SocketAddr,
-    pub(super) health: SocketAddr,
-    pub(super) metrics: SocketAddr,
+pub(crate) struct Addresses {
+    pub(crate) api: SocketAddr,
+    pub(crate) health: SocketAddr,
+    pub(crate) metrics: SocketAddr,
 }
 
 impl Sockets {
@@ -42,7 +42,7 @@ impl Sockets {
     /// # Errors
     ///
     /// An address that cannot be had, with the flag to change.
-    pub(super) fn bind(settings: &Settings) -> anyhow::Result<Self> {
+    pub(crate) fn bind(settings: &Settings) -> anyhow::Result<Self> {
         let (server, health, metrics) = (&settings.server, &settings.health, &settings.metrics);
         let sockets = Self {
             api: bind(&server.host, server.port, "server")?,
@@ -55,7 +55,7 @@ impl Sockets {
         Ok(sockets)
     }
 
-    pub(super) fn addresses(&self) -> io::Result<Addresses> {
+    pub(crate) fn addresses(&self) -> io::Result<Addresses> {
         Ok(Addresses {
             api: self.api.local_addr()?,
             health: self.health.local_addr()?,
@@ -69,7 +69,7 @@ fn bind(host: &str, port: u16, name: &str) -> anyhow::Result<TcpListener> {
 }
 
 /// Listens for clients, with room for a burst of them.
-pub(super) fn listen(host: &str, port: u16) -> io::Result<TcpListener> {
+pub(crate) fn listen(host: &str, port: u16) -> io::Result<TcpListener> {
     let socket = TcpListener::bind((host, port))?;
     socket.set_nonblocking(true)?;
     rustix::net::listen(&socket, BACKLOG)?;
@@ -90,24 +90,24 @@ fn cannot_listen(error: &io::Error, host: &str, port: u16, name: &str) -> anyhow
 /// Connections of this listener are closed once what was sent over them has not been taken for so
 /// long: accepted sockets inherit `TCP_USER_TIMEOUT` on Linux. It bounds a client that takes
 /// nothing at all, not one that takes a little now and then.
-pub(super) fn give_up_after(socket: &TcpListener, time: Duration) -> io::Result<()> {
+pub(crate) fn give_up_after(socket: &TcpListener, time: Duration) -> io::Result<()> {
     let milliseconds = u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
     Ok(sockopt::set_tcp_user_timeout(socket, milliseconds)?)
 }
 
 /// How many connections of clients there is room for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Room {
+pub(crate) struct Room {
     /// Of the API.
-    pub(super) api: usize,
+    pub(crate) api: usize,
     /// Of health, and as many of metrics.
-    pub(super) side: usize,
+    pub(crate) side: usize,
 }
 
 impl Room {
     /// As many as the settings want, if the machine allows so many open files. Raises the limit of
     /// the process as far as it goes.
-    pub(super) fn of(settings: &Settings) -> Self {
+    pub(crate) fn of(settings: &Settings) -> Self {
         let wanted = settings.server.limits.max_connections;
         let limit = raised_limit();
         let room = Self::within(limit, wanted, settings.database.pool.max_connections);
@@ -125,7 +125,7 @@ impl Room {
 
     /// As many connections as `key` asks for, for a program that has one listener and no database, if the machine
     /// allows so many open files.
-    pub(super) fn of_one(wanted: usize, key: &str) -> usize {
+    pub(crate) fn of_one(wanted: usize, key: &str) -> usize {
         let limit = raised_limit();
         let room = limit.map_or(wanted, |limit| {
             let pairs = limit.saturating_sub(DESCRIPTORS_SPARE) / DESCRIPTORS_EACH;

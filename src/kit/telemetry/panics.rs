@@ -30,6 +30,3 @@ fn tell_one(panic: &PanicHookInfo<'_>) {
         "a panic: this is a defect"
     );
 }
-
-#[cfg(test)]
-mod tests;

@@ -59,7 +59,7 @@ impl Metrics {
     }
 
     /// The same for another program.
-    pub(in crate::startup) fn start_as(component: &'static str, build: &Build) -> Self {
+    pub(crate) fn start_as(component: &'static str, build: &Build) -> Self {
         let recorder = RECORDER.get_or_init(|| install(component, build));
         let labels = [
             ("commit", build.commit),

@@ -14,7 +14,7 @@ use super::Told;
 use super::format::{Constants, Json, JsonFields, Text, TextFields};
 use super::queue::{self, Queue};
 use crate::config::{Format, Level, Output};
-use crate::startup::ending;
+use crate::kit::ending;
 
 /// What tells, as errors, of requests that are no HTTP: whoever sends these must not fill the log.
 const NO_HTTP: &str = "actix_http::h1::dispatcher=off";

@@ -6,7 +6,6 @@ use anyhow::bail;
 use tokio::time::{Instant, sleep};
 
 use super::ending;
-use super::process::pause;
 use super::server::Serving;
 use super::signals::Signals;
 use super::telemetry::Traces;
@@ -17,13 +16,13 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// How long each part may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Times {
+pub(crate) struct Times {
     /// For those who send requests to notice that no more are wanted.
-    pub(super) delay: Duration,
+    pub(crate) delay: Duration,
     /// For requests under way to be answered.
-    pub(super) drain: Duration,
+    pub(crate) drain: Duration,
     /// What says how long that is.
-    pub(super) drain_setting: &'static str,
+    pub(crate) drain_setting: &'static str,
 }
 
 /// Says that the service is not ready, goes on for a while, takes no new connections, and waits
@@ -35,7 +34,7 @@ pub(super) struct Times {
 /// # Errors
 ///
 /// Requests took longer than they may: they are cut.
-pub(super) async fn drain(
+pub(crate) async fn drain(
     gate: &Gate,
     serving: &Serving,
     signals: &mut Signals,
@@ -73,9 +72,17 @@ pub(super) async fn drain(
     Ok(())
 }
 
+/// Waits so long, unless another signal ends the process at once.
+async fn pause(signals: &mut Signals, time: Duration) {
+    tokio::select! {
+        () = sleep(time) => {}
+        () = signals.next() => ending::at_once(),
+    }
+}
+
 /// Sends the last spans, unless a signal ends the process at once: whoever listened to signals while
 /// there was something to serve does not any more.
-pub(super) async fn send_spans(traces: Traces) {
+pub(crate) async fn send_spans(traces: Traces) {
     let Ok(mut signals) = Signals::catch() else {
         return traces.end().await;
     };

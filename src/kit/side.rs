@@ -19,10 +19,10 @@ use crate::kit::clock::Clock;
 /// no room for those who do.
 const IDLE_TIME: Duration = Duration::from_secs(5);
 /// How long answers under way may take when everything else has ended.
-pub(super) const DRAIN_TIME: Duration = Duration::from_secs(2);
+pub(crate) const DRAIN_TIME: Duration = Duration::from_secs(2);
 
 /// A small server on its own thread.
-pub(super) struct Side {
+pub(crate) struct Side {
     name: &'static str,
     handle: ServerHandle,
     ended: oneshot::Receiver<io::Result<()>>,
@@ -30,7 +30,7 @@ pub(super) struct Side {
 
 impl Side {
     /// Answers `/healthz` and `/readyz`.
-    pub(super) fn health(
+    pub(crate) fn health(
         listener: TcpListener,
         tls: Option<ServerConfig>,
         connections_max: usize,
@@ -48,7 +48,7 @@ impl Side {
     }
 
     /// Answers `/metrics`.
-    pub(super) fn metrics(
+    pub(crate) fn metrics(
         listener: TcpListener,
         tls: Option<ServerConfig>,
         connections_max: usize,
@@ -84,7 +84,7 @@ impl Side {
     }
 
     /// Waits until it ends by itself, which it should not.
-    pub(super) async fn failed(&mut self) -> anyhow::Error {
+    pub(crate) async fn failed(&mut self) -> anyhow::Error {
         let name = self.name;
         match (&mut self.ended).await {
             Ok(Err(error)) => anyhow::anyhow!("the {name} listener failed: {error}"),
@@ -93,7 +93,7 @@ impl Side {
     }
 
     /// Ends it, once what is under way is answered.
-    pub(super) async fn stop(self) {
+    pub(crate) async fn stop(self) {
         let _ = tokio::time::timeout(DRAIN_TIME, self.handle.stop(true)).await;
     }
 }
