@@ -4,4 +4,5 @@ pub(crate) mod causes;
 pub mod clock;
 pub mod crypto;
 pub(crate) mod files;
+pub mod settings;
 pub(crate) mod supervise;

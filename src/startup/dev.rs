@@ -15,7 +15,7 @@ use super::process::Process;
 use super::sockets::Addresses;
 use super::{commands, database, shutdown, telemetry};
 use crate::auth::Authentication;
-use crate::config::{DevArgs, Format, Loaded, Output, Settings};
+use crate::config::{self, DevArgs, Format, Output, Settings};
 use crate::dev::{Durability, PrivatePostgres};
 use crate::storage::postgres::{Probe, Store};
 
@@ -40,7 +40,7 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
     defaults.logging.format = Format::Text;
     // What is printed for people goes to standard output.
     defaults.logging.output = Output::Stderr;
-    let loaded = Loaded::read(&args.settings, &defaults);
+    let loaded = config::load(&args.settings, &defaults);
     let mut plan = Plan::of(&loaded).context(Misuse)?;
     let mut settings = loaded.settings.clone();
     let telemetry = telemetry::start(&settings, &commands::BUILD)?;
@@ -48,7 +48,7 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
     plan.tell();
     let mut process = Process::start(&settings, std::mem::take(&mut plan.tls), telemetry.clone())?;
 
-    let mut private = if loaded.names_a_database() {
+    let mut private = if config::names_a_database(&loaded) {
         None
     } else {
         let folder = data_folder(&args.data_dir)?;
