@@ -1,8 +1,8 @@
 //! Addresses, which may hold passwords. What is wrong with one is told without repeating anything
 //! that could be part of a password.
 
-use super::fault::Fault;
-use super::{Database, Jwt, Secret};
+use super::{Database, Jwt};
+use crate::kit::settings::{Secret, SettingFault};
 
 /// What the URL of a database begins with. The driver takes any scheme, and connects to somewhere.
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
@@ -38,13 +38,13 @@ const PARAMETERS: [&str; 13] = [
 ];
 
 /// What is wrong with the URL of the database.
-pub(super) fn of_database(database: &Database) -> Vec<Fault> {
+pub(super) fn of_database(database: &Database) -> Vec<SettingFault> {
     let faults = match &database.url {
         Some(url) => faults_of_url(url, database),
         None => Vec::new(),
     };
     let faults = faults.into_iter();
-    let fault = |text| Fault::of_key("database.url", format!("the database URL {text}"));
+    let fault = |text| SettingFault::of_key("database.url", format!("the database URL {text}"));
     faults.map(fault).collect()
 }
 
@@ -125,7 +125,7 @@ fn is_plain(name: &str) -> bool {
 
 /// What is wrong with the addresses of issuers, which are shown: anything before an `@` may be a
 /// password, however the rest is to be read.
-pub(super) fn of_issuers(jwt: &Jwt) -> Vec<Fault> {
+pub(super) fn of_issuers(jwt: &Jwt) -> Vec<SettingFault> {
     let mut faults = Vec::new();
     for (index, issuer) in jwt.configs.iter().enumerate() {
         let addresses = [
@@ -138,7 +138,7 @@ pub(super) fn of_issuers(jwt: &Jwt) -> Vec<Fault> {
                     "server.jwt.configs[{index}].{name} must not have a user or a password: it is \
                      shown. Write any other @ as %40"
                 );
-                faults.push(Fault::of_key("server.jwt.configs", text));
+                faults.push(SettingFault::of_key("server.jwt.configs", text));
             }
         }
     }
@@ -149,14 +149,14 @@ pub(super) fn of_issuers(jwt: &Jwt) -> Vec<Fault> {
 mod tests {
     use super::*;
     use crate::auth::IssuerConfig;
-    use crate::config::{Ssl, SslMode};
+    use crate::config::{Settings, Ssl, SslMode};
 
     fn told(url: &str, ssl: Ssl) -> String {
         let url = Some(url.to_owned().into());
         let database = Database {
             url,
             ssl,
-            ..Database::default()
+            ..Settings::default().database
         };
         let faults = of_database(&database);
         let faults = faults.iter().map(ToString::to_string);

@@ -10,9 +10,8 @@ use std::path::PathBuf;
 use clap::{Arg, ArgMatches, Parser, Subcommand};
 
 use super::DevTokenArgs;
-use super::catalogue::{CATALOGUE, Kind, Setting};
-use super::report::default_of;
-use super::retired;
+use super::catalogue::TABLE;
+use crate::kit::settings::{CheckFormat, GivenFlags, OpenapiFormat, flags, given_flags};
 
 /// Control plane for fleets of clusters.
 ///
@@ -96,15 +95,6 @@ pub struct CheckArgs {
     pub settings: SettingsArgs,
 }
 
-/// How the settings are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum CheckFormat {
-    /// For people.
-    Table,
-    /// For programs.
-    Json,
-}
-
 /// Options of `dev`.
 #[derive(Debug, clap::Args)]
 pub struct DevArgs {
@@ -171,43 +161,23 @@ pub struct OpenapiArgs {
     pub settings: SettingsArgs,
 }
 
-/// How the OpenAPI document is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum OpenapiFormat {
-    /// For people.
-    Yaml,
-    /// For programs.
-    Json,
-}
-
-/// Settings that flags can give, made from the catalogue. Unset ones leave the environment, the
-/// file or the default.
+/// Settings that flags can give, made from the table. Unset ones leave the environment, the file or the
+/// default.
 #[derive(Clone, Default)]
 pub struct SettingsArgs {
     /// The file with settings, if one was named.
     pub config: Option<PathBuf>,
-    pub(super) given: Vec<(&'static Setting, String)>,
-    /// Whether the flag was given that never did anything.
-    pub(super) has_inclusion: bool,
-}
-
-impl SettingsArgs {
-    /// Each flag that was given: its setting, and what it says.
-    pub(super) fn given(&self) -> impl Iterator<Item = (&'static Setting, &str)> {
-        self.given
-            .iter()
-            .map(|(setting, text)| (*setting, text.as_str()))
-    }
+    pub(super) given: GivenFlags,
 }
 
 /// Which flags were given, not what they say: some of it is secret.
 impl fmt::Debug for SettingsArgs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let flags: Vec<_> = self.given().filter_map(|(s, _)| s.flag).collect();
+        let flags: Vec<_> = self.given.iter().filter_map(|(s, _)| s.flag).collect();
         f.debug_struct("SettingsArgs")
             .field("config", &self.config)
             .field("given", &flags)
-            .finish_non_exhaustive()
+            .finish()
     }
 }
 
@@ -218,12 +188,7 @@ impl clap::Args for SettingsArgs {
             .value_name("FILE")
             .value_parser(clap::value_parser!(PathBuf))
             .help("YAML file with settings [env: HYPERFLEET_CONFIG] [default: /etc/hyperfleet/config.yaml or ./configs/config.yaml, whichever is there]");
-        // Older scripts say it; it never did anything.
-        let inclusion = Arg::new(retired::INCLUSION_FLAG)
-            .long(retired::INCLUSION_FLAG)
-            .hide(true);
-        let flags = CATALOGUE.iter().filter_map(flag);
-        command.arg(config).arg(inclusion).args(flags)
+        command.arg(config).args(flags(&TABLE, heading))
     }
 
     fn augment_args_for_update(command: clap::Command) -> clap::Command {
@@ -233,54 +198,16 @@ impl clap::Args for SettingsArgs {
 
 impl clap::FromArgMatches for SettingsArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let mut args = Self::default();
-        args.update_from_arg_matches(matches)?;
-        Ok(args)
+        Ok(Self {
+            config: matches.get_one::<PathBuf>("config").cloned(),
+            given: given_flags(&TABLE, matches),
+        })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        self.config = matches.get_one::<PathBuf>("config").cloned();
-        let flags = CATALOGUE.iter().filter(|setting| setting.flag.is_some());
-        let given = flags.filter_map(|setting| {
-            let text = matches.get_one::<String>(setting.key)?;
-            Some((setting, text.clone()))
-        });
-        self.given = given.collect();
-        self.has_inclusion = matches.contains_id(retired::INCLUSION_FLAG);
+        *self = Self::from_arg_matches(matches)?;
         Ok(())
     }
-}
-
-/// The flag of a setting, if it has one.
-fn flag(setting: &'static Setting) -> Option<Arg> {
-    let name = setting.flag?;
-    let variable = setting.variable().unwrap_or_default();
-    let default = match default_of(setting).as_str() {
-        "" => String::new(),
-        default => format!(" [default: {default}]"),
-    };
-    let help = format!("{} [env: {variable}]{default}", setting.help);
-    let mut arg = Arg::new(setting.key)
-        .long(name)
-        .help(help)
-        .help_heading(heading(setting.section()));
-    arg = match setting.kind {
-        Kind::Bool => arg
-            .value_name("BOOL")
-            .num_args(0..=1)
-            .default_missing_value("true"),
-        Kind::Number => arg.value_name("NUMBER"),
-        Kind::Duration => arg.value_name("DURATION"),
-        Kind::File => arg.value_name("FILE"),
-        Kind::List => arg.value_name("TEXT,…"),
-        Kind::Choice(words) => arg.value_name("WORD").value_parser(words.to_vec()),
-        Kind::Text | Kind::Secret | Kind::Objects => arg.value_name("TEXT"),
-    };
-    Some(match setting.key {
-        "logging.level" => arg.short('l'),
-        "logging.format" => arg.short('f'),
-        _ => arg,
-    })
 }
 
 /// What flags of a section stand under.

@@ -1,24 +1,15 @@
-//! Settings: what they are, where they come from, and what they must be.
+//! Settings of `hyperfleet-api`, and those of fleetd: what they are, and what they must be.
 //!
-//! ```text
-//! defaults ◀ file ◀ environment ◀ flags     later ones win: layers.rs, load.rs
-//!      └──────┬─────────┴───────────┘
-//!        catalogue.rs                       every setting: what it takes, variable, flag, help
-//! ```
+//! How sources are read and merged is in [`crate::kit::settings`].
 
 mod addresses;
 mod args;
 mod catalogue;
 mod dev_token;
-mod fault;
 pub mod fleetd;
-mod hosts;
-mod layers;
 mod load;
-mod report;
-mod retired;
+mod registry;
 mod schema;
-mod secret;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -26,18 +17,40 @@ mod tests;
 use crate::domain;
 use crate::domain::entity_config;
 use crate::domain::schema::Attached;
+use crate::kit;
 
 pub use args::{
-    Args, CheckArgs, CheckFormat, Command, ConfigCommand, DevArgs, MigrateArgs, MigrateCommand,
-    OpenapiArgs, OpenapiFormat, SettingsArgs, StatusArgs, StatusFormat,
+    Args, CheckArgs, Command, ConfigCommand, DevArgs, MigrateArgs, MigrateCommand, OpenapiArgs,
+    SettingsArgs, StatusArgs, StatusFormat,
 };
 pub use dev_token::DevTokenArgs;
-pub use layers::Origin;
-pub use load::Loaded;
-pub use report::{Effective, as_json, as_table, reference};
-use secret::REDACTED;
-pub use secret::Secret;
+pub use load::{load, names_a_database};
+pub use registry::Etcd;
 pub use settings::*;
+
+pub use crate::kit::settings::{
+    CheckFormat, Effective, Format, Level, Logging, OpenapiFormat, Output, Secret, Tls, Tracing,
+    as_json, as_table,
+};
+
+/// Settings of `hyperfleet-api` with their sources and faults.
+pub type Loaded = kit::settings::Loaded<Settings>;
+
+/// The tables of docs/configuration.md: one for each section.
+#[must_use]
+pub fn reference() -> String {
+    let used: Vec<_> = catalogue::TABLE
+        .settings
+        .iter()
+        .filter(|s| s.is_used())
+        .collect();
+    let sections = used.chunk_by(|one, other| one.section() == other.section());
+    let table = |section: &[&_]| {
+        let table = catalogue::TABLE.markdown("setting", section.iter().copied());
+        format!("\n### {}\n\n{table}", section[0].section())
+    };
+    sections.map(table).collect()
+}
 
 impl Settings {
     /// The kinds, checked, with the schemas of their specs.

@@ -6,9 +6,13 @@ use figment::Figment;
 use figment::providers::Serialized;
 use figment::value::{Dict, Value};
 
-use super::catalogue::{CATALOGUE, Kind, setting};
-use super::layers::Layer;
-use super::{Args, Command, Loaded, Settings, SettingsArgs, reference};
+use super::catalogue::TABLE;
+use super::{Args, Command, Loaded, Settings, SettingsArgs, load, reference};
+use crate::kit::settings::{Setting, SettingKind, as_json, as_table};
+
+fn used() -> impl Iterator<Item = &'static Setting> {
+    TABLE.settings.iter().filter(|setting| setting.is_used())
+}
 
 /// Every path of the defaults that holds a value.
 fn paths(above: &str, dict: &Dict, into: &mut BTreeSet<String>) {
@@ -30,36 +34,36 @@ fn the_catalogue_has_every_setting_and_no_other() {
         .unwrap();
     let mut there = BTreeSet::new();
     paths("", &defaults, &mut there);
-    let listed: BTreeSet<_> = CATALOGUE.iter().map(|s| s.key.to_owned()).collect();
-    assert_eq!(listed.len(), CATALOGUE.len(), "a setting stands twice");
+    let listed: BTreeSet<_> = used().map(|s| s.key.to_owned()).collect();
+    assert_eq!(listed.len(), used().count(), "a setting stands twice");
     assert_eq!(there, listed);
 }
 
 #[test]
 fn flags_and_variables_are_told_apart() {
-    let flags: Vec<_> = CATALOGUE.iter().filter_map(|s| s.flag).collect();
+    let flags: Vec<_> = TABLE.settings.iter().filter_map(|s| s.flag).collect();
     assert_eq!(flags.iter().collect::<BTreeSet<_>>().len(), flags.len());
     let variables = || {
-        CATALOGUE
-            .iter()
-            .flat_map(|s| [s.variable(), s.file_variable()])
+        let settings = TABLE.settings.iter();
+        settings
+            .flat_map(|s| [TABLE.variable(s), TABLE.file_variable(s)])
             .flatten()
     };
     assert_eq!(
         variables().collect::<BTreeSet<_>>().len(),
         variables().count()
     );
-    for setting in CATALOGUE {
-        assert_eq!(setting.variable().is_none(), setting.kind == Kind::Objects);
+    for setting in used() {
+        let is_entries = matches!(setting.kind, SettingKind::Objects);
+        assert_eq!(TABLE.variable(setting).is_none(), is_entries);
         assert!(!setting.help.ends_with('.') && !setting.help.is_empty());
-        if setting.kind == Kind::Secret {
-            assert!(setting.file_variable().is_some(), "{}", setting.key);
+        if matches!(setting.kind, SettingKind::Secret) {
+            assert!(TABLE.file_variable(setting).is_some(), "{}", setting.key);
         }
     }
 }
 
-/// What operators of the older service have in their files, variables and scripts
-/// (hyperfleet-ops.md rule 2.2).
+/// What operators of the older service have in their files, variables and scripts.
 #[test]
 fn names_are_those_that_operators_know() {
     for (key, variable, flag) in [
@@ -109,8 +113,8 @@ fn names_are_those_that_operators_know() {
             Some("health-db-ping-timeout"),
         ),
     ] {
-        let setting = setting(key).unwrap();
-        assert_eq!(setting.variable().as_deref(), Some(variable));
+        let setting = TABLE.find(key).unwrap();
+        assert_eq!(TABLE.variable(setting).as_deref(), Some(variable));
         assert_eq!(setting.flag, flag, "{key}");
     }
 }
@@ -124,7 +128,8 @@ fn loaded(text: &str) -> Result<Loaded, String> {
         ..SettingsArgs::default()
     };
     let name = file.path().display().to_string();
-    Loaded::new(&args, &Settings::default()).map_err(|e| format!("{e:#}").replace(&name, "FILE"))
+    let loaded = load(&args, &Settings::default()).sound();
+    loaded.map_err(|e| format!("{e:#}").replace(&name, "FILE"))
 }
 
 #[test]
@@ -408,24 +413,23 @@ fn flags_win_and_are_named_as_sources() {
         "--metrics-label-metrics-inclusion-duration=1h",
     ])
     .unwrap();
-    let layer = Layer::of_flags(&args);
-    assert!(layer.faults.is_empty(), "{:?}", layer.faults);
+    let loaded = load(&args, &Settings::default()).sound().unwrap();
     assert_eq!(
-        layer.notes,
-        ["metrics.label_metrics_inclusion_duration does nothing: leave it out"]
+        loaded.notes,
+        ["metrics.label_metrics_inclusion_duration \
+          (from --metrics-label-metrics-inclusion-duration) does nothing: leave it out"]
     );
-    let settings: Settings = Figment::from(Serialized::defaults(Settings::default()))
-        .merge(&layer)
-        .extract()
-        .unwrap();
+    let settings = &loaded.settings;
     assert_eq!(settings.server.port, 8010);
     assert!(settings.server.tls.enabled && !settings.server.jwt.enabled);
     assert_eq!(settings.logging.masking.headers, ["A", "B"]);
-    assert_eq!(layer.values["server.port"].1.to_string(), "--server-port");
-    let layer = Layer::of_flags(&serve_args(&["--server-port", "x"]).unwrap());
-    assert_eq!(layer.faults.len(), 1);
+    let origin = loaded.origin("server.port").unwrap();
+    assert_eq!(origin.to_string(), "--server-port");
+    let args = serve_args(&["--server-port", "x"]).unwrap();
+    let loaded = load(&args, &Settings::default());
+    assert_eq!(loaded.faults.len(), 1);
     assert_eq!(
-        layer.faults[0].to_string(),
+        loaded.faults[0].to_string(),
         "server.port (from --server-port): \"x\" is not a whole number"
     );
     assert!(serve_args(&["--log-level", "loud"]).is_err());
@@ -436,7 +440,7 @@ fn flags_win_and_are_named_as_sources() {
 fn secrets_are_left_out_of_what_is_shown() {
     let loaded = loaded("database: {password: hush-1, name: shown-name}").unwrap();
     let url = super::tests::loaded("database: {url: 'postgres://u:hush-2@h/n'}").unwrap();
-    let shown = super::as_table(&url.effective()) + &url.summary();
+    let shown = as_table(&url.effective()) + &url.summary();
     assert!(
         !shown.contains("hush") && shown.contains("***REDACTED***"),
         "{shown}"
@@ -444,8 +448,8 @@ fn secrets_are_left_out_of_what_is_shown() {
     let shown = format!(
         "{}\n{}\n{}",
         loaded.summary(),
-        super::as_table(&loaded.effective()),
-        super::as_json(&loaded.effective())
+        as_table(&loaded.effective()),
+        as_json(&loaded.effective())
     );
     assert!(!shown.contains("hush"), "{shown}");
     assert!(shown.contains("***REDACTED***") && shown.contains("shown-name"));
@@ -454,7 +458,7 @@ fn secrets_are_left_out_of_what_is_shown() {
 #[test]
 fn secrets_are_in_nothing_that_settings_can_be_printed_as() {
     let args = serve_args(&["--db-password=hush-1", "--db-host=shown-host"]).unwrap();
-    let settings = Loaded::new(&args, &Settings::default()).unwrap().settings;
+    let settings = load(&args, &Settings::default()).settings;
     assert_eq!(settings.database.password.expose(), "hush-1");
     let mut with_url = settings.clone();
     with_url.database.url = Some("postgres://u:hush-2@h/n".to_owned().into());

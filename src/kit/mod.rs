@@ -13,6 +13,7 @@ pub(crate) mod shutdown;
 pub(crate) mod side;
 pub(crate) mod signals;
 pub(crate) mod sockets;
+pub mod settings;
 pub(crate) mod supervise;
 pub(crate) mod telemetry;
 pub(crate) mod tls;

@@ -10,8 +10,8 @@ use super::plan::Plan;
 use super::process::Process;
 use super::{database, dev, migrate};
 use crate::config::{
-    self, Args, CheckArgs, CheckFormat, Command, ConfigCommand, DevTokenArgs, Effective, Loaded,
-    OpenapiArgs, OpenapiFormat, Settings, SettingsArgs,
+    self, Args, CheckArgs, Command, ConfigCommand, DevTokenArgs, Loaded, OpenapiArgs, Settings,
+    SettingsArgs,
 };
 use crate::dev::token::{Claims, Minter};
 use crate::domain::schema::Attached;
@@ -21,6 +21,7 @@ use crate::kit::ending::Misuse;
 use crate::kit::sockets::Addresses;
 use crate::kit::telemetry::Telemetry;
 use crate::kit::{shutdown, telemetry};
+use crate::kit::settings::{self, CheckFormat, OpenapiFormat};
 
 /// This program.
 pub(super) const BUILD: Build = Build {
@@ -87,7 +88,7 @@ pub(super) fn tell(loaded: &Loaded) {
 }
 
 async fn serve(args: &SettingsArgs) -> anyhow::Result<()> {
-    let loaded = Loaded::read(args, &Settings::default());
+    let loaded = config::load(args, &Settings::default());
     let mut plan = Plan::of(&loaded).context(Misuse)?;
     let telemetry = start(&loaded)?;
     plan.tell();
@@ -107,26 +108,33 @@ async fn serve(args: &SettingsArgs) -> anyhow::Result<()> {
 
 /// Prints the settings and checks them as far as that goes without the database.
 fn check(args: &CheckArgs) -> anyhow::Result<()> {
-    let loaded = Loaded::read(&args.settings, &Settings::default());
-    let plan = Plan::of(&loaded);
-    // What has a fault has no value that could be shown.
-    if loaded.is_sound() {
-        print_effective(&loaded.effective(), args.output)?;
-    }
-    let of_plan = plan.as_ref().map_or(&[][..], |plan| &plan.notes);
-    for note in loaded.notes.iter().chain(of_plan) {
-        eprintln!("note: {note}");
-    }
-    plan.map(drop).context(Misuse)
+    let loaded = config::load(&args.settings, &Settings::default());
+    let notes = Plan::of(&loaded).map(|plan| plan.notes);
+    print_check(&loaded, notes, args.output)
 }
 
-/// Prints settings with their values and where these come from.
-pub(super) fn print_effective(effective: &[Effective], format: CheckFormat) -> anyhow::Result<()> {
-    print(&match format {
-        CheckFormat::Table => config::as_table(effective),
-        CheckFormat::Json => serde_json::to_string_pretty(&config::as_json(effective))? + "\n",
-    });
-    Ok(())
+/// Prints settings with their values and where these come from, and what was noted of them and of the plan that was
+/// made of them.
+pub(super) fn print_check<S>(
+    loaded: &settings::Loaded<S>,
+    of_plan: anyhow::Result<Vec<String>>,
+    format: CheckFormat,
+) -> anyhow::Result<()> {
+    // What has a fault has no value that could be shown.
+    if loaded.is_sound() {
+        let effective = loaded.effective();
+        print(&match format {
+            CheckFormat::Table => settings::as_table(&effective),
+            CheckFormat::Json => {
+                serde_json::to_string_pretty(&settings::as_json(&effective))? + "\n"
+            }
+        });
+    }
+    let of_plan_or_none = of_plan.as_ref().map_or(&[][..], |notes| notes);
+    for note in loaded.notes.iter().chain(of_plan_or_none) {
+        eprintln!("note: {note}");
+    }
+    of_plan.map(drop).context(Misuse)
 }
 
 /// Prints the document of the configured kinds, or that of fleet.
@@ -145,7 +153,8 @@ fn openapi(args: &OpenapiArgs) -> anyhow::Result<()> {
 }
 
 fn openapi_of_kinds(args: &OpenapiArgs) -> anyhow::Result<serde_json::Value> {
-    let loaded = Loaded::new(&args.settings, &Settings::default()).context(Misuse)?;
+    let loaded = config::load(&args.settings, &Settings::default());
+    let loaded = loaded.sound().context(Misuse)?;
     let Attached { registry, notes } = loaded.settings.kinds().context(Misuse)?;
     for note in notes {
         eprintln!("{note}");

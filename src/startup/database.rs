@@ -180,7 +180,7 @@ mod tests {
     fn tls(url: Option<&str>, mode: Option<SslMode>, roots: &str) -> (PgSslMode, bool) {
         let mut database = Database {
             url: url.map(|url| url.to_owned().into()),
-            ..Database::default()
+            ..crate::config::Settings::default().database
         };
         database.ssl.mode = mode;
         database.ssl.root_cert_file = roots.into();

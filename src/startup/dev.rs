@@ -13,10 +13,10 @@ use super::plan::Plan;
 use super::process::Process;
 use super::{commands, database};
 use crate::auth::Authentication;
-use crate::config::{DevArgs, Format, Loaded, Output, Settings};
 use crate::kit::ending::Misuse;
 use crate::kit::sockets::Addresses;
 use crate::kit::{shutdown, telemetry};
+use crate::config::{self, DevArgs, Format, Output, Settings};
 use crate::storage::postgres::{Probe, Store};
 use hyperfleet_devkit::{Durability, PrivatePostgres};
 
@@ -41,7 +41,7 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
     defaults.logging.format = Format::Text;
     // What is printed for people goes to standard output.
     defaults.logging.output = Output::Stderr;
-    let loaded = Loaded::read(&args.settings, &defaults);
+    let loaded = config::load(&args.settings, &defaults);
     let mut plan = Plan::of(&loaded).context(Misuse)?;
     let mut settings = loaded.settings.clone();
     let telemetry = telemetry::start(&settings, &commands::BUILD)?;
@@ -49,7 +49,7 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
     plan.tell();
     let mut process = Process::start(&settings, std::mem::take(&mut plan.tls), telemetry.clone())?;
 
-    let mut private = if loaded.names_a_database() {
+    let mut private = if config::names_a_database(&loaded) {
         None
     } else {
         let folder = data_folder(&args.data_dir)?;

@@ -7,8 +7,8 @@ use anyhow::Context as _;
 use serde::Serialize;
 
 use super::{commands, database};
-use crate::config::{Loaded, MigrateArgs, MigrateCommand, Output, Settings, StatusFormat};
 use crate::kit::ending::Misuse;
+use crate::config::{self, MigrateArgs, MigrateCommand, Output, Settings, StatusFormat};
 use crate::storage::postgres::{Migration, MigrationState, Probe, SchemaStatus};
 
 /// The exit code that says that migrations are missing.
@@ -19,7 +19,8 @@ pub(super) async fn run(args: &MigrateArgs) -> anyhow::Result<ExitCode> {
     let command = args.command.as_ref();
     let of_status = command.map(|MigrateCommand::Status(args)| args);
     let given = of_status.map_or(&args.settings, |args| &args.settings);
-    let mut loaded = Loaded::new(given, &Settings::default()).context(Misuse)?;
+    let loaded = config::load(given, &Settings::default());
+    let mut loaded = loaded.sound().context(Misuse)?;
     // Whatever a file says that is for the service, too: standard output is for what was asked for.
     loaded.settings.logging.output = Output::Stderr;
     let telemetry = commands::start(&loaded)?;

@@ -45,7 +45,7 @@ fn clock() -> Clock {
 fn api() -> Api {
     let database = Database {
         url: Some("postgres://nobody@127.0.0.1:1/none".to_owned().into()),
-        ..Database::default()
+        ..Settings::default().database
     };
     let store = database::store(&database).unwrap();
     let registry = Settings::default().kinds().unwrap().registry;

@@ -3,11 +3,14 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
+
 /// Longest path of a unix socket, in bytes: what the kernel takes, less the zero at its end (`unix(7)`).
 const PATH_BYTES_MAX: usize = 107;
 
 /// Where to listen.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub enum Address {
     /// A socket in the file system.
     Unix(PathBuf),
@@ -36,6 +39,14 @@ impl Address {
         Err(format!(
             "{text:?} is no listener: give unix:/path/of/socket or tcp:host:port"
         ))
+    }
+}
+
+impl TryFrom<String> for Address {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::parse(&text)
     }
 }
 

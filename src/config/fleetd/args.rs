@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use crate::config::{CheckFormat, OpenapiFormat};
+use crate::kit::settings::{CheckFormat, OpenapiFormat};
 
 /// Decides which machine of a fleet runs which systemd unit, and serves the API for it.
 ///

@@ -1,21 +1,25 @@
 //! Settings of fleetd: a file as the older fleetd read it, and variables `FLEET_…`, which count before it.
 //!
-//! Beside the names nothing is shared with the settings of the service: there are no sections, no flags, and values
-//! are written as people wrote them for the older fleetd.
+//! There are no sections and no flags, and values are written as people wrote them for the older fleetd.
 
 mod address;
 mod args;
-mod ini;
 mod keys;
 mod load;
-mod report;
 mod settings;
 mod values;
 
+use crate::kit;
+
 pub use address::Address;
 pub use args::{Args, CheckArgs, Command, ConfigCommand};
-pub(in crate::config) use keys::PAGE_SIZE_MAX;
-pub use load::{Changed, Loaded};
-pub use report::reference;
+pub use keys::reference;
+pub use load::load;
 pub use settings::{Engine, Listen, Settings};
 pub use values::machine_id;
+
+/// Settings of fleetd with their sources and faults.
+pub type Loaded = kit::settings::Loaded<Settings>;
+
+/// Most items of a page.
+const PAGE_SIZE_MAX: usize = super::registry::PAGE_SIZE_MAX;

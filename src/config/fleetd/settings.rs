@@ -1,17 +1,26 @@
-//! What can be set of fleetd. Every default is a text in `keys.rs`, read as any other.
+//! The typed settings of fleetd.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+use figment::Figment;
+use serde::Deserialize;
+
 use super::Address;
-use crate::config::{Etcd, Level, Limits, Logging, Output, Secret, Timeouts, Tracing};
+use super::keys::TABLE;
+use crate::config::Etcd;
+use crate::kit::settings::{
+    Level, Limits, Logging, Masking, Output, Secret, Timeouts, Tracing, default_layers,
+};
 
 /// Everything that can be set.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Settings {
     /// Where units and machines are kept.
     pub etcd: Etcd,
     /// The password of etcd's user, where it stands in the settings themselves.
+    #[serde(default)]
     pub etcd_password: Secret,
     /// What decides where units run.
     pub engine: Engine,
@@ -26,6 +35,7 @@ pub struct Settings {
     /// How long clients may take.
     pub timeouts: Timeouts,
     /// How long requests under way may take once it is to end.
+    #[serde(with = "humantime_serde")]
     pub shutdown_timeout: Duration,
     /// The log.
     pub logging: Logging,
@@ -37,18 +47,22 @@ pub struct Settings {
 }
 
 /// What decides where units run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Engine {
     /// Whether this instance ever does.
     pub is_disabled: bool,
     /// How often all is looked at, changes or not.
+    #[serde(with = "humantime_serde")]
     pub interval: Duration,
     /// How long machines count as there without a sign of life, and have to come back.
+    #[serde(with = "humantime_serde")]
     pub machine_lease: Duration,
 }
 
 /// Where the API is served, and to whom.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Listen {
     /// The sockets.
     pub addresses: Vec<Address>,
@@ -81,44 +95,21 @@ impl Engine {
     }
 }
 
-impl Settings {
-    /// With nothing in it that a default should say.
-    pub(super) fn blank() -> Self {
-        Self {
-            etcd: Etcd::default(),
-            etcd_password: Secret::default(),
-            engine: Engine {
-                is_disabled: false,
-                interval: Duration::ZERO,
-                machine_lease: Duration::ZERO,
-            },
-            machine_id: String::new(),
-            listen: Listen {
-                addresses: Vec::new(),
-                socket_mode: 0,
-                cert_file: PathBuf::new(),
-                key_file: PathBuf::new(),
-                client_ca_file: PathBuf::new(),
-                is_anonymous: false,
-            },
-            page_size: 0,
-            limits: Limits::default(),
-            timeouts: Timeouts::default(),
-            shutdown_timeout: Duration::ZERO,
-            logging: Logging {
-                // Standard output is for what SIGUSR1 asks for.
-                output: Output::Stderr,
-                ..Logging::default()
-            },
-            tracing: Tracing {
-                service_name: "fleetd".to_owned(),
-                ..Tracing::default()
-            },
-            verbosity: 0,
-            level: None,
-        }
-    }
+/// The defaults: those of the table, and what has no key.
+pub(super) fn base() -> Figment {
+    let tracing = Tracing {
+        enabled: true,
+        service_name: "fleetd".to_owned(),
+    };
+    default_layers(TABLE.settings)
+        .merge(("logging.level", Level::Info))
+        // Standard output is for what SIGUSR1 asks for.
+        .merge(("logging.output", Output::Stderr))
+        .merge(("logging.masking", Masking::default()))
+        .merge(("tracing", tracing))
+}
 
+impl Settings {
     /// Takes what several keys say together.
     pub(super) fn settle(&mut self) {
         let by_verbosity = if self.verbosity > 0 {

@@ -1,46 +1,22 @@
 //! What stands behind a key, as the older fleetd took it and as people write it.
 
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use figment::value::{Empty, Tag, Value};
 use humantime_serde::re::humantime::format_duration;
 
-use crate::config::{Format, Level};
-
-/// A whole number.
-pub(super) fn number(text: &str, allowed: &RangeInclusive<usize>) -> Result<usize, String> {
-    let number: usize = text
-        .parse()
-        .map_err(|_| format!("{text:?} is not a whole number"))?;
-    if allowed.contains(&number) {
-        return Ok(number);
-    }
-    let (least, most) = (allowed.start(), allowed.end());
-    Err(format!("{number} is not between {least} and {most}"))
-}
-
-/// A truth value, as Go's `strconv.ParseBool` has it.
-pub(super) fn truth(text: &str) -> Result<bool, String> {
-    match text {
-        "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(true),
-        "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(false),
-        _ => Err(format!("{text:?} is not true or false")),
-    }
-}
+use super::Address;
 
 /// A time: a number of seconds, or Go's form (`1.5s`, `300ms`, `1h30m`).
-pub(super) fn time(text: &str, allowed: &RangeInclusive<Duration>) -> Result<Duration, String> {
-    let time = seconds(text).or_else(|| go_duration(text)).ok_or_else(|| {
+pub(super) fn seconds(text: &str) -> Result<Value, String> {
+    let time = plain_seconds(text).or_else(|| go_duration(text));
+    let time = time.ok_or_else(|| {
         format!("{text:?} is neither a number of seconds nor a time such as 1.5s, 300ms or 1h30m")
     })?;
-    if allowed.contains(&time) {
-        return Ok(time);
-    }
-    let [time, least, most] = [time, *allowed.start(), *allowed.end()].map(format_duration);
-    Err(format!("{time} is not between {least} and {most}"))
+    Ok(Value::from(format_duration(time).to_string()))
 }
 
-fn seconds(text: &str) -> Option<Duration> {
+fn plain_seconds(text: &str) -> Option<Duration> {
     let seconds: f64 = text.parse().ok()?;
     Duration::try_from_secs_f64(seconds).ok()
 }
@@ -81,28 +57,61 @@ pub(super) fn list(text: &str) -> Vec<String> {
     items.filter(|item| !item.is_empty()).collect()
 }
 
+pub(super) fn endpoints(text: &str) -> Result<Value, String> {
+    let endpoints = list(text);
+    if endpoints.is_empty() {
+        return Err("names no server of etcd".to_owned());
+    }
+    Ok(endpoints.into())
+}
+
+pub(super) fn addresses(text: &str) -> Result<Value, String> {
+    let texts = list(text);
+    let read: Result<Vec<_>, _> = texts.iter().map(|one| Address::parse(one)).collect();
+    let addresses = read?;
+    for (index, address) in addresses.iter().enumerate() {
+        let is_free = matches!(address, Address::Tcp { port: 0, .. });
+        if !is_free && addresses.iter().take(index).any(|other| other == address) {
+            return Err(format!("{address} stands there twice"));
+        }
+    }
+    if addresses.is_empty() {
+        return Err("says nowhere: name a listener, such as unix:/var/run/fleet.sock".to_owned());
+    }
+    Ok(texts.into())
+}
+
 /// The permissions of a file, in octal.
-pub(super) fn mode(text: &str) -> Result<u32, String> {
+pub(super) fn mode(text: &str) -> Result<Value, String> {
     let mode = u32::from_str_radix(text, 8).ok();
-    mode.filter(|mode| *mode <= 0o777)
+    let mode = mode.filter(|mode| *mode <= 0o777);
+    mode.map(Value::from)
         .ok_or_else(|| format!("{text:?} is no mode of a file: give it in octal, such as 0660"))
 }
 
-pub(super) fn level(text: &str) -> Result<Level, String> {
+/// A level of the log; empty for none.
+pub(super) fn level(text: &str) -> Result<Value, String> {
     match text {
-        "debug" => Ok(Level::Debug),
-        "info" => Ok(Level::Info),
-        "warn" => Ok(Level::Warn),
-        "error" => Ok(Level::Error),
+        "" => Ok(Value::Empty(Tag::Default, Empty::None)),
+        "debug" | "info" | "warn" | "error" => Ok(text.into()),
         _ => Err(format!("{text:?} is not one of: debug, info, warn, error")),
     }
 }
 
-pub(super) fn format(text: &str) -> Result<Format, String> {
+/// What an agent will publish. The older fleetd dropped silently what is no pair.
+pub(super) fn metadata(text: &str) -> Result<Value, String> {
+    let mut pairs = text.split(',').map(str::trim).filter(|p| !p.is_empty());
+    match pairs.find(|pair| !pair.contains('=')) {
+        Some(odd) => Err(format!("{odd:?} is no pair key=value")),
+        None => Ok(text.into()),
+    }
+}
+
+/// The id of a machine; empty for none.
+pub(super) fn machine_id_or_none(text: &str) -> Result<Value, String> {
     match text {
-        "json" => Ok(Format::Json),
-        "text" => Ok(Format::Text),
-        _ => Err(format!("{text:?} is not one of: json, text")),
+        "" => Ok(text.into()),
+        _ => machine_id(text).map(Value::from),
     }
 }
 
@@ -125,7 +134,6 @@ mod tests {
 
     #[test]
     fn times_are_seconds_or_have_units() {
-        let any = Duration::ZERO..=Duration::MAX;
         for (text, milliseconds) in [
             ("2", 2000),
             ("1.5", 1500),
@@ -137,16 +145,14 @@ mod tests {
             ("1h30m", 5_400_000),
             ("2m0.5s", 120_500),
         ] {
-            let time = time(text, &any);
-            assert_eq!(time, Ok(Duration::from_millis(milliseconds)), "{text}");
+            let time = format_duration(Duration::from_millis(milliseconds));
+            assert_eq!(seconds(text), Ok(time.to_string().into()), "{text}");
         }
         for text in [
             "", "s", "1x", "-1", "-1s", "1 s", "1s 2", "s1", "NaN", "inf", "1..5s", "1d", "1e400",
         ] {
-            assert!(time(text, &any).is_err(), "{text}");
+            assert!(seconds(text).is_err(), "{text}");
         }
-        let fault = time("5m", &(Duration::from_secs(1)..=Duration::from_mins(1)));
-        assert_eq!(fault, Err("5m is not between 1s and 1m".to_owned()));
     }
 
     #[test]
@@ -163,8 +169,8 @@ mod tests {
 
     #[test]
     fn modes_are_octal() {
-        assert_eq!(mode("0660"), Ok(0o660));
-        assert_eq!(mode("600"), Ok(0o600));
+        assert_eq!(mode("0660"), Ok(0o660_u32.into()));
+        assert_eq!(mode("600"), Ok(0o600_u32.into()));
         for text in ["", "rw", "0888", "1777", "-1"] {
             assert!(mode(text).is_err(), "{text}");
         }

@@ -3,11 +3,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::Secret;
+use crate::kit::settings::Secret;
 
 /// The database.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields)]
 pub struct Database {
     /// Which sort of database: there is one.
     pub dialect: Dialect,
@@ -23,6 +23,7 @@ pub struct Database {
     /// Who we are there.
     pub username: String,
     /// Our password.
+    #[serde(default)]
     pub password: Secret,
     /// Whether every statement is logged, without its values.
     pub debug: bool,
@@ -33,17 +34,16 @@ pub struct Database {
 }
 
 /// Which sort of database.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dialect {
     /// PostgreSQL.
-    #[default]
     Postgres,
 }
 
 /// TLS towards the database.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields)]
 pub struct Ssl {
     /// How much is verified. Unset: nothing, without TLS; with a URL what that says.
     pub mode: Option<SslMode>,
@@ -67,7 +67,7 @@ pub enum SslMode {
 
 /// Connections to the database.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields)]
 pub struct Pool {
     /// Most at a time. Few are faster than many: see docs/performance.md.
     pub max_connections: usize,
@@ -90,36 +90,4 @@ pub struct Pool {
     /// How long `migrate` waits for another one to end; 0 for 5 minutes.
     #[serde(with = "humantime_serde")]
     pub advisory_lock_timeout: Duration,
-}
-
-impl Default for Database {
-    fn default() -> Self {
-        Self {
-            dialect: Dialect::Postgres,
-            url: None,
-            host: "localhost".to_owned(),
-            port: 5432,
-            name: "hyperfleet".to_owned(),
-            username: "hyperfleet".to_owned(),
-            password: Secret::default(),
-            debug: false,
-            ssl: Ssl::default(),
-            pool: Pool::default(),
-        }
-    }
-}
-
-impl Default for Pool {
-    fn default() -> Self {
-        Self {
-            max_connections: 16,
-            max_idle_connections: 10,
-            conn_max_lifetime: Duration::from_mins(5),
-            conn_max_idle_time: Duration::from_mins(1),
-            request_timeout: Duration::from_secs(30),
-            conn_retry_attempts: 10,
-            conn_retry_interval: Duration::from_secs(3),
-            advisory_lock_timeout: Duration::from_mins(5),
-        }
-    }
 }

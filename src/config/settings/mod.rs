@@ -1,26 +1,23 @@
-//! What can be set. Every default is here; `catalogue.rs` says where each can come from.
+//! The typed settings of `hyperfleet-api`. Every default is in `catalogue.rs`.
 
 mod database;
-mod fleet;
-mod observe;
 mod server;
-mod tokens;
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 pub use database::{Database, Dialect, Pool, Ssl, SslMode};
-pub use fleet::{Etcd, Fleet};
-pub use observe::{Format, Health, Level, Logging, Masking, Metrics, Output, Tracing};
-pub use server::{Limits, Rate, Server, Timeouts, Tls};
-pub use tokens::Jwt;
+pub use server::{Health, Jwt, Metrics, Server};
 
+use super::catalogue::TABLE;
+use super::registry::Etcd;
 use crate::domain::entity_config::EntityConfig;
+use crate::kit::settings::{Logging, Tracing, defaults};
 
 /// Everything that can be set.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
 pub struct Settings {
     /// The API's listener.
     pub server: Server,
@@ -37,27 +34,46 @@ pub struct Settings {
     /// Lists.
     pub lists: Lists,
     /// The audit trail.
+    #[serde(default)]
     pub audit: Audit,
     /// Fleet's API.
     pub fleet: Fleet,
-    /// The kinds of resources; unset for the built-in ones (decision H16).
+    /// The kinds of resources; unset for the built-in ones.
     pub entities: Option<Vec<EntityConfig>>,
 }
 
+impl Default for Settings {
+    fn default() -> Self {
+        defaults(TABLE.settings)
+    }
+}
+
 /// Lists.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
 pub struct Lists {
     /// Whether lists show finalizing resources to callers that do not say. For pollers that
-    /// cannot send a parameter (decision H3).
+    /// cannot send a parameter.
     pub include_deleted: bool,
 }
 
 /// The audit trail.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields)]
 pub struct Audit {
     /// How long entries are kept; unset for ever.
-    #[serde(with = "humantime_serde")]
+    #[serde(default, with = "humantime_serde")]
     pub retention: Option<Duration>,
+}
+
+/// Fleet's API, served beside the service's own.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fleet {
+    /// Whether it is served.
+    pub enabled: bool,
+    /// Where its units and machines are kept.
+    pub etcd: Etcd,
+    /// Most items of a page.
+    pub page_size: usize,
 }

@@ -9,12 +9,12 @@ use clap::CommandFactory as _;
 use super::daemon;
 use super::listen::Doors;
 use super::plan::Plan;
-use crate::config::OpenapiFormat;
-use crate::config::fleetd::{self, Args, CheckArgs, Command, ConfigCommand, Loaded};
-use crate::http;
 use crate::kit::activation;
 use crate::kit::ending::Misuse;
-use crate::startup::commands::{BUILD, completion, on_runtime, print, print_effective};
+use crate::config::fleetd::{self, Args, CheckArgs, Command, ConfigCommand};
+use crate::http;
+use crate::kit::settings::OpenapiFormat;
+use crate::startup::commands::{BUILD, completion, on_runtime, print, print_check};
 
 /// Runs a command to its end; gives what the process is to end with.
 ///
@@ -54,15 +54,7 @@ fn openapi(format: OpenapiFormat) -> anyhow::Result<()> {
 
 /// Prints the settings and checks them as far as that goes without etcd.
 fn check(file: Option<&Path>, args: &CheckArgs) -> anyhow::Result<()> {
-    let loaded = Loaded::read(file);
-    let plan = Plan::of(&loaded, &Doors::Named);
-    // What has a fault has no value that could be shown.
-    if loaded.is_sound() {
-        print_effective(&loaded.effective(), args.output)?;
-    }
-    let of_plan = plan.as_ref().map_or(&[][..], |plan| &plan.notes);
-    for note in loaded.notes.iter().chain(of_plan) {
-        eprintln!("note: {note}");
-    }
-    plan.map(drop).context(Misuse)
+    let loaded = fleetd::load(file);
+    let notes = Plan::of(&loaded, &Doors::Named).map(|plan| plan.notes);
+    print_check(&loaded, notes, args.output)
 }

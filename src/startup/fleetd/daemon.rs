@@ -13,7 +13,7 @@ use super::plan::Plan;
 use super::reload::Running;
 use super::serve;
 use super::state::{Facts, describe};
-use crate::config::fleetd::{Loaded, Settings};
+use crate::config::fleetd::{self, Settings};
 use crate::http::Gate;
 use crate::kit::clock::Clock;
 use crate::kit::ending::{self, Misuse};
@@ -40,7 +40,7 @@ const RESIGN_TIME_MAX: Duration = Duration::from_secs(5);
 pub(super) async fn run(file: Option<PathBuf>, handed_over: Vec<Listener>) -> anyhow::Result<()> {
     // First of all: an impatient SIGHUP is to end nothing.
     let (signals, wishes) = (Signals::catch()?, Wishes::catch()?);
-    let loaded = Loaded::read(file.as_deref());
+    let loaded = fleetd::load(file.as_deref());
     let doors = Doors::of(&handed_over);
     let plan = Plan::of(&loaded, &doors).context(Misuse)?;
     let telemetry = start_log(&loaded.settings)?;

@@ -125,13 +125,13 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
-    use crate::config::fleetd::Loaded;
+    use crate::config::fleetd;
 
     fn listen(addresses: &[&str]) -> Listen {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("fleet.conf");
         std::fs::write(&file, format!("listen = {}", addresses.join(","))).unwrap();
-        Loaded::read(Some(&file)).settings.listen
+        fleetd::load(Some(&file)).settings.listen
     }
 
     #[test]

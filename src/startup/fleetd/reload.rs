@@ -9,8 +9,8 @@ use tokio::time::timeout;
 
 use super::listen::Doors;
 use super::plan::Plan;
-use crate::config::fleetd::Loaded;
 use crate::kit::telemetry;
+use crate::config::fleetd::{self, Loaded};
 
 /// How long the settings may take to be read: what is named as their file may never end.
 const READ_TIME_MAX: Duration = Duration::from_secs(10);
@@ -45,7 +45,7 @@ impl Running {
         }
         let (file, doors) = (self.file.clone(), self.doors.clone());
         let mut reading = spawn_blocking(move || {
-            let loaded = Loaded::read(file.as_deref());
+            let loaded = fleetd::load(file.as_deref());
             let plan = Plan::of(&loaded, &doors);
             plan.map(|plan| (loaded, plan.notes))
         });

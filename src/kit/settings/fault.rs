@@ -6,7 +6,7 @@ use anyhow::bail;
 
 /// Something wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fault {
+pub struct SettingFault {
     /// The setting or section of which it is not known what it should be.
     about: About,
     text: String,
@@ -21,15 +21,17 @@ enum About {
     Everything,
 }
 
-impl Fault {
+impl SettingFault {
     /// A value that is known, and makes no sense. The text names it.
-    pub(super) fn of_value(text: String) -> Self {
+    #[must_use]
+    pub fn of_value(text: String) -> Self {
         let about = About::Nothing;
         Self { about, text }
     }
 
     /// A setting or section of which nothing is known now. The text names it, and its source.
-    pub(super) fn of_key(key: impl Into<String>, text: String) -> Self {
+    #[must_use]
+    pub fn of_key(key: impl Into<String>, text: String) -> Self {
         let about = About::Key(key.into());
         Self { about, text }
     }
@@ -38,6 +40,11 @@ impl Fault {
     pub(super) fn of_source(text: String) -> Self {
         let about = About::Everything;
         Self { about, text }
+    }
+
+    /// Whether it is about that setting.
+    pub(super) fn is_of(&self, setting: &str) -> bool {
+        matches!(&self.about, About::Key(key) if key == setting)
     }
 
     /// Whether it leaves open what that setting, or one of that section, should be.
@@ -54,7 +61,7 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for SettingFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
@@ -83,14 +90,14 @@ mod tests {
 
     #[test]
     fn a_fault_leaves_open_what_is_at_above_or_below_its_key() {
-        let fault = Fault::of_key("server.tls", String::new());
+        let fault = SettingFault::of_key("server.tls", String::new());
         for section in ["server", "server.tls", "server.tls.enabled"] {
             assert!(fault.touches(section), "{section}");
         }
         for section in ["server.tlsx", "server.jwt", "tls", "serve"] {
             assert!(!fault.touches(section), "{section}");
         }
-        assert!(Fault::of_source(String::new()).touches("server"));
-        assert!(!Fault::of_value(String::new()).touches("server"));
+        assert!(SettingFault::of_source(String::new()).touches("server"));
+        assert!(!SettingFault::of_value(String::new()).touches("server"));
     }
 }

@@ -2,69 +2,44 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::Settings;
-
 /// Longest name of a host, and longest part of one between dots (RFC 1035).
 const NAME_LENGTH_MAX: usize = 253;
 const LABEL_LENGTH_MAX: usize = 63;
 
-/// What is wrong with where the service listens, and where it looks for its database.
-pub(super) fn faults(settings: &Settings) -> Vec<String> {
-    let (server, database) = (&settings.server, &settings.database);
-    let mut faults = Vec::new();
-    for (key, host) in [
-        ("server.host", &server.host),
-        ("metrics.host", &settings.metrics.host),
-        ("health.host", &settings.health.host),
-        ("database.host", &database.host),
-    ] {
-        // PostgreSQL may be asked over a socket, too.
-        let is_folder = key == "database.host" && host.starts_with('/');
-        if host.trim().is_empty() {
-            faults.push(format!("{key} is empty: say where"));
-        } else if host.contains(['@', '/']) && !is_folder {
-            // It may be a URL with a password, which is not repeated.
-            faults.push(format!(
-                "{key} is no host, it looks like a URL: give the name of a host, or an address without a port; \
-                 a URL of the database belongs into database.url"
-            ));
-        } else if !is_folder && !is_host(host) {
-            faults.push(format!(
-                "{key} is {host:?}: give the name of a host, or an address without a port"
-            ));
-        }
+/// What is wrong with a host, its setting included. `where_urls_go` ends what is said of a URL.
+#[must_use]
+pub fn host_fault(key: &str, host: &str, where_urls_go: &str) -> Option<String> {
+    if host.trim().is_empty() {
+        Some(format!("{key} is empty: say where"))
+    } else if host.contains(['@', '/']) {
+        // It may be a URL with a password, which is not repeated.
+        Some(format!(
+            "{key} is no host, it looks like a URL: give the name of a host, or an address without a port{where_urls_go}"
+        ))
+    } else if !is_host(host) {
+        Some(format!(
+            "{key} is {host:?}: give the name of a host, or an address without a port"
+        ))
+    } else {
+        None
     }
-    if !server.hostname.is_empty() && !is_host(&server.hostname) {
-        let name = &server.hostname;
-        faults.push(format!(
-            "server.hostname is {name:?}: give the name of a host, or an address"
-        ));
-    }
-    if database.url.is_none() && database.name.trim().is_empty() {
-        faults.push("database.name is empty: say which database".to_owned());
-    }
-    faults.extend(shared_ports(settings));
-    faults
 }
 
-/// Listeners that want the same port of the same address. Port 0 is any free one.
-fn shared_ports(settings: &Settings) -> Vec<String> {
-    let (server, health, metrics) = (&settings.server, &settings.health, &settings.metrics);
-    let listeners = [
-        ("server", &server.host, server.port),
-        ("health", &health.host, health.port),
-        ("metrics", &metrics.host, metrics.port),
-    ];
-    let pairs = [(0, 1), (0, 2), (1, 2)].map(|(a, b)| (&listeners[a], &listeners[b]));
-    let shared = pairs
-        .into_iter()
-        .filter(|(one, other)| one.2 == other.2 && one.2 != 0 && overlap(one.1, other.1));
-    shared
-        .map(|(one, other)| {
-            let ((one, _, port), (other, _, _)) = (one, other);
-            format!("{one}.port and {other}.port are both {port}: give one of them another")
-        })
-        .collect()
+/// What is wrong with listeners, each with its section, host and port, that want the same port of the same address.
+/// Port 0 is any free one.
+#[must_use]
+pub fn shared_ports(listeners: &[(&str, &str, u16)]) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (index, (one, host, port)) in listeners.iter().enumerate() {
+        for (other, other_host, other_port) in listeners.iter().skip(index + 1) {
+            if port == other_port && *port != 0 && overlap(host, other_host) {
+                faults.push(format!(
+                    "{one}.port and {other}.port are both {port}: give one of them another"
+                ));
+            }
+        }
+    }
+    faults
 }
 
 /// Whether who listens on one of these may be in the way of the other.
@@ -87,7 +62,8 @@ fn overlap(one: &str, other: &str) -> bool {
 }
 
 /// Whether it is an address, or may be the name of a host. Names of containers have underscores.
-fn is_host(text: &str) -> bool {
+#[must_use]
+pub fn is_host(text: &str) -> bool {
     if text.parse::<IpAddr>().is_ok() {
         return true;
     }
@@ -148,18 +124,6 @@ mod tests {
         }
         let many = vec!["abcdefgh"; 29].join(".");
         assert!(!is_host(&many), "{} letters", many.len());
-    }
-
-    #[test]
-    fn what_may_be_a_url_with_a_password_is_not_repeated() {
-        for text in ["postgres://u:hush@h/n", "u:hush@h", "http://u:hush@h"] {
-            let mut settings = Settings::default();
-            settings.server.host = text.to_owned();
-            settings.database.host = text.to_owned();
-            let said = faults(&settings).join("\n");
-            assert_eq!(said.matches("it looks like a URL").count(), 2, "{said}");
-            assert!(!said.contains("hush"), "{said}");
-        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The file as the older fleetd read it: `key = value` lines, INI without sections.
+//! A file of `key = value` lines as a source: INI without sections.
 //!
 //! ```text
 //! # comment            ; comment
@@ -8,28 +8,88 @@
 //! key = begin\         goes on in the next line, whose blanks in front are dropped
 //! ```
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use figment::value::Value;
+
+use super::fault::SettingFault;
+use super::layer::{Layer, Origin};
+use super::table::SettingTable;
+use crate::kit::files;
+
+/// Largest file, in bytes.
+const BYTES_MAX: u64 = 1024 * 1024;
+
+impl Layer {
+    /// What an INI file says. One that cannot be read is a fault, and so is a line that is no setting.
+    #[must_use]
+    pub fn of_ini(table: &'static SettingTable, path: &Path) -> Self {
+        let mut layer = Self::new(table);
+        let shown = path.display();
+        let file = match files::read_text(path, BYTES_MAX) {
+            Ok(text) => parse(&text),
+            Err(error) => {
+                let text = format!("cannot read {shown}: {error}");
+                layer.faults.push(SettingFault::of_source(text));
+                return layer;
+            }
+        };
+        for number in file.odd {
+            let text = format!("{shown}, line {number}: it is no `key = value`");
+            layer.faults.push(SettingFault::of_source(text));
+        }
+        for (name, number) in file.sections {
+            layer.notes.push(format!(
+                "{shown}, line {number}: what stands in a section, here [{name}], does not count"
+            ));
+        }
+        let mut last = BTreeMap::new();
+        for Line { key, number, .. } in &file.lines {
+            if last.insert(key.clone(), *number).is_some() {
+                layer.notes.push(format!(
+                    "{shown}, line {number}: {key} stands there once more; the last one counts"
+                ));
+            }
+        }
+        for Line { key, value, number } in file.lines {
+            if last.get(&key) != Some(&number) {
+                continue;
+            }
+            if let Some(setting) = table.find(&key) {
+                layer.put(setting, Value::from(value), Origin::File(path.to_owned()));
+            } else {
+                let advice = table.advice(&key);
+                let text = format!("{shown}, line {number}: there is no setting {key}{advice}");
+                layer.faults.push(SettingFault::of_key(key, text));
+            }
+        }
+        layer
+    }
+}
+
 /// One `key = value`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Line {
+struct Line {
     /// In small letters.
-    pub(super) key: String,
-    pub(super) value: String,
+    key: String,
+    value: String,
     /// Where it begins, from 1.
-    pub(super) number: usize,
+    number: usize,
 }
 
 /// What a file says.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct File {
-    pub(super) lines: Vec<Line>,
-    /// Sections, with where they begin. The older fleetd passed over what stands in one, and so does this.
-    pub(super) sections: Vec<(String, usize)>,
+struct File {
+    lines: Vec<Line>,
+    /// Sections, with where they begin. Their lines are ignored, as the older fleetd did.
+    sections: Vec<(String, usize)>,
     /// Lines that are nothing of the above. Their text is not repeated: it may be a password.
-    pub(super) odd: Vec<usize>,
+    odd: Vec<usize>,
 }
 
 /// Takes a file apart. No text fails: what cannot be read is told by its line.
-pub(super) fn parse(text: &str) -> File {
+fn parse(text: &str) -> File {
     let mut file = File::default();
     let mut lines = text.lines().enumerate();
     while let Some((index, first)) = lines.next() {

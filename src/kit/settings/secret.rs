@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize, Serializer};
 
 /// What stands for a secret.
-pub(super) const REDACTED: &str = "***REDACTED***";
+pub const REDACTED: &str = "***REDACTED***";
 
 /// A text that neither `Debug` nor `Serialize` shows: whoever prints settings, or sends them
 /// somewhere, gets [`REDACTED`] in its place, or an empty text for an empty one.

@@ -1,0 +1,73 @@
+//! What command lines share: flags made of a table, and forms of output.
+
+use clap::{Arg, ArgMatches};
+
+use super::setting::{Setting, SettingKind};
+use super::table::SettingTable;
+
+/// How settings are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum CheckFormat {
+    /// For people.
+    Table,
+    /// For programs.
+    Json,
+}
+
+/// How the OpenAPI document is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum OpenapiFormat {
+    /// For people.
+    Yaml,
+    /// For programs.
+    Json,
+}
+
+/// Each flag that was given: its setting, and what it says.
+pub type GivenFlags = Vec<(&'static Setting, String)>;
+
+/// The flags of a table, below the heading of their section. Those without effect are hidden.
+pub fn flags(
+    table: &'static SettingTable,
+    heading: fn(&str) -> &'static str,
+) -> impl Iterator<Item = Arg> {
+    table.settings.iter().filter_map(move |setting| {
+        let variable = table.variable(setting).unwrap_or_default();
+        let default = match setting.default {
+            "" => String::new(),
+            default => format!(" [default: {default}]"),
+        };
+        let arg = Arg::new(setting.key)
+            .long(setting.flag?)
+            .help(format!("{} [env: {variable}]{default}", setting.help))
+            .help_heading(heading(setting.section()))
+            .hide(!setting.is_used());
+        let arg = match setting.kind {
+            SettingKind::Bool => arg
+                .value_name("BOOL")
+                .num_args(0..=1)
+                .default_missing_value("true"),
+            SettingKind::Number => arg.value_name("NUMBER"),
+            SettingKind::Duration => arg.value_name("DURATION"),
+            SettingKind::File => arg.value_name("FILE"),
+            SettingKind::List => arg.value_name("TEXT,…"),
+            SettingKind::Choice(words) => arg.value_name("WORD").value_parser(words.to_vec()),
+            _ => arg.value_name("TEXT"),
+        };
+        Some(match setting.short_flag {
+            Some(letter) => arg.short(letter),
+            None => arg,
+        })
+    })
+}
+
+/// The flags of a table that a command line has.
+#[must_use]
+pub fn given_flags(table: &'static SettingTable, matches: &ArgMatches) -> GivenFlags {
+    let flags = table.settings.iter().filter(|s| s.flag.is_some());
+    let given = flags.filter_map(|setting| {
+        let text = matches.get_one::<String>(setting.key)?;
+        Some((setting, text.clone()))
+    });
+    given.collect()
+}

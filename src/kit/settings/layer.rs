@@ -1,0 +1,173 @@
+//! What one source says, each value checked as it is read, so that the faults of all sources are told at once.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use figment::value::Value;
+
+use super::fault::SettingFault;
+use super::setting::{Setting, SettingKind, SettingStatus, shown};
+use super::table::SettingTable;
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// No source gives it.
+    Default,
+    /// A settings file.
+    File(PathBuf),
+    /// A variable.
+    Variable(String),
+    /// The file that a variable names.
+    FileOf {
+        /// The variable.
+        variable: String,
+        /// The file.
+        file: PathBuf,
+    },
+    /// A flag.
+    Flag(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File(file) => write!(f, "{}", file.display()),
+            Self::Variable(variable) => f.write_str(variable),
+            Self::FileOf { variable, file } => write!(f, "{variable}: {}", file.display()),
+            Self::Flag(flag) => write!(f, "--{flag}"),
+        }
+    }
+}
+
+/// A value that a source gives.
+#[derive(Clone)]
+pub(super) struct Given {
+    pub(super) setting: &'static Setting,
+    pub(super) value: Value,
+    /// As it is shown, unless it is a secret.
+    pub(super) text: String,
+    pub(super) origin: Origin,
+}
+
+/// Without the value, which may be a secret.
+impl fmt::Debug for Given {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Given({})", self.origin)
+    }
+}
+
+/// What one source says, secrets included.
+pub struct Layer {
+    pub(super) table: &'static SettingTable,
+    pub(super) values: BTreeMap<&'static str, Given>,
+    /// What it says by older names, which is weaker than what any source says by its own.
+    pub(super) older: BTreeMap<&'static str, Given>,
+    pub(super) faults: Vec<SettingFault>,
+    /// What is odd, but stops nothing.
+    pub(super) notes: Vec<String>,
+}
+
+impl Layer {
+    pub(super) fn new(table: &'static SettingTable) -> Self {
+        Self {
+            table,
+            values: BTreeMap::new(),
+            older: BTreeMap::new(),
+            faults: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// What flags say.
+    #[must_use]
+    pub fn of_flags(table: &'static SettingTable, given: &[(&'static Setting, String)]) -> Self {
+        let mut layer = Self::new(table);
+        for (setting, text) in given {
+            let origin = Origin::Flag(setting.flag.unwrap_or_default());
+            layer.put(setting, Value::from(text.as_str()), origin);
+        }
+        layer
+    }
+
+    /// Takes a value as the source has it.
+    pub(super) fn put(&mut self, setting: &'static Setting, written: Value, origin: Origin) {
+        let key = setting.key;
+        let meant = match setting.status {
+            SettingStatus::Gone(instead) => {
+                let note = format!("{key} (from {origin}) does nothing: {instead}");
+                return self.notes.push(note);
+            }
+            SettingStatus::Renamed(now) => {
+                let note = format!("{key} (from {origin}) is now {now}");
+                self.notes.push(note);
+                self.table.find(now).unwrap_or(setting)
+            }
+            _ => setting,
+        };
+        let mut text = shown(&written);
+        let value = match meant.check(written) {
+            Ok(value) => value,
+            Err(fault) => return self.refuse(setting, &origin, &fault),
+        };
+        if !matches!(meant.kind, SettingKind::Read(_)) {
+            text = shown(&value);
+        }
+        let is_older = meant.key != key;
+        let values = if is_older {
+            &mut self.older
+        } else {
+            &mut self.values
+        };
+        let setting = meant;
+        let given = Given {
+            setting,
+            value,
+            text,
+            origin,
+        };
+        values.insert(setting.key, given);
+    }
+
+    /// A value that cannot be used. The fault follows the key.
+    pub(super) fn refuse(&mut self, setting: &Setting, origin: &dyn fmt::Display, fault: &str) {
+        let text = format!("{} (from {origin}): {fault}", setting.key);
+        let about = match setting.status {
+            SettingStatus::Renamed(now) => now,
+            _ => setting.key,
+        };
+        self.faults.push(SettingFault::of_key(about, text));
+    }
+
+    /// Whether it gives one of these settings, by another source than that variable.
+    #[must_use]
+    pub fn gives(&self, keys: &[&str], but: &str) -> bool {
+        let is_other = |given: &Given| given.origin != Origin::Variable(but.to_owned());
+        let mut given = keys.iter().filter_map(|key| self.values.get(key));
+        given.any(is_other)
+    }
+
+    /// Drops a value that comes from that variable, and notes why.
+    pub fn drop_variable(&mut self, key: &str, variable: &str, why: &str) {
+        let origin = Origin::Variable(variable.to_owned());
+        if self
+            .values
+            .get(key)
+            .is_some_and(|given| given.origin == origin)
+        {
+            self.values.remove(key);
+            self.notes.push(format!("{variable} does not count: {why}"));
+        }
+    }
+
+    /// Drops the faults of values that another source replaces.
+    pub fn forget_replaced_by(&mut self, stronger: &Self) {
+        let is_replaced = |fault: &SettingFault| {
+            let mut keys = stronger.values.keys();
+            keys.any(|key| fault.is_of(key))
+        };
+        self.faults.retain(|fault| !is_replaced(fault));
+    }
+}

@@ -1,0 +1,201 @@
+//! From the sources to typed settings, with where each value comes from.
+
+use std::collections::BTreeMap;
+
+use figment::Figment;
+use serde::de::DeserializeOwned;
+
+use super::fault::{self, SettingFault};
+use super::layer::{Given, Layer, Origin};
+use super::setting::SettingStatus;
+use super::table::{OutOfRange, SettingTable, likeliest};
+
+/// Settings, with where each of them comes from, and what is wrong with them.
+#[derive(Debug, Clone)]
+pub struct Loaded<S> {
+    /// The settings. What has a fault stands at its default.
+    pub settings: S,
+    /// What is odd about the sources, but stops nothing; to be logged.
+    pub notes: Vec<String>,
+    pub(super) table: &'static SettingTable,
+    pub(super) given: Values,
+    /// What is wrong; a product adds what it finds.
+    pub faults: Vec<SettingFault>,
+}
+
+type Values = BTreeMap<&'static str, Given>;
+
+/// Keys whose values have changed.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Changed {
+    /// Those that a reload takes.
+    pub at_once: Vec<&'static str>,
+    /// Those that count from the next start on.
+    pub at_a_start: Vec<&'static str>,
+}
+
+impl<S: DeserializeOwned> Loaded<S> {
+    /// What the sources say, weakest first, on top of the defaults.
+    #[must_use]
+    pub fn of(table: &'static SettingTable, defaults: &Figment, mut layers: Vec<Layer>) -> Self {
+        let older = layers
+            .iter_mut()
+            .map(|layer| std::mem::take(&mut layer.older));
+        let mut given: Values = older.flatten().collect();
+        let (mut notes, mut faults) = (Vec::new(), Vec::new());
+        for layer in layers {
+            given.extend(layer.values);
+            notes.extend(layer.notes);
+            faults.extend(layer.faults);
+        }
+        given.retain(|_, given| {
+            let fault = out_of_range(table, given);
+            let is_allowed = fault.is_none();
+            faults.extend(fault);
+            is_allowed
+        });
+        let settings = extracted(defaults, &mut given, &mut faults);
+        Self {
+            settings,
+            notes,
+            table,
+            given,
+            faults,
+        }
+    }
+}
+
+impl<S> Loaded<S> {
+    /// Whether it is known what all of these settings and sections should be.
+    #[must_use]
+    pub fn knows(&self, sections: &[&str]) -> bool {
+        let mut faults = self.faults.iter();
+        !faults.any(|fault| sections.iter().any(|section| fault.touches(section)))
+    }
+
+    /// Whether nothing is wrong with the settings by themselves.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.faults.is_empty()
+    }
+
+    /// Refuses settings that have faults, of their own or these.
+    ///
+    /// # Errors
+    ///
+    /// All of them.
+    pub fn refuse(&self, others: impl IntoIterator<Item = String>) -> anyhow::Result<()> {
+        let own = self.faults.iter().map(ToString::to_string);
+        let faults: Vec<_> = own.chain(others).collect();
+        fault::refuse(&faults)
+    }
+
+    /// These settings, if nothing is wrong with them by themselves.
+    ///
+    /// # Errors
+    ///
+    /// All faults.
+    pub fn sound(self) -> anyhow::Result<Self> {
+        self.refuse([])?;
+        Ok(self)
+    }
+
+    /// The source of a setting that is not at its default.
+    #[must_use]
+    pub fn origin(&self, key: &str) -> Option<&Origin> {
+        self.given.get(key).map(|given| &given.origin)
+    }
+
+    /// Shows a setting that was given as this text.
+    pub fn show(&mut self, key: &str, text: String) {
+        if let Some(given) = self.given.get_mut(key) {
+            given.text = text;
+        }
+    }
+
+    /// Keys of that status that a source gives.
+    pub fn given_keys(&self, status: SettingStatus) -> impl Iterator<Item = &'static str> {
+        let given = self.given.values();
+        let such = given.filter(move |given| given.setting.status == status);
+        such.map(|given| given.setting.key)
+    }
+
+    /// What has another value than it had before.
+    #[must_use]
+    pub fn changed_since(&self, before: &Self) -> Changed {
+        let text = |loaded: &Self, key, default| {
+            let given = loaded.given.get(key).map(|given| &given.text);
+            given.map_or(default, |text| text.as_str()).to_owned()
+        };
+        let changed = |status| {
+            let rows = self.table.settings.iter().filter(|s| s.status == status);
+            let changed =
+                rows.filter(|s| text(self, s.key, s.default) != text(before, s.key, s.default));
+            changed.map(|s| s.key).collect()
+        };
+        Changed {
+            at_once: changed(SettingStatus::Reloaded),
+            at_a_start: changed(SettingStatus::Used),
+        }
+    }
+}
+
+fn out_of_range(table: &SettingTable, given: &Given) -> Option<SettingFault> {
+    let [value, least, most] = given.setting.out_of_range(&given.value)?;
+    Some(SettingFault::of_value((table.out_of_range)(&OutOfRange {
+        key: given.setting.key,
+        origin: &given.origin,
+        value,
+        least,
+        most,
+    })))
+}
+
+/// What is given, on top of the defaults. What does not fit its type is told and left out: an extraction
+/// finds the first fault alone.
+fn extracted<S: DeserializeOwned>(
+    defaults: &Figment,
+    given: &mut Values,
+    faults: &mut Vec<SettingFault>,
+) -> S {
+    loop {
+        let placed = given
+            .values()
+            .filter(|given| !given.setting.path.is_empty());
+        let layers = placed.fold(defaults.clone(), |layers, given| {
+            layers.merge((given.setting.path, &given.value))
+        });
+        let error = match layers.extract() {
+            Ok(settings) => return settings,
+            Err(error) => error,
+        };
+        let before = given.len();
+        for fault in error {
+            let (key, fault) = misfit(&fault, given);
+            faults.push(fault);
+            given.retain(|given, _| Some(*given) != key);
+        }
+        if given.len() == before {
+            // Nothing that was given: the defaults do not fit, which a test of the product finds.
+            given.clear();
+        }
+    }
+}
+
+/// What only types know to be wrong, such as members of entries, with the key that gives it.
+fn misfit(fault: &figment::Error, given: &Values) -> (Option<&'static str>, SettingFault) {
+    let path = fault.path.join(".");
+    let of = |key: &str| path == key || path.starts_with(&format!("{key}."));
+    let found = given.values().find(|given| of(given.setting.path));
+    let origin = found.map_or_else(String::new, |given| format!(" (from {})", given.origin));
+    let hint = match &fault.kind {
+        figment::error::Kind::UnknownField(name, known) => {
+            let meant = likeliest(name, known.iter().copied());
+            meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"))
+        }
+        _ => String::new(),
+    };
+    let text = format!("{path}{origin}: {}{hint}", fault.kind);
+    let fault = SettingFault::of_key(path, text);
+    (found.map(|given| given.setting.key), fault)
+}

@@ -1,0 +1,34 @@
+//! Settings of a daemon: one table of rows, and sources that are merged over each other by figment.
+//!
+//! ```text
+//! table     one row for each setting: type, default, limits, variable, flag, help, status
+//! sources   defaults ◀ file (yaml, ini) ◀ environment ◀ flags     later ones win
+//! loaded    typed settings, where each value comes from, and every fault of every source
+//! ```
+//!
+//! A product gives its own table, and checks of its own on what was loaded.
+
+mod args;
+mod environment;
+mod fault;
+mod hosts;
+mod ini;
+mod layer;
+mod load;
+mod report;
+mod secret;
+mod sections;
+mod setting;
+mod table;
+mod yaml;
+
+pub use args::{CheckFormat, GivenFlags, OpenapiFormat, flags, given_flags};
+pub use fault::SettingFault;
+pub use hosts::{host_fault, is_host, shared_ports};
+pub use layer::{Layer, Origin};
+pub use load::{Changed, Loaded};
+pub use report::{Effective, as_json, as_table};
+pub use secret::{REDACTED, Secret};
+pub use sections::{Format, Level, Limits, Logging, Masking, Output, Rate, Timeouts, Tls, Tracing};
+pub use setting::{ReadFn, Setting, SettingKind, SettingRange, SettingStatus, row};
+pub use table::{OutOfRange, SettingTable, default_layers, defaults};

@@ -1,0 +1,118 @@
+//! What the settings come to, for people: each value with its source, secrets left out.
+
+use serde_json::json;
+
+use super::layer::Origin;
+use super::load::Loaded;
+use super::secret::REDACTED;
+use super::setting::{Setting, SettingKind};
+
+/// One setting as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Effective {
+    /// Its key.
+    pub key: &'static str,
+    /// Its value as people write it; a secret's is left out.
+    pub value: String,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+impl<S> Loaded<S> {
+    /// Every setting that has an effect, in the order of the table.
+    #[must_use]
+    pub fn effective(&self) -> Vec<Effective> {
+        let used = self
+            .table
+            .settings
+            .iter()
+            .filter(|setting| setting.is_used());
+        used.map(|setting| self.effective_of(setting)).collect()
+    }
+
+    fn effective_of(&self, setting: &Setting) -> Effective {
+        let (text, origin) = match self.given.get(setting.key) {
+            Some(given) => (given.text.as_str(), given.origin.clone()),
+            None => (setting.default, Origin::Default),
+        };
+        let value = match setting.kind {
+            SettingKind::Secret if !text.is_empty() => REDACTED.to_owned(),
+            _ => without_users(text),
+        };
+        Effective {
+            key: setting.key,
+            value,
+            origin,
+        }
+    }
+
+    /// The settings that are not defaults, on one line, for the log.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let given = self.effective().into_iter();
+        let given = given.filter(|setting| setting.origin != Origin::Default);
+        let said: Vec<_> = given.map(|s| format!("{}={}", s.key, s.value)).collect();
+        said.join(" ")
+    }
+}
+
+/// Every setting as a JSON array of objects with `key`, `value` and `source`.
+#[must_use]
+pub fn as_json(effective: &[Effective]) -> serde_json::Value {
+    let entry =
+        |e: &Effective| json!({"key": e.key, "value": e.value, "source": e.origin.to_string()});
+    effective.iter().map(entry).collect()
+}
+
+/// Every setting as a table.
+#[must_use]
+pub fn as_table(effective: &[Effective]) -> String {
+    let keys = effective.iter().map(|e| e.key.len()).max().unwrap_or(0);
+    let values = effective.iter().map(|e| e.value.len()).max().unwrap_or(0);
+    let values = values.min(40);
+    let head = format!("{:keys$}  {:values$}  SOURCE\n", "SETTING", "VALUE");
+    let row = |e: &Effective| format!("{:keys$}  {:values$}  {}\n", e.key, e.value, e.origin);
+    std::iter::once(head)
+        .chain(effective.iter().map(row))
+        .collect()
+}
+
+/// A value as it is shown: what stands before an `@` in a URL is a user, and perhaps a password, even where there may
+/// be none.
+fn without_users(value: &str) -> String {
+    const SCHEME_END: &str = "://";
+    let mut parts = value.split(SCHEME_END);
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        shown += SCHEME_END;
+        match part.rfind('@') {
+            None => shown += part,
+            Some(at) => shown.extend([REDACTED, &part[at..]]),
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_in_urls_are_not_shown() {
+        for (value, shown) in [
+            ("http://a:1,http://b:2", "http://a:1,http://b:2"),
+            (
+                "http://u:pw@a:1,http://b:2",
+                "http://***REDACTED***@a:1,http://b:2",
+            ),
+            (
+                "[\"https://u:p/w,x@a\", \"https://v@b\"]",
+                "[\"https://***REDACTED***@a\", \"https://***REDACTED***@b\"]",
+            ),
+            ("a@b", "a@b"),
+            ("", ""),
+        ] {
+            assert_eq!(without_users(value), shown);
+        }
+    }
+}

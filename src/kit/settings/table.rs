@@ -1,0 +1,163 @@
+//! The settings of one daemon, and what they are called where they come from.
+
+use std::fmt::Write as _;
+
+use figment::Figment;
+use figment::value::Value;
+use serde::de::DeserializeOwned;
+
+use super::layer::Origin;
+use super::setting::{Setting, SettingKind};
+
+/// How like a known name another one must be to be taken for a slip.
+const LIKENESS_MIN: f64 = 0.8;
+
+/// Every setting of a daemon.
+#[derive(Debug)]
+pub struct SettingTable {
+    /// In the order of the documentation.
+    pub settings: &'static [Setting],
+    /// What every variable begins with.
+    pub prefix: &'static str,
+    /// Variables with the prefix that are no settings.
+    pub other_variables: &'static [&'static str],
+    /// What is said of a variable that looks like one of these and is none.
+    pub unknown_variable: &'static str,
+    /// Where settings are listed, for people.
+    pub reference: &'static str,
+    /// What is said of a value outside of its limits.
+    pub out_of_range: fn(&OutOfRange<'_>) -> String,
+}
+
+/// A value outside of its limits.
+pub struct OutOfRange<'a> {
+    /// Key of the setting.
+    pub key: &'static str,
+    /// Where the value comes from.
+    pub origin: &'a Origin,
+    /// The value.
+    pub value: String,
+    /// What is allowed at least.
+    pub least: String,
+    /// What is allowed at most.
+    pub most: String,
+}
+
+impl SettingTable {
+    /// The setting with that key.
+    #[must_use]
+    pub fn find(&self, key: &str) -> Option<&'static Setting> {
+        self.settings.iter().find(|setting| setting.key == key)
+    }
+
+    /// The variable that gives a setting; none for what only a file can give.
+    #[must_use]
+    pub fn variable(&self, setting: &Setting) -> Option<String> {
+        let name = || setting.key.replace('.', "_").to_uppercase();
+        let is_given = !matches!(setting.kind, SettingKind::Objects);
+        is_given.then(|| format!("{}{}", self.prefix, name()))
+    }
+
+    /// The variable that names a file to read a setting from.
+    #[must_use]
+    pub fn file_variable(&self, setting: &Setting) -> Option<String> {
+        let variable = self.variable(setting)?;
+        setting.has_file_variable.then(|| variable + "_FILE")
+    }
+
+    /// What to do about an unknown key, to follow what is said of it.
+    pub(super) fn advice(&self, key: &str) -> String {
+        let sections = self.settings.iter().flat_map(|setting| {
+            let dots = setting.key.match_indices('.');
+            dots.map(|(at, _)| setting.key.get(..at).unwrap_or_default())
+        });
+        let known = self.settings.iter().map(|setting| setting.key);
+        match likeliest(key, known.chain(sections)) {
+            Some(meant) => format!("; did you mean {meant}?"),
+            None => format!("; {} lists what there is", self.reference),
+        }
+    }
+
+    /// Settings as a table in Markdown: the used ones.
+    #[must_use]
+    pub fn markdown<'a>(
+        &self,
+        head: &str,
+        settings: impl IntoIterator<Item = &'a Setting>,
+    ) -> String {
+        let has_flags = self.settings.iter().any(|setting| setting.flag.is_some());
+        let (flag, line) = if has_flags {
+            ("flag | ", "--- | ")
+        } else {
+            ("", "")
+        };
+        let mut text = format!(
+            "| {head} | variable | {flag}default | what it is |\n| --- | --- | {line}--- | --- |\n"
+        );
+        for setting in settings.into_iter().filter(|setting| setting.is_used()) {
+            let variables = [self.variable(setting), self.file_variable(setting)];
+            let variables: Vec<_> = variables.into_iter().flatten().map(|v| code(&v)).collect();
+            let flag = setting.flag.map(|flag| code(&format!("--{flag}")));
+            let flag = has_flags.then(|| flag.unwrap_or_default() + " | ");
+            let default = match setting.kind {
+                SettingKind::Objects => "",
+                _ => setting.default,
+            };
+            let _ = writeln!(
+                text,
+                "| `{}` | {} | {}{} | {} |",
+                setting.key,
+                variables.join(", "),
+                flag.unwrap_or_default(),
+                code(default),
+                setting.described(),
+            );
+        }
+        text
+    }
+}
+
+fn code(text: &str) -> String {
+    match text {
+        "" => String::new(),
+        text => format!("`{text}`"),
+    }
+}
+
+/// Every default as a layer.
+#[must_use]
+pub fn default_layers(settings: &[Setting]) -> Figment {
+    let placed = settings.iter().filter(|setting| {
+        let is_empty_good = matches!(
+            setting.kind,
+            SettingKind::Text | SettingKind::File | SettingKind::Read(_)
+        );
+        let is_given = !setting.default.is_empty() || is_empty_good;
+        is_given && !setting.path.is_empty() && !matches!(setting.kind, SettingKind::Objects)
+    });
+    placed.fold(Figment::new(), |layers, setting| {
+        match setting.check(Value::from(setting.default)) {
+            Ok(value) => layers.merge((setting.path, value)),
+            Err(fault) => unreachable!("the default of {}: {fault}", setting.key),
+        }
+    })
+}
+
+/// Typed settings of nothing but defaults.
+///
+/// # Panics
+///
+/// A default is missing or does not fit, which a test of the product finds.
+#[must_use]
+pub fn defaults<S: DeserializeOwned>(settings: &[Setting]) -> S {
+    let defaults = default_layers(settings).extract();
+    defaults.unwrap_or_else(|fault| unreachable!("the defaults: {fault}"))
+}
+
+/// What of these is so like a name that it was most likely meant.
+pub(super) fn likeliest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let scored = known.map(|known| (strsim::jaro_winkler(name, known), known));
+    let best = scored.max_by(|a, b| a.0.total_cmp(&b.0));
+    best.filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
+        .map(|(_, known)| known)
+}
