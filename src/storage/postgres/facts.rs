@@ -9,6 +9,8 @@ use serde_json::{Map, Value};
 use sqlx::types::Json;
 use uuid::Uuid;
 
+use super::measure::SqlOperation::Query;
+use super::measure::SqlTable::Resources;
 use super::row::StandingRow;
 use super::{Db, Error, Place};
 use crate::domain::mapping::{Data, Facts, TEXTS_BYTES_MAX};
@@ -138,7 +140,11 @@ impl Db<'_> {
         )
         .fetch_all(self.wire())
         .await;
-        let rows = self.done(result, "read resources and what rules need")?;
+        let rows = self.done(
+            result,
+            Query(Resources),
+            "read resources and what rules need",
+        )?;
         Ok(rows.into_iter().map(Standing::from).collect())
     }
 }

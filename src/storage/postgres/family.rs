@@ -4,6 +4,8 @@
 use sqlx::types::Json;
 use uuid::Uuid;
 
+use super::measure::SqlOperation::{Create, Delete, Query, Update};
+use super::measure::SqlTable::{ResourceReferences, Resources};
 use super::row::StandingRow;
 use super::{Db, Error, Held, Place};
 use crate::domain::lifecycle::{Outcome, Referrer};
@@ -32,7 +34,7 @@ impl Db<'_> {
         )
         .fetch_all(self.wire())
         .await;
-        let ids = self.done(result, "lock a resource and its owners")?;
+        let ids = self.done(result, Query(Resources), "lock a resource and its owners")?;
         // Another transaction may have removed it while this one waited for its lock.
         Ok(match ids.last() {
             Some(last) if *last == place.id.as_uuid() => ids.into_iter().map(Held::of).collect(),
@@ -49,7 +51,7 @@ impl Db<'_> {
         )
         .fetch_all(self.wire())
         .await;
-        let ids = self.done(result, "lock the children of resources")?;
+        let ids = self.done(result, Query(Resources), "lock the children of resources")?;
         Ok(ids.into_iter().map(Held::of).collect())
     }
 
@@ -70,7 +72,7 @@ impl Db<'_> {
         )
         .fetch_all(self.wire())
         .await;
-        let rows = self.done(result, "lock the targets of references")?;
+        let rows = self.done(result, Query(Resources), "lock the targets of references")?;
         let targets = rows.into_iter().map(|row| Target {
             id: row.id.into(),
             kind: row.kind,
@@ -111,7 +113,7 @@ impl Db<'_> {
         )
         .fetch_all(self.wire())
         .await;
-        let rows = self.done(result, "read locked resources")?;
+        let rows = self.done(result, Query(Resources), "read locked resources")?;
         Ok(rows.into_iter().map(Standing::from).collect())
     }
 
@@ -131,7 +133,7 @@ impl Db<'_> {
         )
         .fetch_all(self.wire())
         .await;
-        let rows = self.done(result, "list referrers")?;
+        let rows = self.done(result, Query(ResourceReferences), "list referrers")?;
         let referrers = rows.into_iter().map(|row| Referrer {
             target: row.target_id.into(),
             kind: row.kind,
@@ -162,7 +164,7 @@ impl Db<'_> {
         )
         .execute(self.wire())
         .await;
-        self.done(result, "remove references")?;
+        self.done(result, Delete(ResourceReferences), "remove references")?;
         let result = sqlx::query!(
             "INSERT INTO resource_references (source_id, ref_type, target_kind, target_id)
              SELECT $1, * FROM unnest($2::text[], $3::text[], $4::uuid[])",
@@ -173,7 +175,7 @@ impl Db<'_> {
         )
         .execute(self.wire())
         .await;
-        self.done(result, "insert references")?;
+        self.done(result, Create(ResourceReferences), "insert references")?;
         Ok(())
     }
 
@@ -220,7 +222,7 @@ impl Db<'_> {
         )
         .execute(self.wire())
         .await;
-        self.done(result, "save the states of resources")?;
+        self.done(result, Update(Resources), "save the states of resources")?;
         Ok(())
     }
 
@@ -237,7 +239,7 @@ impl Db<'_> {
         )
         .execute(self.wire())
         .await;
-        self.done(result, "drop references")?;
+        self.done(result, Delete(ResourceReferences), "drop references")?;
         Ok(())
     }
 
@@ -247,7 +249,7 @@ impl Db<'_> {
         let result = sqlx::query!("DELETE FROM resources WHERE id = ANY($1)", &ids)
             .execute(self.wire())
             .await;
-        self.done(result, "remove resources")?;
+        self.done(result, Delete(Resources), "remove resources")?;
         Ok(())
     }
 }

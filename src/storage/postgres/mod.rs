@@ -54,6 +54,7 @@ pub use unreconciled::Unreconciled;
 
 use crate::domain::Resource;
 use error::{Doing as _, is_connection_lost};
+use measure::SqlOperation::{self, Begin, Commit, Rollback};
 use pool::{Health, Lease, Link, Pool};
 use reader::{Reader, Unanswered};
 use wire::Wire;
@@ -174,7 +175,10 @@ impl Store {
     /// Opens a transaction (READ COMMITTED).
     pub async fn begin(&self) -> Result<Tx, Error> {
         let mut session = self.session().await?;
-        session.db().execute("BEGIN", "open a transaction").await?;
+        session
+            .db()
+            .execute("BEGIN", Begin, "open a transaction")
+            .await?;
         Ok(Tx {
             session,
             is_open: true,
@@ -285,19 +289,24 @@ impl Tx {
     pub async fn finish<T, E: From<Error>>(mut self, result: Result<T, E>) -> Result<T, E> {
         match result {
             Ok(value) => {
-                self.close("COMMIT", "commit").await?;
+                self.close("COMMIT", Commit, "commit").await?;
                 Ok(value)
             }
             Err(error) => {
                 // Should this fail too, the connection is closed, which comes to the same.
-                let _ = self.close("ROLLBACK", "roll back").await;
+                let _ = self.close("ROLLBACK", Rollback, "roll back").await;
                 Err(error)
             }
         }
     }
 
-    async fn close(&mut self, sql: &'static str, doing: &'static str) -> Result<(), Error> {
-        self.db().execute(sql, doing).await?;
+    async fn close(
+        &mut self,
+        sql: &'static str,
+        operation: SqlOperation,
+        doing: &'static str,
+    ) -> Result<(), Error> {
+        self.db().execute(sql, operation, doing).await?;
         self.is_open = false;
         Ok(())
     }
@@ -322,20 +331,30 @@ impl Db<'_> {
 
     /// Takes the result of a statement: the answer is complete, and the connection good for
     /// another one unless it failed.
-    fn done<T>(&mut self, result: Result<T, sqlx::Error>, doing: &'static str) -> Result<T, Error> {
+    fn done<T>(
+        &mut self,
+        result: Result<T, sqlx::Error>,
+        operation: SqlOperation,
+        doing: &'static str,
+    ) -> Result<T, Error> {
         self.link.health = match &result {
             Err(error) if is_connection_lost(error) => Health::Lost,
             _ => Health::Good,
         };
         // Unset where only a part of an answer was read that came before.
         if let Some(statement) = self.link.statement.take() {
-            statement.end(doing, result.as_ref().err());
+            statement.end(operation, doing, result.as_ref().err());
         }
         result.doing(doing)
     }
 
-    async fn execute(&mut self, sql: &'static str, doing: &'static str) -> Result<(), Error> {
+    async fn execute(
+        &mut self,
+        sql: &'static str,
+        operation: SqlOperation,
+        doing: &'static str,
+    ) -> Result<(), Error> {
         let result = sqlx::raw_sql(sql).execute(self.wire()).await;
-        self.done(result.map(drop), doing)
+        self.done(result.map(drop), operation, doing)
     }
 }

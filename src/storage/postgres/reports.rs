@@ -4,6 +4,8 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 use sqlx::types::Json;
 
+use super::measure::SqlOperation::Query;
+use super::measure::SqlTable::AdapterReports;
 use super::{Db, Error, Place};
 use crate::domain::page::{Listing, Page};
 use crate::domain::{Metadata, ReportState, ReportedCondition, ResourceState, StoredReport};
@@ -62,7 +64,7 @@ impl Db<'_> {
         )
         .fetch_optional(self.wire())
         .await;
-        let row = self.done(result, "find a report")?;
+        let row = self.done(result, Query(AdapterReports), "find a report")?;
         Ok(row.map(StoredReport::from))
     }
 
@@ -95,7 +97,11 @@ impl Db<'_> {
         )
         .fetch_all(self.wire())
         .await;
-        let rows = self.done(result, "list the reports of a resource")?;
+        let rows = self.done(
+            result,
+            Query(AdapterReports),
+            "list the reports of a resource",
+        )?;
         let Some(total) = rows.first().map(|row| row.total) else {
             return Ok(None);
         };

@@ -2,6 +2,8 @@
 
 use sqlx::types::Json;
 
+use super::measure::SqlOperation::{Create, Query, Update};
+use super::measure::SqlTable::{AdapterReports, Resources};
 use super::row::{ResourceRow, StandingRow};
 use super::{Db, Error, Place};
 use crate::domain::audit::{Action, Origin};
@@ -40,7 +42,7 @@ impl Db<'_> {
         )
         .fetch_optional(self.wire())
         .await;
-        let row = self.done(result, "find a resource")?;
+        let row = self.done(result, Query(Resources), "find a resource")?;
         Ok(row.map(Resource::from))
     }
 
@@ -60,7 +62,7 @@ impl Db<'_> {
         )
         .fetch_one(self.wire())
         .await;
-        self.done(result, "look for a resource")
+        self.done(result, Query(Resources), "look for a resource")
     }
 
     /// One resource's life and reports, if it is there. With the facts that rules need, if it may be
@@ -101,7 +103,7 @@ impl Db<'_> {
         )
         .fetch_optional(self.wire())
         .await;
-        let row = self.done(result, "find a resource and its reports")?;
+        let row = self.done(result, Query(Resources), "find a resource and its reports")?;
         Ok(row.map(Standing::from))
     }
 
@@ -150,7 +152,7 @@ impl Db<'_> {
         )
         .fetch_one(self.wire())
         .await;
-        let row = self.done(result, "insert a resource")?;
+        let row = self.done(result, Create(Resources), "insert a resource")?;
         Ok(match (row.is_made, row.has_parent) {
             (true, _) => Created::Yes,
             (false, true) => Created::ParentFinalizing,
@@ -195,7 +197,7 @@ impl Db<'_> {
         )
         .fetch_one(self.wire())
         .await;
-        let row = self.done(result, "save a patched resource")?;
+        let row = self.done(result, Update(Resources), "save a patched resource")?;
         Ok(row.is_changed)
     }
 
@@ -232,7 +234,7 @@ impl Db<'_> {
         )
         .execute(self.wire())
         .await;
-        let done = self.done(result, "save a report")?;
+        let done = self.done(result, Update(AdapterReports), "save a report")?;
         Ok(done.rows_affected() == 1)
     }
 
@@ -245,7 +247,7 @@ impl Db<'_> {
         )
         .execute(self.wire())
         .await;
-        self.done(result, "lock a resource")?;
+        self.done(result, Query(Resources), "lock a resource")?;
         Ok(())
     }
 }
