@@ -12,7 +12,6 @@ mod error;
 mod list;
 mod reports;
 mod resources;
-mod rules;
 mod unreconciled;
 
 use std::sync::Arc;

@@ -56,8 +56,8 @@ impl Service {
         for _ in 0..UNLOCKED_ATTEMPTS_MAX {
             let mut session = self.store.session().await?;
             let mut db = session.db();
-            let with_rules = self.with_rules(place.kind);
-            let standing = db.find_standing(place, with_rules).await?;
+            let with_rules = self.registry.kinds_with_rules();
+            let standing = db.find_snapshot(place, with_rules).await?;
             let standing = standing.ok_or_else(|| address.not_found())?;
             let (reported, failures) = self.decide(&standing, report)?;
             match reported {
@@ -110,8 +110,8 @@ impl Service {
         origin: &Origin,
     ) -> Result<(ReportOutcome, Effects), Error> {
         let lineage = tx.db().lock_lineage(place).await?;
-        let with_rules = self.family_with_rules(place.kind);
-        let mut ancestors = tx.db().standings(&lineage, with_rules).await?;
+        let with_rules = self.registry.kinds_with_rules();
+        let mut ancestors = tx.db().list_snapshots(&lineage, with_rules).await?;
         let standing = ancestors.pop().ok_or_else(|| address.not_found())?;
         ancestors.reverse();
         let mut db = tx.db();

@@ -121,7 +121,7 @@ impl Service {
             id,
         };
         let mut session = self.store.session().await?;
-        let found = session.db().find_standing(place, &[]).await?;
+        let found = session.db().find_snapshot(place, &[]).await?;
         match found {
             None => Err(Error::not_found(&parent.kind, &id.to_string())),
             Some(standing) if standing.state.is_finalizing() => {
@@ -273,11 +273,11 @@ impl Service {
             self.check_spec(kind, change)?;
         }
         let patch = self.checked(kind, change)?;
-        let with_rules = self.with_rules(Some(kind));
-        let standing = if required.is_empty() && with_rules.is_empty() {
+        let standing = if required.is_empty() && self.registry.rules(kind).is_none() {
             None
         } else {
-            db.find_standing(place, with_rules).await?
+            let with_rules = self.registry.kinds_with_rules();
+            db.find_snapshot(place, with_rules).await?
         };
         let reports = standing.as_ref().map_or(&[][..], |s| &s.reports);
         let Some(mut patched) = lifecycle::patch(&resource, &patch, required, reports, origin)?

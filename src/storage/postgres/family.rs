@@ -6,12 +6,11 @@ use uuid::Uuid;
 
 use super::measure::SqlOperation::{Create, Delete, Query, Update};
 use super::measure::SqlTable::{ResourceReferences, Resources};
-use super::row::StandingRow;
-use super::{Db, Error, Held, Place};
+use super::{Db, Error, Held, Place, uuids};
 use crate::domain::lifecycle::{Outcome, Referrer};
 use crate::domain::reference::Target;
 use crate::domain::tenancy::View;
-use crate::domain::{References, ResourceId, ResourceState, Standing, audit::Origin};
+use crate::domain::{References, ResourceId, ResourceState, audit::Origin};
 
 impl Db<'_> {
     /// Locks a resource and every owner above it, topmost first. Gives their ids in that order, the
@@ -79,42 +78,6 @@ impl Db<'_> {
             is_deleting: row.is_deleting,
         });
         Ok(targets.collect())
-    }
-
-    /// The life and reports of resources, in the order in which they are asked for. With the facts
-    /// that rules need, of kinds in `with_rules`.
-    pub async fn standings(
-        &mut self,
-        held: &[Held],
-        with_rules: &[String],
-    ) -> Result<Vec<Standing>, Error> {
-        let ids = uuids(held.iter().map(|h| h.id()));
-        if !with_rules.is_empty() {
-            return self.standings_with_facts(&ids, None, with_rules).await;
-        }
-        let result = sqlx::query_as!(
-            StandingRow,
-            r#"SELECT r.id, r.kind, r.name, r.owner_id, r.generation, r.revision,
-                      r.updated_at, r.deleted_at, r.deleted_by, r.conditions AS "conditions: _",
-                      (SELECT count(*) FROM (SELECT FROM resources c WHERE c.owner_id = r.id LIMIT 2) c) AS "children!",
-                      e.adapters AS "report_adapters", e.generations AS "report_generations",
-                      e.created AS "report_created", e.times AS "report_times",
-                      e.conditions AS "report_conditions: _"
-               FROM unnest($1::uuid[]) WITH ORDINALITY wanted (id, place)
-               JOIN resources r ON r.id = wanted.id
-               CROSS JOIN LATERAL (
-                   SELECT array_agg(adapter) AS adapters, array_agg(observed_generation) AS generations,
-                          array_agg(created_at) AS created, array_agg(reported_at) AS times,
-                          array_agg(conditions) AS conditions
-                   FROM adapter_reports WHERE resource_id = r.id
-               ) e
-               ORDER BY wanted.place"#,
-            &ids,
-        )
-        .fetch_all(self.wire())
-        .await;
-        let rows = self.done(result, Query(Resources), "read locked resources")?;
-        Ok(rows.into_iter().map(Standing::from).collect())
     }
 
     /// The active resources that link to any of these, and whether they are seen.
@@ -252,8 +215,4 @@ impl Db<'_> {
         self.done(result, Delete(Resources), "remove resources")?;
         Ok(())
     }
-}
-
-fn uuids(ids: impl Iterator<Item = ResourceId>) -> Vec<Uuid> {
-    ids.map(ResourceId::as_uuid).collect()
 }

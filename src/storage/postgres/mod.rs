@@ -17,7 +17,6 @@
 
 mod audit;
 mod error;
-mod facts;
 mod family;
 mod keyset;
 mod list;
@@ -31,6 +30,7 @@ mod resources;
 mod row;
 mod schema;
 mod search;
+mod snapshots;
 mod unreconciled;
 mod wire;
 
@@ -40,6 +40,7 @@ use std::time::{Duration, Instant};
 use deadpool::managed::{PoolError, TimeoutType};
 use sqlx::migrate::Migrator;
 use tokio::time::timeout_at;
+use uuid::Uuid;
 
 pub use error::Error;
 pub use list::{ListQuery, ReferenceFilter, Scope};
@@ -52,7 +53,7 @@ pub use schema::{Migration, MigrationState, SchemaStatus};
 pub use search::Search;
 pub use unreconciled::Unreconciled;
 
-use crate::domain::Resource;
+use crate::domain::{Resource, ResourceId};
 use error::{Doing as _, is_connection_lost};
 use measure::SqlOperation::{self, Begin, Commit, Rollback};
 use pool::{Health, Lease, Link, Pool};
@@ -357,4 +358,8 @@ impl Db<'_> {
         let result = sqlx::raw_sql(sql).execute(self.wire()).await;
         self.done(result.map(drop), operation, doing)
     }
+}
+
+fn uuids(ids: impl Iterator<Item = ResourceId>) -> Vec<Uuid> {
+    ids.map(ResourceId::as_uuid).collect()
 }

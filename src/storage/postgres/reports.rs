@@ -4,11 +4,13 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 use sqlx::types::Json;
 
-use super::measure::SqlOperation::Query;
+use super::measure::SqlOperation::{Query, Update};
 use super::measure::SqlTable::AdapterReports;
 use super::{Db, Error, Place};
 use crate::domain::page::{Listing, Page};
-use crate::domain::{Metadata, ReportState, ReportedCondition, ResourceState, StoredReport};
+use crate::domain::{
+    Condition, Metadata, ReportState, ReportedCondition, ResourceState, StoredReport,
+};
 
 /// A report to be saved: what was decided about it, and what passes through undecided.
 #[derive(Debug, Clone, Copy)]
@@ -48,6 +50,43 @@ impl From<Row> for StoredReport {
 }
 
 impl Db<'_> {
+    /// Saves an accepted report with the conditions that follow from it, unless the resource has
+    /// moved on from `before`; true if saved.
+    pub async fn save_report(
+        &mut self,
+        before: &ResourceState,
+        conditions: &[Condition],
+        report: &NewReport<'_>,
+    ) -> Result<bool, Error> {
+        let result = sqlx::query!(
+            "WITH changed AS (
+                 UPDATE resources SET conditions = $3, revision = revision + 1
+                 WHERE id = $1 AND revision = $2
+                 RETURNING id
+             )
+             INSERT INTO adapter_reports (resource_id, adapter, observed_generation, created_at, reported_at,
+                                          conditions, data, metadata)
+             SELECT id, $4, $5, $6, $7, $8, $9, $10 FROM changed
+             ON CONFLICT (resource_id, adapter) DO UPDATE
+             SET observed_generation = excluded.observed_generation, reported_at = excluded.reported_at,
+                 conditions = excluded.conditions, data = excluded.data, metadata = excluded.metadata",
+            before.id.as_uuid(),
+            before.revision,
+            Json(conditions) as _,
+            report.state.adapter,
+            report.state.observed_generation,
+            report.state.created_at,
+            report.state.reported_at,
+            Json(&report.state.conditions) as _,
+            Json(report.data) as _,
+            report.metadata.map(Json) as _,
+        )
+        .execute(self.wire())
+        .await;
+        let done = self.done(result, Update(AdapterReports), "save a report")?;
+        Ok(done.rows_affected() == 1)
+    }
+
     /// The stored report of one adapter on a resource that was found.
     pub async fn find_report(
         &mut self,
