@@ -6,7 +6,7 @@
 pub mod aggregation;
 pub mod audit;
 mod condition;
-pub mod derivation;
+mod derivation;
 pub mod entity;
 pub mod entity_config;
 mod labels;
@@ -27,7 +27,6 @@ pub mod tenancy;
 mod tests;
 pub mod tsl;
 pub mod unit;
-mod verdict;
 mod violation;
 
 pub use condition::{Condition, ConditionStatus};
@@ -35,11 +34,10 @@ pub use entity::{DeletePolicy, Entity, EntityRegistry, PATHS_BASE, ReferenceRule
 pub use labels::Labels;
 pub use reference::{Reference, References};
 pub use report::{
-    Metadata, ObservedCondition, Report, ReportState, ReportedCondition, StoredReport,
+    Discard, InvalidReport, Metadata, Report, ReportOutcome, ReportState, ReportedCondition,
 };
 pub use requested::{RequestedPatch, RequestedResource};
 pub use resource::{
     Deletion, Resource, ResourceId, ResourceName, ResourceState, Standing, Tenancy,
 };
-pub use verdict::{Discard, InvalidReport, Verdict, judge};
 pub use violation::{Constraint, Violation, Violations, shown};

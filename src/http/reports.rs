@@ -7,7 +7,7 @@ use super::answer::Room;
 use super::problem::Problem;
 use super::request::{Caller, Place, params};
 use super::telemetry::tell_body;
-use crate::app::{ReportOutcome, Service};
+use crate::app::Service;
 use crate::clock::Clock;
 use crate::wire::{self, Views};
 
@@ -39,14 +39,8 @@ pub(super) async fn put(
     let origin = caller.origin(&request, &clock)?;
     let report = wire::report(&body, origin.at);
     let report = report.inspect_err(|_| service.reject_report(address))?;
-    match service.report(address, &report, &origin).await? {
-        ReportOutcome::Accepted(stored) => {
-            let view = Views::report(&stored);
-            Room::of(&request)?.item(HttpResponse::Created(), &view)
-        }
-        ReportOutcome::Discarded(why) => {
-            tracing::debug!(adapter = report.adapter, ?why, "report discarded");
-            Ok(HttpResponse::NoContent().finish())
-        }
+    match service.report(address, report, &origin).await? {
+        Some(stored) => Room::of(&request)?.item(HttpResponse::Created(), &Views::report(&stored)),
+        None => Ok(HttpResponse::NoContent().finish()),
     }
 }

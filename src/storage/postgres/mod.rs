@@ -47,7 +47,6 @@ pub use list::{ListQuery, ReferenceFilter, Scope};
 pub use place::{Held, Place};
 pub use pool::{Keep, Settings};
 pub use probe::Probe;
-pub use reports::NewReport;
 pub use resources::Created;
 pub use schema::{Migration, MigrationState, SchemaStatus};
 pub use search::Search;

@@ -8,20 +8,7 @@ use super::measure::SqlOperation::{Query, Update};
 use super::measure::SqlTable::AdapterReports;
 use super::{Db, Error, Place};
 use crate::domain::page::{Listing, Page};
-use crate::domain::{
-    Condition, Metadata, ReportState, ReportedCondition, ResourceState, StoredReport,
-};
-
-/// A report to be saved: what was decided about it, and what passes through undecided.
-#[derive(Debug, Clone, Copy)]
-pub struct NewReport<'a> {
-    /// What rules made of it.
-    pub state: &'a ReportState,
-    /// What the adapter added.
-    pub data: &'a Map<String, Value>,
-    /// About its job.
-    pub metadata: Option<&'a Metadata>,
-}
+use crate::domain::{Condition, Metadata, Report, ReportState, ReportedCondition, ResourceState};
 
 struct Row {
     adapter: String,
@@ -33,7 +20,7 @@ struct Row {
     metadata: Option<Json<Metadata>>,
 }
 
-impl From<Row> for StoredReport {
+impl From<Row> for Report {
     fn from(row: Row) -> Self {
         Self {
             state: ReportState {
@@ -56,7 +43,7 @@ impl Db<'_> {
         &mut self,
         before: &ResourceState,
         conditions: &[Condition],
-        report: &NewReport<'_>,
+        report: &Report,
     ) -> Result<bool, Error> {
         let result = sqlx::query!(
             "WITH changed AS (
@@ -78,8 +65,8 @@ impl Db<'_> {
             report.state.created_at,
             report.state.reported_at,
             Json(&report.state.conditions) as _,
-            Json(report.data) as _,
-            report.metadata.map(Json) as _,
+            Json(&report.data) as _,
+            report.metadata.as_ref().map(Json) as _,
         )
         .execute(self.wire())
         .await;
@@ -92,7 +79,7 @@ impl Db<'_> {
         &mut self,
         state: &ResourceState,
         adapter: &str,
-    ) -> Result<Option<StoredReport>, Error> {
+    ) -> Result<Option<Report>, Error> {
         let result = sqlx::query_as!(
             Row,
             r#"SELECT adapter, observed_generation, created_at, reported_at, conditions AS "conditions: _",
@@ -104,7 +91,7 @@ impl Db<'_> {
         .fetch_optional(self.wire())
         .await;
         let row = self.done(result, Query(AdapterReports), "find a report")?;
-        Ok(row.map(StoredReport::from))
+        Ok(row.map(Report::from))
     }
 
     /// One page of a resource's reports, first reporters first. `None`: there is no such resource.
@@ -112,7 +99,7 @@ impl Db<'_> {
         &mut self,
         place: Place<'_>,
         page: Page,
-    ) -> Result<Option<Listing<StoredReport>>, Error> {
+    ) -> Result<Option<Listing<Report>>, Error> {
         let result = sqlx::query!(
             r#"SELECT (SELECT count(*) FROM adapter_reports WHERE resource_id = r.id) AS "total!",
                       e.adapter AS "adapter?", e.observed_generation AS "observed_generation?",
@@ -145,7 +132,7 @@ impl Db<'_> {
             return Ok(None);
         };
         let items = rows.into_iter().filter_map(|row| {
-            Some(StoredReport::from(Row {
+            Some(Report::from(Row {
                 adapter: row.adapter?,
                 observed_generation: row.observed_generation?,
                 created_at: row.created_at?,
