@@ -122,8 +122,8 @@ impl Service {
             }
             held.extend(&level);
         }
-        let with_rules = self.family_with_rules(Some(kind));
-        let mut ancestors = db.standings(&held, with_rules).await?;
+        let with_rules = self.registry.kinds_with_rules();
+        let mut ancestors = db.list_snapshots(&held, with_rules).await?;
         let descendants = ancestors.split_off((above + 1).min(ancestors.len()));
         let Some(root) = ancestors.pop() else {
             return Ok(None);

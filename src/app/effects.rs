@@ -7,7 +7,9 @@ use crate::domain::aggregation::RECONCILED;
 use crate::domain::audit::Action;
 use crate::domain::lifecycle::Outcome;
 use crate::domain::mapping::Failure;
-use crate::domain::{Condition, ConditionStatus, Discard, EntityRegistry, Resource, ResourceState};
+use crate::domain::{
+    Condition, ConditionStatus, EntityRegistry, ReportOutcome, Resource, ResourceState,
+};
 use crate::storage::postgres::Tx;
 
 /// How often a rule could not be computed, by kind and type of the condition.
@@ -17,13 +19,6 @@ const AUDITED: &str = "hyperfleet_api_audit_entries_total";
 const HARD_DELETES: &str = "hyperfleet_api_hard_deletes_total";
 const FORCE_DELETES: &str = "hyperfleet_api_force_deletes_total";
 const REPORTS: &str = "hyperfleet_api_reports_total";
-
-/// A report is stored.
-pub(super) const ACCEPTED: &str = "accepted";
-/// A report says what is stored already.
-pub(super) const REPEATED: &str = "repeated";
-/// A report makes no sense.
-pub(super) const REJECTED: &str = "rejected";
 
 /// What follows from one change. To be told once it is committed: what is rolled back never was.
 #[derive(Debug, Default)]
@@ -35,7 +30,7 @@ pub(super) struct Effects {
     /// What the audit trail says: the action and the kind.
     audited: Vec<(Action, String)>,
     /// What became of a report on a resource of that kind.
-    reported: Option<(String, &'static str)>,
+    reported: Option<(String, ReportOutcome)>,
 }
 
 /// Ends the transaction of a change, and tells what follows from it once it is kept.
@@ -75,7 +70,7 @@ impl Effects {
     }
 
     /// A report was taken in.
-    pub(super) fn reported(mut self, state: &ResourceState, outcome: &'static str) -> Self {
+    pub(super) fn reported(mut self, state: &ResourceState, outcome: ReportOutcome) -> Self {
         self.reported = Some((state.kind.clone(), outcome));
         self
     }
@@ -172,11 +167,10 @@ pub(super) fn count_from_zero(registry: &EntityRegistry) {
         for name in [HARD_DELETES, FORCE_DELETES] {
             metrics::counter!(name, "resource_type" => kind.clone()).absolute(0);
         }
-        let taken = [ACCEPTED, REPEATED, REJECTED].into_iter();
-        for outcome in taken.chain(Discard::ALL.map(discarded)) {
+        for outcome in ReportOutcome::ALL {
             let labels = [
                 ("resource_type", kind.clone()),
-                ("outcome", outcome.to_owned()),
+                ("outcome", outcome.label().to_owned()),
             ];
             metrics::counter!(REPORTS, &labels).absolute(0);
         }
@@ -210,19 +204,9 @@ fn tell_failure(failure: Failure) {
 }
 
 /// Counts what became of a report.
-pub(super) fn tell_report(kind: &str, outcome: &'static str) {
+pub(super) fn tell_report(kind: &str, outcome: ReportOutcome) {
     let kind = resource_type(kind);
-    metrics::counter!(REPORTS, "resource_type" => kind, "outcome" => outcome).increment(1);
-}
-
-/// Why a report is dropped, as counted.
-pub(super) fn discarded(why: Discard) -> &'static str {
-    match why {
-        Discard::FutureGeneration => "discarded_future_generation",
-        Discard::StaleGeneration => "discarded_stale_generation",
-        Discard::StaleTime => "discarded_stale_time",
-        Discard::Unknown => "discarded_unknown",
-    }
+    metrics::counter!(REPORTS, "resource_type" => kind, "outcome" => outcome.label()).increment(1);
 }
 
 /// The kind as metrics show it: the older service's gauges say `cluster`.

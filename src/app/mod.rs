@@ -12,7 +12,6 @@ mod error;
 mod list;
 mod reports;
 mod resources;
-mod rules;
 mod unreconciled;
 
 use std::sync::Arc;
@@ -21,7 +20,6 @@ pub use crate::storage::postgres::{Connections, Search, Unreconciled};
 pub use address::{Address, Collection};
 pub use error::Error;
 pub use list::ListRequest;
-pub use reports::ReportOutcome;
 
 use crate::domain::{Entity, EntityRegistry, shown};
 use crate::storage::postgres::Store;

@@ -5,7 +5,6 @@ use uuid::Uuid;
 use super::effects::{self, Effects};
 use super::{Address, Error, Service, UNLOCKED_ATTEMPTS_MAX};
 use crate::domain::audit::Origin;
-use crate::domain::derivation;
 use crate::domain::lifecycle::{self, Draft, Patch, Refusal};
 use crate::domain::reference::{self, Target};
 use crate::domain::tenancy::{Tenant, View};
@@ -60,8 +59,7 @@ impl Service {
             references: references.as_ref().cloned().unwrap_or_default(),
             tenancy: tenant.tenancy().clone(),
         };
-        let mut resource = lifecycle::create(entity, draft, origin);
-        let failures = derivation::created(entity, &mut resource);
+        let (resource, failures) = lifecycle::create(entity, draft, origin);
         let parent = owner.map(|(parent, _)| parent);
         let created = match references {
             // A parent that will not do is the greater fault.
@@ -121,7 +119,7 @@ impl Service {
             id,
         };
         let mut session = self.store.session().await?;
-        let found = session.db().find_standing(place, &[]).await?;
+        let found = session.db().find_snapshot(place, &[]).await?;
         match found {
             None => Err(Error::not_found(&parent.kind, &id.to_string())),
             Some(standing) if standing.state.is_finalizing() => {
@@ -268,25 +266,22 @@ impl Service {
             return Err(address.missing(self, db).await);
         };
         let kind = &resource.state.kind;
-        let required = self.registry.required_adapters(kind);
+        let entity = self.registry.get(kind);
         if place.kind.is_none() {
             self.check_spec(kind, change)?;
         }
         let patch = self.checked(kind, change)?;
-        let with_rules = self.with_rules(Some(kind));
-        let standing = if required.is_empty() && with_rules.is_empty() {
-            None
+        let snapshot = if entity.is_some_and(|e| e.is_reconcilable() || e.rules.is_some()) {
+            let with_rules = self.registry.kinds_with_rules();
+            db.find_snapshot(place, with_rules).await?
         } else {
-            db.find_standing(place, with_rules).await?
+            None
         };
-        let reports = standing.as_ref().map_or(&[][..], |s| &s.reports);
-        let Some(mut patched) = lifecycle::patch(&resource, &patch, required, reports, origin)?
+        let Some((patched, failures)) =
+            lifecycle::patch(&resource, snapshot.as_ref(), entity, &patch, origin)?
         else {
             return Ok(Some((resource, Effects::default())));
         };
-        let failures = standing.map_or_else(Vec::new, |standing| {
-            derivation::patched(&self.registry, &standing, &mut patched)
-        });
         if !db.save_patched(&resource, &patched, origin).await? {
             return Ok(None);
         }

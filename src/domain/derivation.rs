@@ -1,134 +1,89 @@
-//! When the rules of a kind are applied: with every change of a resource or its reports, after the
-//! aggregated conditions are known. Derived conditions follow these, sorted by type.
+//! All conditions of a resource: the aggregated ones, then those that the rules of its kind derive,
+//! sorted by type. They are brought up to date with every change of a resource or its reports.
 //!
 //! A kind that no adapter works on has no conditions until something reports, and none while it waits
-//! for its children (decision H15): its rules are not applied then.
+//! for its children: its rules are not applied then.
 
-use super::aggregation::{LAST_KNOWN_RECONCILED, RECONCILED, adapter_condition_type};
-use super::lifecycle::Reported;
-use super::mapping::{Data, Facts, Failure, Subject};
-use super::{
-    Condition, Entity, EntityRegistry, Report, ReportState, Resource, ResourceState, Standing,
+use super::aggregation::{
+    LAST_KNOWN_RECONCILED, RECONCILED, Subject, adapter_condition_type, aggregate,
 };
+use super::mapping::{self, Facts, Failure, Rules};
+use super::{Condition, Entity, ReportState, ResourceState};
 
-/// Completes the conditions of a new resource. Gives the rules that failed, as all here do.
-#[must_use]
-pub fn created(entity: &Entity, resource: &mut Resource) -> Vec<Failure> {
-    if entity.rules.is_none() {
-        return Vec::new();
+/// What the conditions of a resource follow from, beside its state.
+pub(super) struct Evidence<'a> {
+    /// The adapters that its kind waits for.
+    pub(super) required: &'a [String],
+    /// The rules of its kind.
+    pub(super) rules: Option<&'a Rules>,
+    pub(super) reports: &'a [ReportState],
+    pub(super) has_children: bool,
+    pub(super) facts: Option<&'a Facts>,
+}
+
+impl<'a> Evidence<'a> {
+    /// That of a kind, without reports; of one that was taken out of the configuration if unset.
+    pub(super) fn of(entity: Option<&'a Entity>) -> Self {
+        Self {
+            required: entity.map_or(&[], |e| &e.required_adapters),
+            rules: entity.and_then(|e| e.rules.as_deref()),
+            reports: &[],
+            has_children: false,
+            facts: None,
+        }
     }
-    let facts = Facts::of(resource, std::collections::BTreeMap::default());
-    apply(Some(entity), &mut resource.state, Some(&facts), &[], &[])
-}
 
-/// Completes the conditions of a patched resource. `standing` is what it was before, with its reports.
-#[must_use]
-pub fn patched(
-    registry: &EntityRegistry,
-    standing: &Standing,
-    resource: &mut Resource,
-) -> Vec<Failure> {
-    let entity = registry.get(&resource.state.kind);
-    let data = standing.facts.as_ref().map(|facts| facts.data.clone());
-    let facts = data.map(|data| Facts::of(resource, data));
-    apply(
-        entity,
-        &mut resource.state,
-        facts.as_ref(),
-        &standing.reports,
-        &standing.state.conditions,
-    )
-}
-
-/// Completes the conditions that an incoming report leads to.
-#[must_use]
-pub fn reported(
-    registry: &EntityRegistry,
-    standing: &Standing,
-    incoming: &Report,
-    reported: &mut Reported,
-) -> Vec<Failure> {
-    let entity = registry.get(&standing.state.kind);
-    let Reported::Stored {
-        report,
-        conditions,
-        completes: false,
-    } = reported
-    else {
-        return Vec::new();
-    };
-    if entity.is_none_or(|e| e.rules.is_none()) {
-        return Vec::new();
+    /// Brings all conditions up to date. Gives the rules that failed.
+    pub(super) fn aggregate_and_derive(&self, state: &mut ResourceState) -> Vec<Failure> {
+        let aggregated = if self.required.is_empty() && state.is_finalizing() {
+            Vec::new()
+        } else {
+            aggregate(&Subject {
+                generation: state.generation,
+                updated_at: state.updated_at,
+                is_deleting: state.is_finalizing(),
+                has_children: self.has_children,
+                required: self.required,
+                reports: self.reports,
+                previous: &state.conditions,
+            })
+        };
+        let previous = std::mem::replace(&mut state.conditions, aggregated);
+        self.derive(state, &previous)
     }
-    let mut reports = standing.reports.clone();
-    reports.retain(|r| r.adapter != report.adapter);
-    reports.push(report.clone());
-    let facts = standing.facts.as_deref().map(|facts| {
-        let mut facts = facts.clone();
-        let data = Data::of(incoming.data.clone());
-        facts.data.insert(report.adapter.clone(), data);
-        facts
-    });
-    let mut state = standing.state.clone();
-    state.conditions = std::mem::take(conditions);
-    let previous = &standing.state.conditions;
-    let failures = apply(entity, &mut state, facts.as_ref(), &reports, previous);
-    *conditions = state.conditions;
-    failures
-}
 
-/// Completes the conditions of a resource that a deletion changed, which are its aggregated ones as
-/// they will be. `previous` are all of them as they were.
-pub(super) fn settled(
-    registry: &EntityRegistry,
-    standing: &mut Standing,
-    previous: &[Condition],
-) -> Vec<Failure> {
-    let Standing {
-        state,
-        reports,
-        facts,
-        ..
-    } = standing;
-    let entity = registry.get(&state.kind);
-    apply(entity, state, facts.as_deref(), reports, previous)
-}
-
-/// Appends the derived conditions to the aggregated ones, which alone of its conditions are kept.
-fn apply(
-    entity: Option<&Entity>,
-    state: &mut ResourceState,
-    facts: Option<&Facts>,
-    reports: &[ReportState],
-    previous: &[Condition],
-) -> Vec<Failure> {
-    let Some((entity, rules)) = entity.and_then(|e| Some((e, e.rules.as_deref()?))) else {
-        return Vec::new();
-    };
-    let required = &entity.required_adapters;
-    state.conditions.retain(|c| is_aggregated(c, required));
-    if !entity.is_reconcilable() && (state.is_finalizing() || reports.is_empty()) {
-        return Vec::new();
+    /// Brings the derived conditions up to date, and leaves the aggregated ones as they are.
+    pub(super) fn derive(&self, state: &mut ResourceState, previous: &[Condition]) -> Vec<Failure> {
+        let Some(rules) = self.rules else {
+            return Vec::new();
+        };
+        state.conditions.retain(|c| self.is_aggregated(c));
+        if self.required.is_empty() && (state.is_finalizing() || self.reports.is_empty()) {
+            return Vec::new();
+        }
+        let Some(facts) = self.facts else {
+            // They are read for every kind with rules. If ever not, nothing is lost.
+            let derived = previous.iter().filter(|c| !self.is_aggregated(c));
+            state.conditions.extend(derived.cloned());
+            return Vec::new();
+        };
+        let derived = rules.derive(&mapping::Subject {
+            state,
+            facts,
+            reports: self.reports,
+            previous,
+        });
+        state.conditions.extend(derived.conditions);
+        derived.failures
     }
-    let Some(facts) = facts else {
-        // They are read for every kind with rules. If ever not, nothing is lost.
-        let derived = previous.iter().filter(|c| !is_aggregated(c, required));
-        state.conditions.extend(derived.cloned());
-        return Vec::new();
-    };
-    let derived = rules.derive(&Subject {
-        state,
-        facts,
-        reports,
-        previous,
-    });
-    state.conditions.extend(derived.conditions);
-    derived.failures
-}
 
-fn is_aggregated(condition: &Condition, required: &[String]) -> bool {
-    let kind = condition.kind.as_str();
-    kind == RECONCILED
-        || kind == LAST_KNOWN_RECONCILED
-        || required.iter().any(|a| adapter_condition_type(a) == kind)
+    fn is_aggregated(&self, condition: &Condition) -> bool {
+        let kind = condition.kind.as_str();
+        kind == RECONCILED
+            || kind == LAST_KNOWN_RECONCILED
+            || self
+                .required
+                .iter()
+                .any(|a| adapter_condition_type(a) == kind)
+    }
 }

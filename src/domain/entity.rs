@@ -152,22 +152,6 @@ impl EntityRegistry {
         &self.with_rules
     }
 
-    /// Whether a resource of that kind, an owner above it or anything below it may have rules.
-    #[must_use]
-    pub fn family_has_rules(&self, kind: &str) -> bool {
-        let Some(entity) = self.get(kind) else {
-            // Taken out of the configuration: it may own whatever is there.
-            return !self.with_rules.is_empty();
-        };
-        let mut above = std::iter::successors(Some(entity), |e| self.get(e.parent.as_deref()?));
-        above.any(|e| e.rules.is_some()) || self.has_rules_below(kind)
-    }
-
-    fn has_rules_below(&self, kind: &str) -> bool {
-        self.children_of(kind)
-            .any(|child| child.rules.is_some() || self.has_rules_below(&child.kind))
-    }
-
     /// The adapters that a kind waits for; none for a kind that was removed from the
     /// configuration.
     #[must_use]

@@ -11,20 +11,19 @@
 //! carries the result out in one transaction. A child's removal is settled upwards at once: a
 //! finalizing parent that waited for nothing else goes with its last child.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
-use super::aggregation::{Subject, aggregate};
 use super::audit::{Action, Change, Origin};
-use super::derivation;
-use super::mapping::Failure;
-use super::report::FINALIZED;
+use super::derivation::Evidence;
+use super::mapping::{Data, Facts, Failure};
+use super::report::AVAILABLE;
 use super::{
-    Condition, ConditionStatus, DeletePolicy, Deletion, Discard, Entity, EntityRegistry,
-    InvalidReport, Labels, References, Report, ReportState, Resource, ResourceId, ResourceName,
-    ResourceState, Standing, Tenancy, Verdict, judge,
+    Condition, ConditionStatus, DeletePolicy, Deletion, Entity, EntityRegistry, InvalidReport,
+    Labels, References, Report, ReportOutcome, ReportState, Resource, ResourceId, ResourceName,
+    ResourceState, Standing, Tenancy,
 };
 
 /// Why something may not be done to a resource in its present state.
@@ -113,25 +112,22 @@ pub struct Draft {
     pub tenancy: Tenancy,
 }
 
-/// Makes a new resource at generation 1. Kinds with required adapters start not reconciled.
+/// Makes a new resource at generation 1. Kinds with required adapters start not reconciled. Gives
+/// the rules that failed, too.
 #[must_use]
-pub fn create(entity: &Entity, draft: Draft, origin: &Origin) -> Resource {
-    let mut state = ResourceState {
-        id: draft.id,
-        kind: entity.kind.clone(),
-        name: draft.name,
-        owner: draft.owner,
-        generation: 1,
-        revision: 1,
-        updated_at: origin.at,
-        deletion: None,
-        conditions: Vec::new(),
-    };
-    if entity.is_reconcilable() {
-        state.conditions = conditions(&state, &entity.required_adapters, &[], false);
-    }
-    Resource {
-        state,
+pub fn create(entity: &Entity, draft: Draft, origin: &Origin) -> (Resource, Vec<Failure>) {
+    let mut resource = Resource {
+        state: ResourceState {
+            id: draft.id,
+            kind: entity.kind.clone(),
+            name: draft.name,
+            owner: draft.owner,
+            generation: 1,
+            revision: 1,
+            updated_at: origin.at,
+            deletion: None,
+            conditions: Vec::new(),
+        },
         spec: draft.spec,
         labels: draft.labels,
         references: draft.references,
@@ -139,7 +135,18 @@ pub fn create(entity: &Entity, draft: Draft, origin: &Origin) -> Resource {
         created_at: origin.at,
         created_by: origin.actor.clone(),
         updated_by: origin.actor.clone(),
+    };
+    if !entity.is_reconcilable() {
+        return (resource, Vec::new());
     }
+    let rules = entity.rules.as_ref();
+    let facts = rules.map(|_| Facts::of(&resource, BTreeMap::new()));
+    let evidence = Evidence {
+        facts: facts.as_ref(),
+        ..Evidence::of(Some(entity))
+    };
+    let failures = evidence.aggregate_and_derive(&mut resource.state);
+    (resource, failures)
 }
 
 /// What a client wants changed; unset parts stay as they are, set ones are replaced whole.
@@ -153,17 +160,18 @@ pub struct Patch {
     pub references: Option<References>,
 }
 
-/// Changes what is wanted of an active resource.
+/// Changes what is wanted of an active resource. `snapshot` is unset for a kind without required
+/// adapters and rules.
 ///
 /// `None` means that nothing really differs: nothing is to be written. Otherwise the generation
-/// is one higher, however many parts changed.
+/// is one higher, however many parts changed. Gives the rules that failed, too.
 pub fn patch(
     resource: &Resource,
+    snapshot: Option<&Standing>,
+    entity: Option<&Entity>,
     patch: &Patch,
-    required: &[String],
-    reports: &[ReportState],
     origin: &Origin,
-) -> Result<Option<Resource>, Refusal> {
+) -> Result<Option<(Resource, Vec<Failure>)>, Refusal> {
     let state = &resource.state;
     if state.is_finalizing() {
         return Err(marked_for_deletion(state));
@@ -187,10 +195,19 @@ pub fn patch(
     if let Some(references) = &patch.references {
         changed.references = references.clone();
     }
-    if !required.is_empty() {
-        changed.state.conditions = conditions(&changed.state, required, reports, false);
-    }
-    Ok(Some(changed))
+    let data = snapshot.and_then(|s| Some(s.facts.as_ref()?.data.clone()));
+    let facts = data.map(|data| Facts::of(&changed, data));
+    let evidence = Evidence {
+        reports: snapshot.map_or(&[], |s| &s.reports),
+        facts: facts.as_ref(),
+        ..Evidence::of(entity)
+    };
+    let failures = if evidence.required.is_empty() {
+        evidence.derive(&mut changed.state, &resource.state.conditions)
+    } else {
+        evidence.aggregate_and_derive(&mut changed.state)
+    };
+    Ok(Some((changed, failures)))
 }
 
 /// The refusal of any change to a finalizing resource.
@@ -204,65 +221,79 @@ pub fn marked_for_deletion(state: &ResourceState) -> Refusal {
 
 /// What an incoming report leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reported {
-    /// Nothing: it is dropped.
-    Discarded(Discard),
-    /// The stored report of the adapter stands; nothing is to be written.
-    Repeated {
-        /// Whether the resource is done and must be removed all the same.
-        completes: bool,
-    },
-    /// It is stored.
-    Stored {
-        /// As what.
-        report: ReportState,
-        /// The resource's conditions from now on.
-        conditions: Vec<Condition>,
-        /// Whether it completes a deletion: the resource must be removed instead, by [`remove`].
-        completes: bool,
-    },
+pub struct ReportDecision {
+    /// What becomes of the report.
+    pub outcome: ReportOutcome,
+    /// The resource's conditions from now on, if the report is accepted.
+    pub conditions: Vec<Condition>,
+    /// Whether it completes a deletion: the resource must be removed instead, by [`remove`].
+    pub completes: bool,
+    /// The rules that failed; they hold nothing up.
+    pub failures: Vec<Failure>,
 }
 
-/// Takes in what an adapter says.
-///
-/// # Errors
-///
-/// The report lacks a mandatory condition, or too many adapters report on the resource.
-pub fn report(
-    standing: &Standing,
-    required: &[String],
-    report: &Report,
-) -> Result<Reported, InvalidReport> {
-    let Standing {
-        state,
-        reports,
-        children,
-        ..
-    } = standing;
-    let existing = reports.iter().find(|r| r.adapter == report.adapter);
-    let finalizes = report.status_of(FINALIZED) == Some(ConditionStatus::True);
-    match judge(report, state.generation, existing)? {
-        Verdict::Discard(why) => Ok(Reported::Discarded(why)),
-        Verdict::Repeat => Ok(Reported::Repeated {
-            completes: finalizes && is_done(state, required, reports, *children),
-        }),
-        Verdict::Store { .. } if existing.is_none() && reports.len() >= Report::ADAPTERS_MAX => {
-            Err(InvalidReport::TooManyAdapters)
+/// Takes in what an adapter says. An accepted report takes over what the adapter's stored one leaves
+/// to it.
+#[must_use]
+pub fn report(snapshot: &Standing, entity: Option<&Entity>, report: &mut Report) -> ReportDecision {
+    let (state, reports) = (&snapshot.state, &snapshot.reports);
+    let existing = reports.iter().find(|r| r.adapter == report.state.adapter);
+    let mut decision = ReportDecision {
+        outcome: report.state.judge(state.generation, existing),
+        conditions: Vec::new(),
+        completes: false,
+        failures: Vec::new(),
+    };
+    match decision.outcome {
+        ReportOutcome::Discarded(_) | ReportOutcome::Rejected(_) => {}
+        ReportOutcome::Repeated => {
+            let required = Evidence::of(entity).required;
+            let is_done = is_done(state, required, reports, snapshot.children);
+            decision.completes = report.state.is_finalized() && is_done;
         }
-        Verdict::Store { report, aggregates } => {
-            let mut reports = reports.clone();
-            reports.retain(|r| r.adapter != report.adapter);
-            reports.push(report.clone());
-            Ok(Reported::Stored {
-                report,
-                conditions: if aggregates {
-                    conditions(state, required, &reports, *children > 0)
-                } else {
-                    state.conditions.clone()
-                },
-                completes: finalizes && is_done(state, required, &reports, *children),
-            })
+        ReportOutcome::Accepted if existing.is_none() && reports.len() >= Report::ADAPTERS_MAX => {
+            decision.outcome = ReportOutcome::Rejected(InvalidReport::TooManyAdapters);
         }
+        ReportOutcome::Accepted => {
+            report.state.follow(existing);
+            decision.accept(snapshot, entity, report);
+        }
+    }
+    decision
+}
+
+impl ReportDecision {
+    fn accept(&mut self, snapshot: &Standing, entity: Option<&Entity>, report: &Report) {
+        let mut reports = snapshot.reports.clone();
+        reports.retain(|r| r.adapter != report.state.adapter);
+        reports.push(report.state.clone());
+        let mut state = snapshot.state.clone();
+        let mut evidence = Evidence {
+            reports: &reports,
+            has_children: snapshot.children > 0,
+            ..Evidence::of(entity)
+        };
+        let is_done = is_done(&state, evidence.required, &reports, snapshot.children);
+        self.completes = report.state.is_finalized() && is_done;
+        // What is removed derives nothing.
+        evidence.rules = evidence.rules.filter(|_| !self.completes);
+        let facts = snapshot
+            .facts
+            .as_deref()
+            .filter(|_| evidence.rules.is_some());
+        let facts = facts.map(|facts| {
+            let mut facts = facts.clone();
+            let data = Data::of(report.data.clone());
+            facts.data.insert(report.state.adapter.clone(), data);
+            facts
+        });
+        evidence.facts = facts.as_ref();
+        self.failures = if report.state.status_of(AVAILABLE) == Some(ConditionStatus::Unknown) {
+            evidence.derive(&mut state, &snapshot.state.conditions)
+        } else {
+            evidence.aggregate_and_derive(&mut state)
+        };
+        self.conditions = state.conditions;
     }
 }
 
@@ -437,19 +468,21 @@ impl Outcome {
             state,
             reports,
             children,
-            ..
+            facts,
         } = standing;
-        let required = registry.required_adapters(&state.kind);
-        if is_done(state, required, reports, *children) {
+        let evidence = Evidence {
+            reports,
+            has_children: *children > 0,
+            facts: facts.as_deref(),
+            ..Evidence::of(registry.get(&state.kind))
+        };
+        if is_done(state, evidence.required, reports, *children) {
             self.remove(state, Action::HardDelete, None);
             return true;
         }
         if must_save {
-            let aggregated = conditions(state, required, reports, *children > 0);
-            let previous = std::mem::replace(&mut state.conditions, aggregated);
-            let failures = derivation::settled(registry, standing, &previous);
-            self.failures.extend(failures);
-            self.saved.push(standing.state.clone());
+            self.failures.extend(evidence.aggregate_and_derive(state));
+            self.saved.push(state.clone());
         }
         false
     }
@@ -490,28 +523,6 @@ fn is_done(
         })
     };
     state.is_finalizing() && children == 0 && required.iter().all(is_finalized)
-}
-
-/// The conditions that follow from the reports. A kind that no adapter works on waits for its
-/// children without any (decision H15).
-fn conditions(
-    state: &ResourceState,
-    required: &[String],
-    reports: &[ReportState],
-    has_children: bool,
-) -> Vec<Condition> {
-    if required.is_empty() && state.is_finalizing() {
-        return Vec::new();
-    }
-    aggregate(&Subject {
-        generation: state.generation,
-        updated_at: state.updated_at,
-        is_deleting: state.is_finalizing(),
-        has_children,
-        required,
-        reports,
-        previous: &state.conditions,
-    })
 }
 
 fn next_generation(state: &ResourceState) -> Result<i32, Refusal> {

@@ -6,7 +6,7 @@
 pub mod aggregation;
 pub mod audit;
 mod condition;
-pub mod derivation;
+mod derivation;
 pub mod entity;
 pub mod entity_config;
 mod labels;
@@ -26,8 +26,6 @@ pub mod tenancy;
 #[cfg(test)]
 mod tests;
 pub mod tsl;
-
-mod verdict;
 mod violation;
 
 pub use hyperfleet_fleet_model::{schedule, unit};
@@ -37,11 +35,10 @@ pub use entity::{DeletePolicy, Entity, EntityRegistry, PATHS_BASE, ReferenceRule
 pub use labels::Labels;
 pub use reference::{Reference, References};
 pub use report::{
-    Metadata, ObservedCondition, Report, ReportState, ReportedCondition, StoredReport,
+    Discard, InvalidReport, Metadata, Report, ReportOutcome, ReportState, ReportedCondition,
 };
 pub use requested::{RequestedPatch, RequestedResource};
 pub use resource::{
     Deletion, Resource, ResourceId, ResourceName, ResourceState, Standing, Tenancy,
 };
-pub use verdict::{Discard, InvalidReport, Verdict, judge};
 pub use violation::{Constraint, Violation, Violations, shown};

@@ -1,4 +1,18 @@
-//! Adapter reports: what an adapter says of a resource, and what is kept of it.
+//! Adapter reports: what an adapter says of a resource, what is kept of it, and which of two wins.
+//!
+//! ```text
+//! ahead of the resource? ─▶ discard
+//! behind this adapter's stored report (generation, then time)? ─▶ discard
+//! a mandatory condition missing? ─▶ reject
+//! Available=Unknown after an earlier report? ─▶ discard
+//! same generation and time as stored? ─▶ repeated, nothing to write
+//! else ─▶ accept and store
+//! ```
+//!
+//! The order matters: a stale report that also lacks a condition is discarded, not rejected. Both
+//! generations and report times only grow, so a report that is stale on any committed snapshot
+//! stays stale, and its discard needs no lock; one of a generation to come is discarded as of that
+//! snapshot, and may be sent again.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -18,18 +32,13 @@ pub const HEALTH: &str = "Health";
 /// Whether the adapter has cleaned up after a deletion.
 pub const FINALIZED: &str = "Finalized";
 
-/// A report as it comes in.
+/// The latest report of an adapter on a resource. As it comes in, its times are those of a first
+/// report: it takes over what an earlier one leaves by [`ReportState::follow`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// Who says it. Any name; only the required adapters of the kind count.
-    pub adapter: String,
-    /// The generation it speaks of.
-    pub observed_generation: i32,
-    /// When it looked, by its own clock, in whole microseconds.
-    pub observed_at: DateTime<Utc>,
-    /// What it saw, types unique, in its own order. `last_transition_at` is not yet known.
-    pub conditions: Vec<ObservedCondition>,
-    /// Anything else it wants other adapters to see.
+    /// What rules look at.
+    pub state: ReportState,
+    /// Anything else the adapter wants other adapters to see.
     pub data: Map<String, Value>,
     /// About the job that did the work.
     pub metadata: Option<Metadata>,
@@ -57,29 +66,9 @@ impl Report {
     pub const AHEAD_MINUTES_MAX: i64 = 5;
     /// How old an observation may be when it arrives, in minutes.
     pub const AGE_MINUTES_MAX: i64 = 30;
-
-    /// What it says of one condition type.
-    #[must_use]
-    pub fn status_of(&self, kind: &str) -> Option<ConditionStatus> {
-        let condition = self.conditions.iter().find(|c| c.kind == kind);
-        condition.map(|c| c.status)
-    }
 }
 
-/// One condition of a report, as it comes in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ObservedCondition {
-    /// What it is about.
-    pub kind: String,
-    /// Whether it holds.
-    pub status: ConditionStatus,
-    /// For programs.
-    pub reason: Option<String>,
-    /// For people.
-    pub message: Option<String>,
-}
-
-/// One condition of a stored report; stored and shown in this very shape.
+/// One condition of a report; stored and shown in this very shape.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportedCondition {
     /// Since when the adapter has been saying this status.
@@ -99,18 +88,18 @@ pub struct ReportedCondition {
     pub kind: String,
 }
 
-/// What rules need of a stored report: the latest accepted one of its adapter.
+/// What rules need of a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportState {
-    /// Who said it.
+    /// Any name; only the required adapters of the kind count.
     pub adapter: String,
     /// The generation it speaks of.
     pub observed_generation: i32,
     /// When the adapter first reported on this resource.
     pub created_at: DateTime<Utc>,
-    /// When the adapter looked.
+    /// When the adapter looked, by its own clock, in whole microseconds.
     pub reported_at: DateTime<Utc>,
-    /// What it saw.
+    /// What it saw, types unique, in its own order.
     pub conditions: Vec<ReportedCondition>,
 }
 
@@ -121,23 +110,134 @@ impl ReportState {
         self.conditions.iter().find(|c| c.kind == kind)
     }
 
+    /// What it says of one condition type.
+    #[must_use]
+    pub fn status_of(&self, kind: &str) -> Option<ConditionStatus> {
+        self.condition(kind).map(|c| c.status)
+    }
+
     /// Whether it says `Finalized=True`.
     #[must_use]
     pub fn is_finalized(&self) -> bool {
-        self.condition(FINALIZED)
-            .is_some_and(|c| c.status == ConditionStatus::True)
+        self.status_of(FINALIZED) == Some(ConditionStatus::True)
+    }
+
+    /// Takes the place of the adapter's stored report: that of the first report stays the time of
+    /// creation, and a condition's transition time moves only with its status.
+    pub fn follow(&mut self, existing: Option<&Self>) {
+        self.created_at = existing.map_or(self.reported_at, |e| e.created_at);
+        for condition in &mut self.conditions {
+            let before = existing.and_then(|e| e.condition(&condition.kind));
+            let before = before.filter(|b| b.status == condition.status);
+            condition.last_transition_at =
+                before.map_or(self.reported_at, |b| b.last_transition_at);
+        }
+    }
+
+    /// Decides what becomes of this report, given the resource's generation and the adapter's stored
+    /// report.
+    ///
+    /// # Guarantees
+    ///
+    /// The stored pair (generation, time) of an adapter never decreases.
+    #[must_use]
+    pub fn judge(&self, generation: i32, existing: Option<&Self>) -> ReportOutcome {
+        if self.observed_generation > generation {
+            return ReportOutcome::Discarded(Discard::FutureGeneration);
+        }
+        let existing = existing.map(|e| (e.observed_generation, e.reported_at));
+        let age = (self.observed_generation, self.reported_at);
+        if let Some(existing) = existing.filter(|existing| age < *existing) {
+            return ReportOutcome::Discarded(if age.0 < existing.0 {
+                Discard::StaleGeneration
+            } else {
+                Discard::StaleTime
+            });
+        }
+        let mut mandatory = MANDATORY.into_iter();
+        if let Some(missing) = mandatory.find(|m| self.condition(m).is_none()) {
+            return ReportOutcome::Rejected(InvalidReport::Missing(missing));
+        }
+        match existing {
+            Some(_) if self.status_of(AVAILABLE) == Some(ConditionStatus::Unknown) => {
+                ReportOutcome::Discarded(Discard::Unknown)
+            }
+            Some(existing) if existing == age => ReportOutcome::Repeated,
+            _ => ReportOutcome::Accepted,
+        }
     }
 }
 
-/// A stored report with everything that a client sees of it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StoredReport {
-    /// What rules look at.
-    pub state: ReportState,
-    /// What the adapter added.
-    pub data: Map<String, Value>,
-    /// About its job.
-    pub metadata: Option<Metadata>,
+/// What becomes of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReportOutcome {
+    /// It becomes the adapter's stored report.
+    Accepted,
+    /// It says what is stored already, at the same generation and time: the stored one stands.
+    Repeated,
+    /// Nothing changes, and the sender is told so.
+    Discarded(Discard),
+    /// It breaks a rule, and the sender is told which.
+    Rejected(InvalidReport),
+}
+
+impl ReportOutcome {
+    /// One outcome for each label.
+    pub const ALL: [Self; 7] = [
+        Self::Accepted,
+        Self::Repeated,
+        Self::Rejected(InvalidReport::Unreadable),
+        Self::Discarded(Discard::FutureGeneration),
+        Self::Discarded(Discard::StaleGeneration),
+        Self::Discarded(Discard::StaleTime),
+        Self::Discarded(Discard::Unknown),
+    ];
+
+    /// The label of metrics.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Repeated => "repeated",
+            Self::Rejected(_) => "rejected",
+            Self::Discarded(Discard::FutureGeneration) => "discarded_future_generation",
+            Self::Discarded(Discard::StaleGeneration) => "discarded_stale_generation",
+            Self::Discarded(Discard::StaleTime) => "discarded_stale_time",
+            Self::Discarded(Discard::Unknown) => "discarded_unknown",
+        }
+    }
+}
+
+/// Why a report was discarded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Discard {
+    /// It speaks of a generation that the resource has not reached.
+    FutureGeneration,
+    /// The adapter has reported on a later generation already.
+    StaleGeneration,
+    /// The adapter has reported a later observation of this generation.
+    StaleTime,
+    /// It says `Available=Unknown`, and the adapter has said something before.
+    Unknown,
+}
+
+/// Why a report cannot be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidReport {
+    /// Only counted: the reader of bodies says what is wrong.
+    #[error("the body is not a report")]
+    Unreadable,
+    /// It lacks a condition that every adapter must report.
+    #[error(
+        "missing mandatory condition '{0}': all adapters must report Available, Applied, and Health"
+    )]
+    Missing(&'static str),
+    /// Too many others report on the same resource.
+    #[error(
+        "this resource has reports of {} adapters already",
+        Report::ADAPTERS_MAX
+    )]
+    TooManyAdapters,
 }
 
 /// About the job that an adapter ran. Stored and shown in this very shape; unknown members are
@@ -172,4 +272,180 @@ pub struct Metadata {
         skip_serializing_if = "Option::is_none"
     )]
     pub started_at: Option<DateTime<Utc>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ConditionStatus::{False, True, Unknown};
+
+    fn minute(minute: i64) -> DateTime<Utc> {
+        DateTime::from_timestamp(minute * 60, 0).expect("small")
+    }
+
+    fn report(
+        observed_generation: i32,
+        at: i64,
+        conditions: &[(&str, ConditionStatus)],
+    ) -> ReportState {
+        let conditions = conditions.iter().map(|&(kind, status)| ReportedCondition {
+            last_transition_at: minute(at),
+            message: None,
+            reason: None,
+            status,
+            kind: kind.to_owned(),
+        });
+        ReportState {
+            adapter: "a".to_owned(),
+            observed_generation,
+            created_at: minute(at),
+            reported_at: minute(at),
+            conditions: conditions.collect(),
+        }
+    }
+
+    fn full(observed_generation: i32, at: i64, available: ConditionStatus) -> ReportState {
+        let conditions = [(AVAILABLE, available), (APPLIED, True), (HEALTH, True)];
+        report(observed_generation, at, &conditions)
+    }
+
+    fn existing(generation: i32, at: i64, available: ConditionStatus) -> ReportState {
+        let mut stored = full(generation, at, available);
+        stored.created_at = minute(4);
+        stored.conditions[0].last_transition_at = minute(4);
+        stored
+    }
+
+    /// The resource is at generation 3.
+    #[test]
+    fn reports_are_accepted_discarded_or_refused_in_this_order() {
+        let stored = |g, t, s| Some(existing(g, t, s));
+        let lacking = |missing: &str, g, t, available| {
+            let mut report = full(g, t, available);
+            report.conditions.retain(|c| c.kind != missing);
+            report
+        };
+        let cases = [
+            ("S01", None, full(3, 10, True), "stored, aggregated"),
+            ("S02", None, full(3, 10, False), "stored, aggregated"),
+            ("S03", None, full(3, 10, Unknown), "stored"),
+            ("S04", None, full(1, 10, True), "stored, aggregated"),
+            ("S05", None, full(4, 10, True), "FutureGeneration"),
+            (
+                "S06",
+                None,
+                lacking(HEALTH, 4, 10, True),
+                "FutureGeneration",
+            ),
+            ("S07", None, lacking(APPLIED, 3, 10, True), APPLIED),
+            ("S08", None, report(3, 10, &[]), AVAILABLE),
+            ("S09", None, report(3, 10, &[(APPLIED, True)]), AVAILABLE),
+            (
+                "S10",
+                stored(3, 10, True),
+                full(2, 20, True),
+                "StaleGeneration",
+            ),
+            (
+                "S11",
+                stored(3, 10, True),
+                lacking(HEALTH, 2, 20, True),
+                "StaleGeneration",
+            ),
+            ("S12", stored(3, 10, True), full(3, 9, False), "StaleTime"),
+            ("S13", stored(3, 10, True), full(3, 10, False), "repeated"),
+            (
+                "S14",
+                stored(3, 10, True),
+                full(3, 11, False),
+                "stored, aggregated",
+            ),
+            (
+                "S15",
+                stored(2, 10, True),
+                full(3, 5, True),
+                "stored, aggregated",
+            ),
+            (
+                "S16",
+                stored(2, 10, True),
+                full(2, 12, False),
+                "stored, aggregated",
+            ),
+            (
+                "S17",
+                stored(3, 10, Unknown),
+                full(3, 11, Unknown),
+                "Unknown",
+            ),
+            ("S18", stored(3, 10, True), full(3, 11, Unknown), "Unknown"),
+            ("S19", stored(2, 10, True), full(3, 11, Unknown), "Unknown"),
+            (
+                "S20",
+                stored(3, 10, Unknown),
+                full(3, 11, True),
+                "stored, aggregated",
+            ),
+            (
+                "S31",
+                stored(3, 10, True),
+                lacking(HEALTH, 3, 11, Unknown),
+                HEALTH,
+            ),
+        ];
+        for (id, existing, report, expected) in cases {
+            let unknown = report.status_of(AVAILABLE) == Some(Unknown);
+            let got = match report.judge(3, existing.as_ref()) {
+                ReportOutcome::Discarded(why) => format!("{why:?}"),
+                ReportOutcome::Repeated => "repeated".to_owned(),
+                ReportOutcome::Accepted if unknown => "stored".to_owned(),
+                ReportOutcome::Accepted => "stored, aggregated".to_owned(),
+                ReportOutcome::Rejected(InvalidReport::Missing(which)) => which.to_owned(),
+                ReportOutcome::Rejected(other) => other.to_string(),
+            };
+            assert_eq!(got, expected, "{id}");
+        }
+    }
+
+    #[test]
+    fn a_transition_time_moves_only_with_the_status() {
+        let before = existing(3, 10, True);
+        for (mut report, since) in [(full(3, 11, True), 4), (full(3, 11, False), 11)] {
+            report.follow(Some(&before));
+            assert_eq!(report.conditions[0].last_transition_at, minute(since));
+            assert_eq!(report.created_at, minute(4));
+            assert_eq!(report.reported_at, minute(11));
+        }
+    }
+
+    #[test]
+    fn a_condition_that_is_not_repeated_is_forgotten() {
+        let mut before = existing(3, 10, True);
+        before.conditions.push(ReportedCondition {
+            kind: "Extra".to_owned(),
+            ..before.conditions[0].clone()
+        });
+        let mut report = full(3, 11, True);
+        report.follow(Some(&before));
+        assert_eq!(report.condition("Extra"), None);
+    }
+
+    #[test]
+    fn a_report_that_follows_another_twice_is_the_same() {
+        let (later, earlier) = (existing(3, 10, False), existing(3, 10, True));
+        let mut report = full(3, 11, True);
+        report.follow(Some(&earlier));
+        report.follow(Some(&later));
+        assert_eq!(report.conditions[0].last_transition_at, minute(11));
+        let mut first = full(3, 11, True);
+        first.follow(None);
+        assert_eq!(first, full(3, 11, True));
+    }
+
+    #[test]
+    fn every_outcome_has_a_label_of_its_own() {
+        let labels = ReportOutcome::ALL.map(ReportOutcome::label);
+        let distinct: std::collections::BTreeSet<_> = labels.iter().collect();
+        assert_eq!(distinct.len(), labels.len());
+    }
 }

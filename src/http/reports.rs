@@ -4,7 +4,7 @@ use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse};
 
 use super::request::{Caller, Place, params};
-use crate::app::{ReportOutcome, Service};
+use crate::app::Service;
 use crate::kit::clock::Clock;
 use crate::kit::http::{Problem, Room, tell_body};
 use crate::wire::{self, Views};
@@ -37,14 +37,8 @@ pub(super) async fn put(
     let origin = caller.origin(&request, &clock)?;
     let report = wire::report(&body, origin.at);
     let report = report.inspect_err(|_| service.reject_report(address))?;
-    match service.report(address, &report, &origin).await? {
-        ReportOutcome::Accepted(stored) => {
-            let view = Views::report(&stored);
-            Room::of(&request)?.item(HttpResponse::Created(), &view)
-        }
-        ReportOutcome::Discarded(why) => {
-            tracing::debug!(adapter = report.adapter, ?why, "report discarded");
-            Ok(HttpResponse::NoContent().finish())
-        }
+    match service.report(address, report, &origin).await? {
+        Some(stored) => Room::of(&request)?.item(HttpResponse::Created(), &Views::report(&stored)),
+        None => Ok(HttpResponse::NoContent().finish()),
     }
 }

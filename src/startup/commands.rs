@@ -18,10 +18,10 @@ use crate::domain::schema::Attached;
 use crate::http::{self, Build};
 use crate::kit::clock::Clock;
 use crate::kit::ending::Misuse;
+use crate::kit::settings::{self, CheckFormat, OpenapiFormat};
 use crate::kit::sockets::Addresses;
 use crate::kit::telemetry::Telemetry;
 use crate::kit::{shutdown, telemetry};
-use crate::kit::settings::{self, CheckFormat, OpenapiFormat};
 
 /// This program.
 pub(super) const BUILD: Build = Build {

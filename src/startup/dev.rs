@@ -13,10 +13,10 @@ use super::plan::Plan;
 use super::process::Process;
 use super::{commands, database};
 use crate::auth::Authentication;
+use crate::config::{self, DevArgs, Format, Output, Settings};
 use crate::kit::ending::Misuse;
 use crate::kit::sockets::Addresses;
 use crate::kit::{shutdown, telemetry};
-use crate::config::{self, DevArgs, Format, Output, Settings};
 use crate::storage::postgres::{Probe, Store};
 use hyperfleet_devkit::{Durability, PrivatePostgres};
 

@@ -7,8 +7,8 @@ use anyhow::Context as _;
 use serde::Serialize;
 
 use super::{commands, database};
-use crate::kit::ending::Misuse;
 use crate::config::{self, MigrateArgs, MigrateCommand, Output, Settings, StatusFormat};
+use crate::kit::ending::Misuse;
 use crate::storage::postgres::{Migration, MigrationState, Probe, SchemaStatus};
 
 /// The exit code that says that migrations are missing.

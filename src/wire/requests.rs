@@ -10,8 +10,9 @@ use super::json::{BodyFault, Members, Shape, body, decode, document, elements, m
 use crate::domain::moment;
 use crate::domain::reference::{RequestedReference, RequestedReferences};
 use crate::domain::{
-    ConditionStatus, Constraint, Entity, EntityRegistry, Labels, Metadata, ObservedCondition,
-    Report, RequestedPatch, RequestedResource, ResourceName, Violation, Violations, shown,
+    ConditionStatus, Constraint, Entity, EntityRegistry, Labels, Metadata, Report, ReportState,
+    ReportedCondition, RequestedPatch, RequestedResource, ResourceName, Violation, Violations,
+    shown,
 };
 
 /// Longest reason of a force-delete, in characters.
@@ -262,11 +263,16 @@ pub fn report(bytes: &[u8], now: DateTime<Utc>) -> Result<Report, BodyFault> {
     if !faults.is_empty() {
         return Err(BodyFault::Invalid(std::mem::take(faults)));
     }
-    Ok(Report {
+    let mut state = ReportState {
         adapter,
         observed_generation: observed_generation.unwrap_or(0),
-        observed_at,
+        created_at: observed_at,
+        reported_at: observed_at,
         conditions,
+    };
+    state.follow(None);
+    Ok(Report {
+        state,
         data: data.unwrap_or_default(),
         metadata,
     })
@@ -288,7 +294,7 @@ fn adapter(body: &mut Members<'_>, faults: &mut Violations) -> String {
     adapter
 }
 
-fn conditions(body: &mut Members<'_>, faults: &mut Violations) -> Vec<ObservedCondition> {
+fn conditions(body: &mut Members<'_>, faults: &mut Violations) -> Vec<ReportedCondition> {
     let elements = body.array("conditions", faults).unwrap_or_default();
     if elements.len() > Report::CONDITIONS_MAX {
         let message = format!(
@@ -333,7 +339,7 @@ fn check_length(path: &str, text: Option<&String>, max: usize, faults: &mut Viol
     }
 }
 
-fn condition(raw: &RawValue, index: usize, faults: &mut Violations) -> Option<ObservedCondition> {
+fn condition(raw: &RawValue, index: usize, faults: &mut Violations) -> Option<ReportedCondition> {
     let path = format!("conditions[{index}]");
     let mut members = members(raw, &path, faults)?;
     let known = faults.as_slice().len();
@@ -383,11 +389,13 @@ fn condition(raw: &RawValue, index: usize, faults: &mut Violations) -> Option<Ob
         ));
         return None;
     };
-    Some(ObservedCondition {
-        kind,
-        status,
-        reason,
+    Some(ReportedCondition {
+        // Known once the time of the report is.
+        last_transition_at: DateTime::UNIX_EPOCH,
         message,
+        reason,
+        status,
+        kind,
     })
 }
 

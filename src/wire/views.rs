@@ -14,8 +14,8 @@ use crate::domain::audit::Entry;
 use crate::domain::moment;
 use crate::domain::page::{KindPath, Listing, OwnerPath};
 use crate::domain::{
-    Condition, Entity, EntityRegistry, Labels, Metadata, PATHS_BASE, ReportedCondition, Resource,
-    ResourceId, ResourceState, StoredReport, Tenancy,
+    Condition, Entity, EntityRegistry, Labels, Metadata, PATHS_BASE, Report, ReportedCondition,
+    Resource, ResourceId, ResourceState, Tenancy,
 };
 
 /// What all paths of the API begin with.
@@ -251,13 +251,13 @@ impl<'a> Views<'a> {
 
     /// An adapter's report.
     #[must_use]
-    pub fn report(report: &'a StoredReport) -> impl Serialize + 'a {
+    pub fn report(report: &'a Report) -> impl Serialize + 'a {
         ReportView::from(report)
     }
 
     /// A page of reports.
     #[must_use]
-    pub fn reports(listing: &'a Listing<StoredReport>) -> impl Serialize + 'a {
+    pub fn reports(listing: &'a Listing<Report>) -> impl Serialize + 'a {
         list("AdapterStatusList".to_owned(), listing, ReportView::from)
     }
 
@@ -368,8 +368,8 @@ impl<'a> Views<'a> {
     }
 }
 
-impl<'a> From<&'a StoredReport> for ReportView<'a> {
-    fn from(report: &'a StoredReport) -> Self {
+impl<'a> From<&'a Report> for ReportView<'a> {
+    fn from(report: &'a Report) -> Self {
         let state = &report.state;
         Self {
             adapter: &state.adapter,

@@ -2,12 +2,14 @@
 
 use super::given::{
     at, child_kind, condition, family, finalized_by, finalizing, id, kind, origin, origin_of,
-    registry, report, standing,
+    registry, report, reported, standing,
 };
 use crate::domain::aggregation::RECONCILED;
 use crate::domain::audit::{Action, Change};
-use crate::domain::lifecycle::{self, Family, Outcome, Referrer, Refusal, Reported, delete};
-use crate::domain::{ConditionStatus, Deletion, EntityRegistry, ResourceState, Standing};
+use crate::domain::lifecycle::{Family, Outcome, Referrer, Refusal, delete};
+use crate::domain::{
+    ConditionStatus, Deletion, EntityRegistry, ReportOutcome, ResourceState, Standing,
+};
 
 /// ```text
 /// Cluster a,b ◀─ cascade ─ Pool a ◀─ cascade ─ Disk (no adapters)
@@ -228,15 +230,11 @@ fn an_owner_without_adapters_waits_without_the_conditions_of_voluntary_reports()
     let kinds = kinds();
     let spoken = |state: &mut Standing, second| {
         let report = report("z", 1, second, ConditionStatus::True);
-        let Ok(Reported::Stored {
-            report, conditions, ..
-        }) = lifecycle::report(state, &[], &report)
-        else {
-            panic!("a first report, or a newer one, is stored");
-        };
+        let (decision, report) = reported(state, &[], &report);
+        assert_eq!(decision.outcome, ReportOutcome::Accepted, "it is new");
         state.reports = vec![report];
-        state.state.conditions.clone_from(&conditions);
-        conditions.len()
+        state.state.conditions.clone_from(&decision.conditions);
+        decision.conditions.len()
     };
     let mut channel = new("Channel", 1, None);
     assert_eq!(spoken(&mut channel, 3), 2);

@@ -6,11 +6,11 @@ use uuid::Uuid;
 
 use crate::domain::audit::Origin;
 use crate::domain::entity_config::{self, EntityConfig, ReferenceConfig};
-use crate::domain::lifecycle::{self, Draft, Family};
+use crate::domain::lifecycle::{self, Draft, Family, Patch, Refusal, ReportDecision};
 use crate::domain::report::{APPLIED, AVAILABLE, FINALIZED, HEALTH};
 use crate::domain::{
-    Condition, ConditionStatus, Deletion, EntityRegistry, Labels, ObservedCondition, References,
-    Report, ReportState, ReportedCondition, Resource, ResourceId, ResourceName, Standing, Tenancy,
+    Condition, ConditionStatus, Deletion, Entity, EntityRegistry, Labels, References, Report,
+    ReportState, ReportedCondition, Resource, ResourceId, ResourceName, Standing, Tenancy,
 };
 
 /// A moment, in seconds after the start of all tests.
@@ -89,7 +89,7 @@ pub(super) fn resource(
         tenancy: Tenancy::new(),
     };
     let entity = registry.get(kind).expect("a kind of the test");
-    lifecycle::create(entity, draft, &origin(0))
+    lifecycle::create(entity, draft, &origin(0)).0
 }
 
 /// A new resource that nobody has reported on and that owns nothing.
@@ -162,10 +162,11 @@ pub(super) fn report(
     second: i64,
     available: ConditionStatus,
 ) -> Report {
-    Report {
+    let mut state = ReportState {
         adapter: adapter.to_owned(),
         observed_generation,
-        observed_at: at(second),
+        created_at: at(second),
+        reported_at: at(second),
         conditions: [
             (AVAILABLE, available),
             (APPLIED, ConditionStatus::True),
@@ -173,23 +174,59 @@ pub(super) fn report(
         ]
         .map(|(kind, status)| observed(kind, status))
         .into(),
+    };
+    state.follow(None);
+    Report {
+        state,
         data: Map::new(),
         metadata: None,
     }
 }
 
+/// What a report leads to on a resource whose kind waits for these adapters, and what is stored.
+pub(super) fn reported(
+    standing: &Standing,
+    required: &[String],
+    report: &Report,
+) -> (ReportDecision, ReportState) {
+    let mut report = report.clone();
+    let decision = lifecycle::report(standing, Some(&waiting_for(required)), &mut report);
+    (decision, report.state)
+}
+
+/// What a patch makes of a resource without reports whose kind waits for these adapters.
+pub(super) fn patched(
+    resource: &Resource,
+    patch: &Patch,
+    required: &[String],
+    origin: &Origin,
+) -> Result<Option<Resource>, Refusal> {
+    let entity = waiting_for(required);
+    let patched = lifecycle::patch(resource, None, Some(&entity), patch, origin)?;
+    Ok(patched.map(|(resource, _)| resource))
+}
+
+fn waiting_for(required: &[String]) -> Entity {
+    let required: Vec<_> = required.iter().map(String::as_str).collect();
+    let registry = registry(&[kind("Kind", &required)]);
+    registry.entities()[0].clone()
+}
+
 /// The same report, saying besides whether the adapter has cleaned up.
 pub(super) fn saying_finalized(mut report: Report, status: ConditionStatus) -> Report {
-    report.conditions.push(observed(FINALIZED, status));
+    let mut condition = observed(FINALIZED, status);
+    condition.last_transition_at = report.state.reported_at;
+    report.state.conditions.push(condition);
     report
 }
 
-fn observed(kind: &str, status: ConditionStatus) -> ObservedCondition {
-    ObservedCondition {
-        kind: kind.to_owned(),
-        status,
-        reason: Some(format!("{kind}Reason")),
+fn observed(kind: &str, status: ConditionStatus) -> ReportedCondition {
+    ReportedCondition {
+        last_transition_at: at(0),
         message: None,
+        reason: Some(format!("{kind}Reason")),
+        status,
+        kind: kind.to_owned(),
     }
 }
 

@@ -6,9 +6,9 @@ use serde_json::Map;
 
 use super::given;
 use crate::domain::audit::Origin;
-use crate::domain::lifecycle::{self, Draft, Family, Patch, Reported};
+use crate::domain::lifecycle::{self, Draft, Family, Patch};
 use crate::domain::{
-    Condition, ConditionStatus, EntityRegistry, Labels, ObservedCondition, References, Report,
+    Condition, ConditionStatus, EntityRegistry, Labels, References, Report, ReportOutcome,
     ReportState, ReportedCondition, Resource, ResourceName, Standing, Tenancy,
 };
 
@@ -107,7 +107,7 @@ impl Life {
             tenancy: Tenancy::new(),
         };
         let entity = registry.get(PARENT).expect("it was registered above");
-        let resource = lifecycle::create(entity, draft, &origin(history.steps[0].at));
+        let (resource, _) = lifecycle::create(entity, draft, &origin(history.steps[0].at));
         Self {
             registry,
             resource,
@@ -126,10 +126,6 @@ impl Life {
         }
     }
 
-    fn required(&self) -> &[String] {
-        self.registry.required_adapters(PARENT)
-    }
-
     /// Every PATCH of the histories changes the spec.
     fn patch(&mut self, at: DateTime<Utc>) -> &'static str {
         let mut spec = self.resource.spec.clone();
@@ -138,10 +134,11 @@ impl Life {
             spec: Some(spec),
             ..Patch::default()
         };
-        let (required, origin) = (self.required(), origin(at));
-        let patched = lifecycle::patch(&self.resource, &patch, required, &self.reports, &origin);
+        let (standing, entity) = (self.standing(), self.registry.get(PARENT));
+        let patched =
+            lifecycle::patch(&self.resource, Some(&standing), entity, &patch, &origin(at));
         match patched.expect("no history patches a finalizing resource") {
-            Some(changed) => {
+            Some((changed, _)) => {
                 self.resource = changed;
                 "updated"
             }
@@ -166,17 +163,15 @@ impl Life {
     }
 
     fn report(&mut self, op: &ReportOp) -> (&'static str, Option<String>) {
-        let report = op.report();
+        let mut report = op.report();
         let mut standing = self.standing();
-        let completes = match lifecycle::report(&standing, self.required(), &report) {
-            Err(invalid) => return ("invalid", Some(invalid.to_string())),
-            Ok(Reported::Discarded(_)) => return ("discarded", None),
-            Ok(Reported::Repeated { completes }) => completes,
-            Ok(Reported::Stored {
-                report,
-                conditions,
-                completes,
-            }) => {
+        let decision = lifecycle::report(&standing, self.registry.get(PARENT), &mut report);
+        match decision.outcome {
+            ReportOutcome::Rejected(invalid) => return ("invalid", Some(invalid.to_string())),
+            ReportOutcome::Discarded(_) => return ("discarded", None),
+            ReportOutcome::Repeated => {}
+            ReportOutcome::Accepted => {
+                let report = report.state;
                 match self
                     .reports
                     .iter_mut()
@@ -185,11 +180,10 @@ impl Life {
                     Some(stored) => *stored = report,
                     None => self.reports.push(report),
                 }
-                self.resource.state.conditions = conditions;
-                completes
+                self.resource.state.conditions = decision.conditions;
             }
-        };
-        if !completes {
+        }
+        if !decision.completes {
             return ("accepted", None);
         }
         standing.reports.clone_from(&self.reports);
@@ -233,17 +227,21 @@ impl Life {
 
 impl ReportOp {
     fn report(&self) -> Report {
-        let conditions = self.conditions.iter().map(|c| ObservedCondition {
-            kind: c.kind.clone(),
-            status: c.status,
-            reason: c.reason.clone(),
+        let conditions = self.conditions.iter().map(|c| ReportedCondition {
+            last_transition_at: self.observed_time,
             message: c.message.clone(),
+            reason: c.reason.clone(),
+            status: c.status,
+            kind: c.kind.clone(),
         });
         Report {
-            adapter: self.adapter.clone(),
-            observed_generation: self.observed_generation,
-            observed_at: self.observed_time,
-            conditions: conditions.collect(),
+            state: ReportState {
+                adapter: self.adapter.clone(),
+                observed_generation: self.observed_generation,
+                created_at: self.observed_time,
+                reported_at: self.observed_time,
+                conditions: conditions.collect(),
+            },
             data: Map::new(),
             metadata: None,
         }

@@ -4,13 +4,14 @@ use serde_json::{Map, Value, json};
 
 use super::given::{
     at, condition, family, finalized, finalized_by, finalizing, id, kind, origin, origin_of,
-    registry, report, resource, saying_finalized, standing,
+    patched, registry, report, reported, resource, saying_finalized, standing,
 };
 use crate::domain::ConditionStatus::{False, True, Unknown};
+use crate::domain::ReportOutcome::{Accepted, Discarded, Rejected, Repeated};
 use crate::domain::aggregation::{LAST_KNOWN_RECONCILED, RECONCILED};
-use crate::domain::lifecycle::{self, Patch, Refusal, Reported};
+use crate::domain::lifecycle::{self, Patch, Refusal};
 use crate::domain::{
-    Discard, EntityRegistry, InvalidReport, Labels, Reference, References, Report,
+    Discard, EntityRegistry, InvalidReport, Labels, Reference, References, Report, Standing,
 };
 
 /// Clusters that adapters a and b work on, channels that nobody works on.
@@ -64,7 +65,7 @@ fn a_patch_that_changes_nothing_writes_nothing() {
             ..Patch::default()
         },
     ] {
-        let patched = lifecycle::patch(&before, &patch, &[], &[], &origin(9));
+        let patched = patched(&before, &patch, &[], &origin(9));
         assert_eq!(patched, Ok(None), "{patch:?}");
     }
 }
@@ -102,7 +103,7 @@ fn each_part_that_differs_moves_the_generation_by_one_in_all() {
     ] {
         let required = kinds.required_adapters("Cluster");
         let by = origin_of("carol", 9);
-        let after = lifecycle::patch(&before, &patch, required, &[], &by).unwrap();
+        let after = patched(&before, &patch, required, &by).unwrap();
         let after = after.expect("it differs");
         assert_eq!(after.state.generation, 2, "{patch:?}");
         assert_eq!(
@@ -129,7 +130,7 @@ fn a_clock_that_is_set_back_changes_nothing_before_it_was_last_changed() {
         ..Patch::default()
     };
     for (now, then) in [(-3600, 0), (0, 0), (1, 1)] {
-        let after = lifecycle::patch(&before, &labelled, &[], &[], &origin(now)).unwrap();
+        let after = patched(&before, &labelled, &[], &origin(now)).unwrap();
         let state = after.unwrap().state;
         assert_eq!((state.updated_at, state.generation), (at(then), 2), "{now}");
         let family = family(standing(&kinds, "Cluster", 1, None), Vec::new());
@@ -153,7 +154,7 @@ fn a_patch_leaves_the_conditions_of_a_kind_without_adapters_alone() {
         references: Some(References::new()),
         ..Patch::default()
     };
-    let after = lifecycle::patch(&before, &patch, &[], &[], &origin(9)).unwrap();
+    let after = patched(&before, &patch, &[], &origin(9)).unwrap();
     assert_eq!(after.unwrap().state.conditions, before.state.conditions);
 }
 
@@ -162,7 +163,7 @@ fn a_finalizing_resource_takes_no_patch_not_even_an_empty_one() {
     let kinds = kinds();
     let mut before = resource(&kinds, "Cluster", 1, None);
     before.state = finalizing(standing(&kinds, "Cluster", 1, None)).state;
-    let refusal = lifecycle::patch(&before, &Patch::default(), &[], &[], &origin(9)).unwrap_err();
+    let refusal = patched(&before, &Patch::default(), &[], &origin(9)).unwrap_err();
     assert_eq!(
         refusal.to_string(),
         "Cluster '00000000-0000-0000-0000-000000000001' is marked for deletion"
@@ -179,17 +180,17 @@ fn a_resource_at_the_last_generation_takes_no_more_changes() {
         ..Patch::default()
     };
     before.state.generation = i32::MAX - 1;
-    let last = lifecycle::patch(&before, &change, &[], &[], &origin(9)).unwrap();
+    let last = patched(&before, &change, &[], &origin(9)).unwrap();
     let last = last.expect("it differs");
     assert_eq!(last.state.generation, i32::MAX);
-    let refusal = lifecycle::patch(&last, &change, &[], &[], &origin(9)).unwrap_err();
+    let refusal = patched(&last, &change, &[], &origin(9)).unwrap_err();
     assert!(matches!(refusal, Refusal::GenerationsExhausted { .. }));
     assert_eq!(
         refusal.to_string(),
         "Cluster '00000000-0000-0000-0000-000000000001' has reached the last generation and cannot be changed any more"
     );
     // Nothing to change needs no generation.
-    let same = lifecycle::patch(&last, &Patch::default(), &[], &[], &origin(9));
+    let same = patched(&last, &Patch::default(), &[], &origin(9));
     assert_eq!(same, Ok(None));
 }
 
@@ -199,19 +200,12 @@ fn the_reports_of_all_adapters_reconcile_a_resource() {
     let required = kinds.required_adapters("Cluster");
     let mut cluster = standing(&kinds, "Cluster", 1, None);
     for (adapter, expected) in [("a", False), ("b", True)] {
-        let reported = lifecycle::report(&cluster, required, &report(adapter, 1, 3, True));
-        let Ok(Reported::Stored {
-            report,
-            conditions,
-            completes: false,
-        }) = reported
-        else {
-            panic!("not stored: {reported:?}");
-        };
-        let reconciled = condition(&conditions, RECONCILED).unwrap();
+        let (decision, stored) = reported(&cluster, required, &report(adapter, 1, 3, True));
+        assert_eq!((decision.outcome, decision.completes), (Accepted, false));
+        let reconciled = condition(&decision.conditions, RECONCILED).unwrap();
         assert_eq!(reconciled.status, expected, "after {adapter}");
-        cluster.reports.push(report);
-        cluster.state.conditions = conditions;
+        cluster.reports.push(stored);
+        cluster.state.conditions = decision.conditions;
     }
 }
 
@@ -221,11 +215,12 @@ fn a_newer_report_takes_the_place_of_the_older_one() {
     let required = &kinds.required_adapters("Cluster")[..1];
     let mut cluster = standing(&kinds, "Cluster", 1, None);
     cluster.reports = vec![finalized("a", 1, 3)];
-    let reported = lifecycle::report(&cluster, required, &report("a", 1, 4, True));
-    let Ok(Reported::Stored { conditions, .. }) = reported else {
-        panic!("not stored: {reported:?}");
-    };
-    assert_eq!(condition(&conditions, RECONCILED).unwrap().status, True);
+    let (decision, _) = reported(&cluster, required, &report("a", 1, 4, True));
+    assert_eq!(decision.outcome, Accepted);
+    assert_eq!(
+        condition(&decision.conditions, RECONCILED).unwrap().status,
+        True
+    );
 }
 
 #[test]
@@ -236,29 +231,21 @@ fn a_first_report_of_unknown_is_kept_but_moves_no_condition() {
     // Stale on purpose: to recompute them would show.
     cluster.state.updated_at = at(2);
     cluster.state.conditions.clear();
-    let first = lifecycle::report(&cluster, required, &report("a", 1, 3, Unknown));
-    let Ok(Reported::Stored {
-        report: stored,
-        conditions,
-        completes: false,
-    }) = first
-    else {
-        panic!("not stored: {first:?}");
-    };
-    assert_eq!(conditions, []);
+    let (first, stored) = reported(&cluster, required, &report("a", 1, 3, Unknown));
+    assert_eq!((first.outcome, first.completes), (Accepted, false));
+    assert_eq!(first.conditions, []);
     cluster.reports.push(stored);
-    let second = lifecycle::report(&cluster, required, &report("a", 1, 4, Unknown));
-    assert_eq!(second, Ok(Reported::Discarded(Discard::Unknown)));
+    let (second, _) = reported(&cluster, required, &report("a", 1, 4, Unknown));
+    assert_eq!(second.outcome, Discarded(Discard::Unknown));
 }
 
 #[test]
 fn a_voluntary_report_gives_a_kind_without_adapters_conditions() {
     let channel = standing(&kinds(), "Channel", 1, None);
-    let reported = lifecycle::report(&channel, &[], &report("z", 1, 3, True));
-    let Ok(Reported::Stored { conditions, .. }) = reported else {
-        panic!("not stored: {reported:?}");
-    };
-    let statuses: Vec<_> = conditions.iter().map(|c| (&*c.kind, c.status)).collect();
+    let (decision, _) = reported(&channel, &[], &report("z", 1, 3, True));
+    assert_eq!(decision.outcome, Accepted);
+    let conditions = decision.conditions.iter();
+    let statuses: Vec<_> = conditions.map(|c| (&*c.kind, c.status)).collect();
     let expected = [(RECONCILED, False), (LAST_KNOWN_RECONCILED, False)];
     assert_eq!(statuses, expected);
 }
@@ -270,30 +257,33 @@ fn there_is_a_limit_to_adapters_but_not_to_their_reports() {
     let adapter = |number: usize| format!("adapter-{number}");
     let known = (0..Report::ADAPTERS_MAX).map(|n| finalized(&adapter(n), 1, 3));
     cluster.reports = known.collect();
-    let one_more = lifecycle::report(&cluster, &[], &report("one-more", 1, 4, True));
-    assert_eq!(one_more, Err(InvalidReport::TooManyAdapters));
+    let outcome = |cluster: &Standing, report: &Report| reported(cluster, &[], report).0.outcome;
+    let one_more = outcome(&cluster, &report("one-more", 1, 4, True));
+    assert_eq!(one_more, Rejected(InvalidReport::TooManyAdapters));
     assert_eq!(
         InvalidReport::TooManyAdapters.to_string(),
         "this resource has reports of 256 adapters already"
     );
     // A report that would be dropped anyway is dropped.
-    let ahead = lifecycle::report(&cluster, &[], &report("one-more", 2, 4, True));
-    assert_eq!(ahead, Ok(Reported::Discarded(Discard::FutureGeneration)));
-    let again = lifecycle::report(&cluster, &[], &report("adapter-7", 1, 4, True));
-    assert!(matches!(again, Ok(Reported::Stored { .. })), "{again:?}");
+    let ahead = outcome(&cluster, &report("one-more", 2, 4, True));
+    assert_eq!(ahead, Discarded(Discard::FutureGeneration));
+    let again = outcome(&cluster, &report("adapter-7", 1, 4, True));
+    assert_eq!(again, Accepted);
     cluster.reports.pop();
-    let last = lifecycle::report(&cluster, &[], &report("one-more", 1, 4, True));
-    assert!(matches!(last, Ok(Reported::Stored { .. })), "{last:?}");
+    let last = outcome(&cluster, &report("one-more", 1, 4, True));
+    assert_eq!(last, Accepted);
 }
 
 #[test]
 fn a_report_without_a_mandatory_condition_is_refused() {
     let cluster = standing(&kinds(), "Cluster", 1, None);
     let mut lacking = report("a", 1, 3, True);
-    lacking.conditions.retain(|c| c.kind != "Applied");
-    let refused = lifecycle::report(&cluster, &[], &lacking).unwrap_err();
+    lacking.state.conditions.retain(|c| c.kind != "Applied");
+    let Rejected(invalid) = reported(&cluster, &[], &lacking).0.outcome else {
+        panic!("not rejected");
+    };
     assert_eq!(
-        refused.to_string(),
+        invalid.to_string(),
         "missing mandatory condition 'Applied': all adapters must report Available, Applied, and Health"
     );
 }
@@ -303,10 +293,12 @@ fn completes(report: &Report, children: usize) -> bool {
     let kinds = kinds();
     let mut cluster = finalized_by(finalizing(standing(&kinds, "Cluster", 1, None)), "b");
     cluster.children = children;
-    match lifecycle::report(&cluster, kinds.required_adapters("Cluster"), report) {
-        Ok(Reported::Stored { completes, .. } | Reported::Repeated { completes }) => completes,
-        other => panic!("dropped: {other:?}"),
-    }
+    let (decision, _) = reported(&cluster, kinds.required_adapters("Cluster"), report);
+    assert!(
+        matches!(decision.outcome, Accepted | Repeated),
+        "{decision:?}"
+    );
+    decision.completes
 }
 
 #[test]
@@ -331,9 +323,10 @@ fn only_a_report_that_says_finalized_completes_a_deletion() {
     let done = finalizing(standing(&kinds, "Cluster", 1, None));
     let done = finalized_by(finalized_by(done, "a"), "b");
     let required = kinds.required_adapters("Cluster");
-    let voluntary = |report: &Report| match lifecycle::report(&done, required, report) {
-        Ok(Reported::Stored { completes, .. }) => completes,
-        other => panic!("not stored: {other:?}"),
+    let voluntary = |report: &Report| {
+        let (decision, _) = reported(&done, required, report);
+        assert_eq!(decision.outcome, Accepted);
+        decision.completes
     };
     assert!(!voluntary(&report("z", 2, 9, True)));
     // Whose it is does not matter.
@@ -341,10 +334,10 @@ fn only_a_report_that_says_finalized_completes_a_deletion() {
 
     // The stored report stands, but the resource need not stay.
     let repeated = saying_finalized(report("a", 2, 6, False), True);
-    let repeated = lifecycle::report(&done, required, &repeated);
-    assert_eq!(repeated, Ok(Reported::Repeated { completes: true }));
-    let silent = lifecycle::report(&done, required, &report("a", 2, 6, False));
-    assert_eq!(silent, Ok(Reported::Repeated { completes: false }));
+    let (repeated, _) = reported(&done, required, &repeated);
+    assert_eq!((repeated.outcome, repeated.completes), (Repeated, true));
+    let (silent, _) = reported(&done, required, &report("a", 2, 6, False));
+    assert_eq!((silent.outcome, silent.completes), (Repeated, false));
 }
 
 #[test]
@@ -352,11 +345,8 @@ fn no_report_completes_the_deletion_of_an_active_resource() {
     let kinds = kinds();
     let cluster = finalized_by(standing(&kinds, "Cluster", 1, None), "b");
     let last = saying_finalized(report("a", 1, 9, False), True);
-    let reported = lifecycle::report(&cluster, kinds.required_adapters("Cluster"), &last);
-    let Ok(Reported::Stored { completes, .. }) = reported else {
-        panic!("not stored: {reported:?}");
-    };
-    assert!(!completes);
+    let (decision, _) = reported(&cluster, kinds.required_adapters("Cluster"), &last);
+    assert_eq!((decision.outcome, decision.completes), (Accepted, false));
 }
 
 #[test]
@@ -369,11 +359,9 @@ fn children_keep_a_finalized_resource_unreconciled() {
         (1, False, "ReconciledWaitingForChildren"),
     ] {
         cluster.children = children;
-        let reported = lifecycle::report(&cluster, kinds.required_adapters("Cluster"), &last);
-        let Ok(Reported::Stored { conditions, .. }) = reported else {
-            panic!("not stored: {reported:?}");
-        };
-        let reconciled = condition(&conditions, RECONCILED).unwrap();
+        let (decision, _) = reported(&cluster, kinds.required_adapters("Cluster"), &last);
+        assert_eq!(decision.outcome, Accepted);
+        let reconciled = condition(&decision.conditions, RECONCILED).unwrap();
         let got = (reconciled.status, reconciled.reason.as_deref());
         assert_eq!(got, (status, Some(reason)));
     }

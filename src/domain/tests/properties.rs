@@ -10,9 +10,7 @@ use proptest::sample::{select, subsequence};
 use super::given::{at, condition, finalized, report, saying_finalized};
 use crate::domain::aggregation::{LAST_KNOWN_RECONCILED, RECONCILED, Subject, aggregate};
 use crate::domain::report::{AVAILABLE, FINALIZED, MANDATORY};
-use crate::domain::{
-    Condition, ConditionStatus, Report, ReportState, ReportedCondition, Verdict, judge,
-};
+use crate::domain::{Condition, ConditionStatus, ReportOutcome, ReportState, ReportedCondition};
 
 const ADAPTERS: [&str; 4] = ["a", "b", "pull-secret", "z"];
 const GENERATION_MAX: i32 = 4;
@@ -219,7 +217,7 @@ proptest! {
 }
 
 /// A report of adapter a, whole or lacking a mandatory condition.
-fn incoming() -> impl Strategy<Value = Report> {
+fn incoming() -> impl Strategy<Value = ReportState> {
     let lacking = option::weighted(0.1, select(&["Available", "Applied", "Health"][..]));
     let said = (status(), option::of(status()), lacking);
     (1..=GENERATION_MAX, 0..8_i64, said).prop_map(
@@ -228,20 +226,29 @@ fn incoming() -> impl Strategy<Value = Report> {
             if let Some(status) = finalized {
                 report = saying_finalized(report, status);
             }
-            report.conditions.retain(|c| Some(&*c.kind) != lacking);
             report
+                .state
+                .conditions
+                .retain(|c| Some(&*c.kind) != lacking);
+            report.state
         },
     )
 }
 
 /// What is stored once the reports have come in, in this order.
-fn stored_after(reports: &[Report], generation: i32) -> Vec<Option<ReportState>> {
+fn stored_after(reports: &[ReportState], generation: i32) -> Vec<Option<ReportState>> {
     let mut history = vec![None];
     for report in reports {
-        let existing = history.last().cloned().flatten();
-        let next = match judge(report, generation, existing.as_ref()) {
-            Ok(Verdict::Store { report, .. }) => Some(report),
-            Ok(Verdict::Discard(_) | Verdict::Repeat) | Err(_) => existing,
+        let existing: Option<ReportState> = history.last().cloned().flatten();
+        let next = match report.judge(generation, existing.as_ref()) {
+            ReportOutcome::Accepted => {
+                let mut stored = report.clone();
+                stored.follow(existing.as_ref());
+                Some(stored)
+            }
+            ReportOutcome::Repeated | ReportOutcome::Discarded(_) | ReportOutcome::Rejected(_) => {
+                existing
+            }
         };
         history.push(next);
     }
@@ -281,10 +288,10 @@ proptest! {
         reports in vec(incoming(), 1..8).prop_shuffle(),
     ) {
         // Unknown is dropped after anything else, so its fate does depend on the order.
-        let said = |r: &Report| r.status_of(AVAILABLE) != Some(ConditionStatus::Unknown);
-        let whole = |r: &Report| MANDATORY.iter().all(|kind| r.status_of(kind).is_some());
+        let said = |r: &ReportState| r.status_of(AVAILABLE) != Some(ConditionStatus::Unknown);
+        let whole = |r: &ReportState| MANDATORY.iter().all(|kind| r.status_of(kind).is_some());
         let reports: Vec<_> = reports.into_iter().filter(|r| said(r) && whole(r)).collect();
-        let latest = reports.iter().map(|r| (r.observed_generation, r.observed_at)).max();
+        let latest = reports.iter().map(age).max();
         let history = stored_after(&reports, GENERATION_MAX);
         prop_assert_eq!(history.last().unwrap().as_ref().map(age), latest);
     }
@@ -296,9 +303,9 @@ proptest! {
     ) {
         let mut was_discarded = false;
         for existing in stored_after(&reports, GENERATION_MAX) {
-            let verdict = judge(&late, GENERATION_MAX, existing.as_ref());
-            let is_discarded = matches!(verdict, Ok(Verdict::Discard(_)));
-            prop_assert!(is_discarded || !was_discarded, "{verdict:?}");
+            let outcome = late.judge(GENERATION_MAX, existing.as_ref());
+            let is_discarded = matches!(outcome, ReportOutcome::Discarded(_));
+            prop_assert!(is_discarded || !was_discarded, "{outcome:?}");
             was_discarded = is_discarded;
         }
     }
@@ -310,8 +317,8 @@ proptest! {
     ) {
         let history = stored_after(&reports, generation);
         for (report, stored) in reports.iter().zip(&history[1..]) {
-            let again = judge(report, generation, stored.as_ref());
-            prop_assert!(!matches!(again, Ok(Verdict::Store { .. })), "{again:?}");
+            let again = report.judge(generation, stored.as_ref());
+            prop_assert_ne!(again, ReportOutcome::Accepted);
         }
     }
 }

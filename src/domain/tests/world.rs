@@ -8,11 +8,11 @@ use super::given::{
 };
 use crate::domain::audit::Origin;
 use crate::domain::entity_config::EntityConfig;
-use crate::domain::lifecycle::{self, Family, Outcome, Patch, Referrer, Refusal, Reported};
+use crate::domain::lifecycle::{self, Family, Outcome, Patch, Referrer, Refusal};
 use crate::domain::reference::{self, RequestedReference, RequestedReferences, Target};
 use crate::domain::{
-    ConditionStatus, EntityRegistry, References, Report, ReportState, Resource, ResourceId,
-    Standing,
+    ConditionStatus, EntityRegistry, References, Report, ReportOutcome, ReportState, Resource,
+    ResourceId, Standing,
 };
 
 /// The kinds of the world, owners first, with what each owns and who works on it:
@@ -222,7 +222,7 @@ impl World {
         spec: Option<u8>,
         targets: Option<&[ResourceId]>,
     ) -> Ended {
-        let Row { resource, reports } = &self.rows[&id];
+        let resource = &self.rows[&id].resource;
         let kind = &resource.state.kind;
         let references = match targets.map(|targets| self.links(kind, targets)) {
             Some(None) => return Ended::Invalid,
@@ -235,11 +235,11 @@ impl World {
             references,
             ..Patch::default()
         };
-        let required = self.registry.required_adapters(kind);
-        match lifecycle::patch(resource, &patch, required, reports, &self.origin()) {
+        let (standing, entity) = (self.standing(id), self.registry.get(kind));
+        match lifecycle::patch(resource, Some(&standing), entity, &patch, &self.origin()) {
             Err(refusal) => Ended::Refused(refusal),
             Ok(None) => Ended::Unchanged,
-            Ok(Some(changed)) => {
+            Ok(Some((changed, _))) => {
                 self.rows.get_mut(&id).expect("it is there").resource = changed;
                 Ended::Patched
             }
@@ -248,25 +248,22 @@ impl World {
 
     pub(super) fn report(&mut self, id: ResourceId, says: &Says) -> Ended {
         let standing = self.standing(id);
-        let report = self.incoming(&standing, says);
-        let required = self.registry.required_adapters(&standing.state.kind);
-        let completes = match lifecycle::report(&standing, required, &report) {
-            Err(_) => return Ended::Invalid,
-            Ok(Reported::Discarded(_)) => return Ended::Dropped,
-            Ok(Reported::Repeated { completes }) => completes,
-            Ok(Reported::Stored {
-                report,
-                conditions,
-                completes,
-            }) => {
+        let mut report = self.incoming(&standing, says);
+        let entity = self.registry.get(&standing.state.kind);
+        let decision = lifecycle::report(&standing, entity, &mut report);
+        match decision.outcome {
+            ReportOutcome::Rejected(_) => return Ended::Invalid,
+            ReportOutcome::Discarded(_) => return Ended::Dropped,
+            ReportOutcome::Repeated => {}
+            ReportOutcome::Accepted => {
+                let report = report.state;
                 let row = self.rows.get_mut(&id).expect("it is there");
                 row.reports.retain(|r| r.adapter != report.adapter);
                 row.reports.push(report);
-                row.resource.state.conditions = conditions;
-                completes
+                row.resource.state.conditions = decision.conditions;
             }
-        };
-        if !completes {
+        }
+        if !decision.completes {
             return Ended::Reported;
         }
         let ancestors = self.ancestors(id);
@@ -283,7 +280,7 @@ impl World {
             report = saying_finalized(report, status);
         }
         if !says.is_whole {
-            report.conditions.remove(1);
+            report.state.conditions.remove(1);
         }
         report
     }

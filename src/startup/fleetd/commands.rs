@@ -9,10 +9,10 @@ use clap::CommandFactory as _;
 use super::daemon;
 use super::listen::Doors;
 use super::plan::Plan;
-use crate::kit::activation;
-use crate::kit::ending::Misuse;
 use crate::config::fleetd::{self, Args, CheckArgs, Command, ConfigCommand};
 use crate::http;
+use crate::kit::activation;
+use crate::kit::ending::Misuse;
 use crate::kit::settings::OpenapiFormat;
 use crate::startup::commands::{BUILD, completion, on_runtime, print, print_check};
 

@@ -9,8 +9,8 @@ use tokio::time::timeout;
 
 use super::listen::Doors;
 use super::plan::Plan;
-use crate::kit::telemetry;
 use crate::config::fleetd::{self, Loaded};
+use crate::kit::telemetry;
 
 /// How long the settings may take to be read: what is named as their file may never end.
 const READ_TIME_MAX: Duration = Duration::from_secs(10);

@@ -4,6 +4,8 @@ use chrono::{DateTime, Utc};
 use sqlx::types::Json;
 use uuid::Uuid;
 
+use super::measure::SqlOperation::{Create, Delete, Raw};
+use super::measure::SqlTable::Audit;
 use super::{Db, Error};
 use crate::domain::Tenancy;
 use crate::domain::audit::{Action, Change, Entry, Origin};
@@ -92,7 +94,7 @@ impl Db<'_> {
         )
         .execute(self.wire())
         .await;
-        self.done(result, "write the audit trail")?;
+        self.done(result, Create(Audit), "write the audit trail")?;
         Ok(())
     }
 
@@ -106,7 +108,7 @@ impl Db<'_> {
         let result = sqlx::query!("SELECT set_config('hyperfleet.audit_retention', 'on', true)")
             .fetch_one(self.wire())
             .await;
-        self.done(result, "open the audit trail for retention")?;
+        self.done(result, Raw, "open the audit trail for retention")?;
         let result = sqlx::query!(
             "DELETE FROM audit_entries WHERE sequence IN (SELECT sequence FROM audit_entries WHERE at < $1 ORDER BY at LIMIT $2)",
             before,
@@ -114,7 +116,7 @@ impl Db<'_> {
         )
         .execute(self.wire())
         .await;
-        let done = self.done(result, "remove expired audit entries")?;
+        let done = self.done(result, Delete(Audit), "remove expired audit entries")?;
         Ok(done.rows_affected())
     }
 }

@@ -4,12 +4,13 @@
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::row::StandingRow;
-use super::{Db, Error, Held, Place};
+use super::measure::SqlOperation::{Create, Delete, Query, Update};
+use super::measure::SqlTable::{ResourceReferences, Resources};
+use super::{Db, Error, Held, Place, uuids};
 use crate::domain::lifecycle::{Outcome, Referrer};
 use crate::domain::reference::Target;
 use crate::domain::tenancy::View;
-use crate::domain::{References, ResourceId, ResourceState, Standing, audit::Origin};
+use crate::domain::{References, ResourceId, ResourceState, audit::Origin};
 
 impl Db<'_> {
     /// Locks a resource and every owner above it, topmost first. Gives their ids in that order, the
@@ -32,7 +33,7 @@ impl Db<'_> {
         )
         .fetch_all(self.wire())
         .await;
-        let ids = self.done(result, "lock a resource and its owners")?;
+        let ids = self.done(result, Query(Resources), "lock a resource and its owners")?;
         // Another transaction may have removed it while this one waited for its lock.
         Ok(match ids.last() {
             Some(last) if *last == place.id.as_uuid() => ids.into_iter().map(Held::of).collect(),
@@ -49,7 +50,7 @@ impl Db<'_> {
         )
         .fetch_all(self.wire())
         .await;
-        let ids = self.done(result, "lock the children of resources")?;
+        let ids = self.done(result, Query(Resources), "lock the children of resources")?;
         Ok(ids.into_iter().map(Held::of).collect())
     }
 
@@ -70,49 +71,13 @@ impl Db<'_> {
         )
         .fetch_all(self.wire())
         .await;
-        let rows = self.done(result, "lock the targets of references")?;
+        let rows = self.done(result, Query(Resources), "lock the targets of references")?;
         let targets = rows.into_iter().map(|row| Target {
             id: row.id.into(),
             kind: row.kind,
             is_deleting: row.is_deleting,
         });
         Ok(targets.collect())
-    }
-
-    /// The life and reports of resources, in the order in which they are asked for. With the facts
-    /// that rules need, of kinds in `with_rules`.
-    pub async fn standings(
-        &mut self,
-        held: &[Held],
-        with_rules: &[String],
-    ) -> Result<Vec<Standing>, Error> {
-        let ids = uuids(held.iter().map(|h| h.id()));
-        if !with_rules.is_empty() {
-            return self.standings_with_facts(&ids, None, with_rules).await;
-        }
-        let result = sqlx::query_as!(
-            StandingRow,
-            r#"SELECT r.id, r.kind, r.name, r.owner_id, r.generation, r.revision,
-                      r.updated_at, r.deleted_at, r.deleted_by, r.conditions AS "conditions: _",
-                      (SELECT count(*) FROM (SELECT FROM resources c WHERE c.owner_id = r.id LIMIT 2) c) AS "children!",
-                      e.adapters AS "report_adapters", e.generations AS "report_generations",
-                      e.created AS "report_created", e.times AS "report_times",
-                      e.conditions AS "report_conditions: _"
-               FROM unnest($1::uuid[]) WITH ORDINALITY wanted (id, place)
-               JOIN resources r ON r.id = wanted.id
-               CROSS JOIN LATERAL (
-                   SELECT array_agg(adapter) AS adapters, array_agg(observed_generation) AS generations,
-                          array_agg(created_at) AS created, array_agg(reported_at) AS times,
-                          array_agg(conditions) AS conditions
-                   FROM adapter_reports WHERE resource_id = r.id
-               ) e
-               ORDER BY wanted.place"#,
-            &ids,
-        )
-        .fetch_all(self.wire())
-        .await;
-        let rows = self.done(result, "read locked resources")?;
-        Ok(rows.into_iter().map(Standing::from).collect())
     }
 
     /// The active resources that link to any of these, and whether they are seen.
@@ -131,7 +96,7 @@ impl Db<'_> {
         )
         .fetch_all(self.wire())
         .await;
-        let rows = self.done(result, "list referrers")?;
+        let rows = self.done(result, Query(ResourceReferences), "list referrers")?;
         let referrers = rows.into_iter().map(|row| Referrer {
             target: row.target_id.into(),
             kind: row.kind,
@@ -162,7 +127,7 @@ impl Db<'_> {
         )
         .execute(self.wire())
         .await;
-        self.done(result, "remove references")?;
+        self.done(result, Delete(ResourceReferences), "remove references")?;
         let result = sqlx::query!(
             "INSERT INTO resource_references (source_id, ref_type, target_kind, target_id)
              SELECT $1, * FROM unnest($2::text[], $3::text[], $4::uuid[])",
@@ -173,7 +138,7 @@ impl Db<'_> {
         )
         .execute(self.wire())
         .await;
-        self.done(result, "insert references")?;
+        self.done(result, Create(ResourceReferences), "insert references")?;
         Ok(())
     }
 
@@ -220,7 +185,7 @@ impl Db<'_> {
         )
         .execute(self.wire())
         .await;
-        self.done(result, "save the states of resources")?;
+        self.done(result, Update(Resources), "save the states of resources")?;
         Ok(())
     }
 
@@ -237,7 +202,7 @@ impl Db<'_> {
         )
         .execute(self.wire())
         .await;
-        self.done(result, "drop references")?;
+        self.done(result, Delete(ResourceReferences), "drop references")?;
         Ok(())
     }
 
@@ -247,11 +212,7 @@ impl Db<'_> {
         let result = sqlx::query!("DELETE FROM resources WHERE id = ANY($1)", &ids)
             .execute(self.wire())
             .await;
-        self.done(result, "remove resources")?;
+        self.done(result, Delete(Resources), "remove resources")?;
         Ok(())
     }
-}
-
-fn uuids(ids: impl Iterator<Item = ResourceId>) -> Vec<Uuid> {
-    ids.map(ResourceId::as_uuid).collect()
 }

@@ -8,6 +8,8 @@ use sqlx::{FromRow, Postgres, QueryBuilder, Row as _};
 use super::audit::EntryRow;
 use super::error::is_out_of_time;
 use super::keyset::push_after;
+use super::measure::SqlOperation::{Query, Raw};
+use super::measure::SqlTable::{Audit, Resources};
 use super::row::{COLUMNS, ResourceRow};
 use super::{Db, Error, Search};
 use crate::domain::audit::{Action, Entry, Filter};
@@ -82,7 +84,7 @@ impl Db<'_> {
         let result = query.fetch_all(self.wire()).await;
         // A list waits for nobody's locks: what takes its whole time is the search itself.
         let is_too_slow = wanted.is_filtered() && result.as_ref().is_err_and(is_out_of_time);
-        let rows = self.done(result, "list resources");
+        let rows = self.done(result, Query(Resources), "list resources");
         if is_too_slow {
             return Err(Error::TooSlow {
                 doing: "search for resources",
@@ -124,7 +126,7 @@ impl Db<'_> {
         query.push(" OFFSET ").push_bind(page.offset());
         query.push(") e ON true ORDER BY e.sequence DESC");
         let result = query.build().fetch_all(self.wire()).await;
-        let rows = self.done(result, "list the audit trail")?;
+        let rows = self.done(result, Query(Audit), "list the audit trail")?;
         let (total, rows) = self.read_page::<EntryRow>(&rows, "sequence")?;
         let items = rows
             .into_iter()
@@ -152,11 +154,11 @@ impl Db<'_> {
             let is_there = row
                 .try_get_raw(key)
                 .map(|value| !sqlx::ValueRef::is_null(&value));
-            if self.done(is_there, "read a page")? {
-                items.push(self.done(T::from_row(row), "read a page")?);
+            if self.done(is_there, Raw, "read a page")? {
+                items.push(self.done(T::from_row(row), Raw, "read a page")?);
             }
         }
-        Ok((self.done(total, "read the total of a list")?, items))
+        Ok((self.done(total, Raw, "read the total of a list")?, items))
     }
 }
 

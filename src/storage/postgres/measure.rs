@@ -18,8 +18,61 @@ const WAIT: &str = "hyperfleet_db_connection_wait_seconds";
 /// What takes longer is told.
 const SLOW: Duration = Duration::from_millis(200);
 
-/// What a statement does to which table.
-type Sort = (&'static str, &'static str);
+/// What a statement does, and to which table: labels of metrics and names of spans.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum SqlOperation {
+    Create(SqlTable),
+    Query(SqlTable),
+    Update(SqlTable),
+    Delete(SqlTable),
+    Begin,
+    Commit,
+    Rollback,
+    /// Settings of the session, migrations.
+    Raw,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum SqlTable {
+    Resources,
+    AdapterReports,
+    ResourceReferences,
+    Audit,
+    Migrations,
+}
+
+impl SqlOperation {
+    /// The older service's name for it, and the word of SQL.
+    fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Create(_) => ("create", "INSERT"),
+            Self::Query(_) => ("query", "SELECT"),
+            Self::Update(_) => ("update", "UPDATE"),
+            Self::Delete(_) => ("delete", "DELETE"),
+            Self::Begin => ("begin", "BEGIN"),
+            Self::Commit => ("commit", "COMMIT"),
+            Self::Rollback => ("rollback", "ROLLBACK"),
+            Self::Raw => ("raw", "SQL"),
+        }
+    }
+
+    fn table(self) -> Option<&'static str> {
+        let table = match self {
+            Self::Create(table)
+            | Self::Query(table)
+            | Self::Update(table)
+            | Self::Delete(table) => table,
+            Self::Begin | Self::Commit | Self::Rollback | Self::Raw => return None,
+        };
+        Some(match table {
+            SqlTable::Resources => "resources",
+            SqlTable::AdapterReports => "adapter_reports",
+            SqlTable::ResourceReferences => "resource_references",
+            SqlTable::Audit => "audit",
+            SqlTable::Migrations => "_sqlx_migrations",
+        })
+    }
+}
 
 /// A statement that is on its way.
 #[derive(Debug)]
@@ -40,15 +93,21 @@ impl Statement {
     }
 
     /// Its answer is there, or it failed.
-    pub(super) fn end(self, doing: &'static str, error: Option<&sqlx::Error>) {
+    pub(super) fn end(
+        self,
+        operation: SqlOperation,
+        doing: &'static str,
+        error: Option<&sqlx::Error>,
+    ) {
         let elapsed = self.since.elapsed();
-        let (operation, table) = sort(doing);
-        metrics::histogram!(DURATION, "operation" => operation, "table" => table).record(elapsed);
+        let (label, _) = operation.names();
+        let table = operation.table().unwrap_or("unknown");
+        metrics::histogram!(DURATION, "operation" => label, "table" => table).record(elapsed);
         let fault = error.and_then(|error| fault(operation, error));
         if let Some(fault) = fault {
-            metrics::counter!(ERRORS, "operation" => operation, "error_type" => fault).increment(1);
+            metrics::counter!(ERRORS, "operation" => label, "error_type" => fault).increment(1);
         }
-        name(&self.span, operation, table, fault);
+        name(&self.span, operation, fault);
         self.tell(elapsed, doing);
     }
 
@@ -82,35 +141,23 @@ fn span(sql: &str) -> Span {
 }
 
 /// The span of a statement that answers the request of `parent`, too.
-pub(super) fn shared(parent: &Span, sql: &str, doing: &'static str) -> Span {
+pub(super) fn shared(parent: &Span, sql: &str, operation: SqlOperation) -> Span {
     let span = parent.in_scope(|| span(sql));
-    if !span.is_disabled() {
-        let (operation, table) = sort(doing);
-        name(&span, operation, table, None);
-    }
+    name(&span, operation, None);
     span
 }
 
-fn name(span: &Span, operation: &'static str, table: &'static str, fault: Option<&'static str>) {
+fn name(span: &Span, operation: SqlOperation, fault: Option<&'static str>) {
     if span.is_disabled() {
         return;
     }
-    let verb = match operation {
-        "create" => "INSERT",
-        "query" => "SELECT",
-        "update" => "UPDATE",
-        "delete" => "DELETE",
-        "begin" => "BEGIN",
-        "commit" => "COMMIT",
-        "rollback" => "ROLLBACK",
-        _ => "SQL",
-    };
+    let (_, verb) = operation.names();
     span.record("db.operation.name", verb);
-    if table == UNKNOWN {
-        span.record("otel.name", verb);
-    } else {
+    if let Some(table) = operation.table() {
         span.record("db.collection.name", table);
         span.record("otel.name", format!("{verb} {table}"));
+    } else {
+        span.record("otel.name", verb);
     }
     if let Some(fault) = fault {
         span.record("error.type", fault);
@@ -153,15 +200,15 @@ pub(super) fn count_from_zero() {
 }
 
 /// The older service's names for what goes wrong; none where nothing does.
-fn fault(operation: &str, error: &sqlx::Error) -> Option<&'static str> {
+fn fault(operation: SqlOperation, error: &sqlx::Error) -> Option<&'static str> {
     let is_constraint = |error: &dyn sqlx::error::DatabaseError| {
         !matches!(error.kind(), ErrorKind::Other)
             || error.code().is_some_and(|code| code.starts_with("23"))
     };
     Some(match error {
         sqlx::Error::RowNotFound => return None,
-        _ if operation == "commit" => "commit_failed",
-        _ if operation == "rollback" => "rollback_failed",
+        _ if matches!(operation, SqlOperation::Commit) => "commit_failed",
+        _ if matches!(operation, SqlOperation::Rollback) => "rollback_failed",
         _ if is_connection_lost(error) => "connection_error",
         _ if is_out_of_time(error) => "timeout",
         sqlx::Error::Database(error) if is_constraint(&**error) => "constraint_violation",
@@ -169,96 +216,20 @@ fn fault(operation: &str, error: &sqlx::Error) -> Option<&'static str> {
     })
 }
 
-/// The table of what is no single table's.
-const UNKNOWN: &str = "unknown";
-
-/// What statements do, by what they are said to be doing: the older service's names of operations.
-fn sort(doing: &str) -> Sort {
-    match doing {
-        "find a resource"
-        | "find a resource and its reports"
-        | "find resources"
-        | "list resources"
-        | "lock a resource"
-        | "lock a resource and its owners"
-        | "lock the children of resources"
-        | "lock the targets of references"
-        | "look for a resource"
-        | "read locked resources"
-        | "read resources and what rules need"
-        | "count unreconciled resources" => ("query", "resources"),
-        "insert a resource" => ("create", "resources"),
-        "save a patched resource" | "save the states of resources" => ("update", "resources"),
-        "remove resources" => ("delete", "resources"),
-        "find a report" | "list the reports of a resource" => ("query", "adapter_reports"),
-        // With the conditions of its resource, in one statement.
-        "save a report" => ("update", "adapter_reports"),
-        "list referrers" => ("query", "resource_references"),
-        "insert references" => ("create", "resource_references"),
-        "remove references" | "drop references" => ("delete", "resource_references"),
-        "list the audit trail" => ("query", "audit"),
-        "write the audit trail" => ("create", "audit"),
-        "remove expired audit entries" => ("delete", "audit"),
-        "look for the schema" | "list the migrations" => ("query", "_sqlx_migrations"),
-        "open a transaction" => ("begin", UNKNOWN),
-        "commit" => ("commit", UNKNOWN),
-        "roll back" => ("rollback", UNKNOWN),
-        _ => ("raw", UNKNOWN),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
+    use super::SqlOperation::{Commit, Query, Rollback};
+    use super::SqlTable::Resources;
     use super::*;
-
-    /// What settings of a session are changed with: no table's.
-    const RAW: &[&str] = &[
-        "lift the time limit",
-        "restore the time limits",
-        "apply the migrations",
-        "open the audit trail for retention",
-        "limit the time of a statement",
-        "limit the wait for locks",
-    ];
-
-    /// What calls of `done`, `execute` and `close` say is being done: the last text of their line.
-    fn texts() -> Vec<String> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/storage/postgres");
-        let mut texts = Vec::new();
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.ends_with("measure.rs") {
-                continue;
-            }
-            let source = std::fs::read_to_string(path).unwrap();
-            let calls = ["done(result", "execute(\"", "close(\""];
-            let is_call = |line: &&str| calls.iter().any(|call| line.contains(call));
-            let lines = source.lines().filter(is_call);
-            texts.extend(lines.filter_map(|line| line.rsplit('"').nth(1).map(ToOwned::to_owned)));
-        }
-        texts
-    }
-
-    #[test]
-    fn every_statement_is_counted_as_something() {
-        let texts = texts();
-        assert!(texts.len() > 25, "{texts:?}");
-        for text in texts {
-            let is_raw = sort(&text) == ("raw", UNKNOWN);
-            assert_eq!(is_raw, RAW.contains(&text.as_str()), "{text}");
-        }
-    }
 
     #[test]
     fn faults_have_the_names_that_dashboards_know() {
         let io = || sqlx::Error::Io(std::io::Error::other("cut"));
-        assert_eq!(fault("query", &io()), Some("connection_error"));
-        assert_eq!(fault("commit", &io()), Some("commit_failed"));
-        assert_eq!(fault("rollback", &io()), Some("rollback_failed"));
-        assert_eq!(fault("query", &sqlx::Error::RowNotFound), None);
+        assert_eq!(fault(Query(Resources), &io()), Some("connection_error"));
+        assert_eq!(fault(Commit, &io()), Some("commit_failed"));
+        assert_eq!(fault(Rollback, &io()), Some("rollback_failed"));
+        assert_eq!(fault(Query(Resources), &sqlx::Error::RowNotFound), None);
         let other = sqlx::Error::ColumnNotFound("x".to_owned());
-        assert_eq!(fault("query", &other), Some("other"));
+        assert_eq!(fault(Query(Resources), &other), Some("other"));
     }
 }

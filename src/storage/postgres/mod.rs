@@ -17,7 +17,6 @@
 
 mod audit;
 mod error;
-mod facts;
 mod family;
 mod keyset;
 mod list;
@@ -31,6 +30,7 @@ mod resources;
 mod row;
 mod schema;
 mod search;
+mod snapshots;
 mod unreconciled;
 mod wire;
 
@@ -40,20 +40,21 @@ use std::time::{Duration, Instant};
 use deadpool::managed::{PoolError, TimeoutType};
 use sqlx::migrate::Migrator;
 use tokio::time::timeout_at;
+use uuid::Uuid;
 
 pub use error::Error;
 pub use list::{ListQuery, ReferenceFilter, Scope};
 pub use place::{Held, Place};
 pub use pool::{Keep, Settings};
 pub use probe::Probe;
-pub use reports::NewReport;
 pub use resources::Created;
 pub use schema::{Migration, MigrationState, SchemaStatus};
 pub use search::Search;
 pub use unreconciled::Unreconciled;
 
-use crate::domain::Resource;
+use crate::domain::{Resource, ResourceId};
 use error::{Doing as _, is_connection_lost};
+use measure::SqlOperation::{self, Begin, Commit, Rollback};
 use pool::{Health, Lease, Link, Pool};
 use reader::{Reader, Unanswered};
 use wire::Wire;
@@ -174,7 +175,10 @@ impl Store {
     /// Opens a transaction (READ COMMITTED).
     pub async fn begin(&self) -> Result<Tx, Error> {
         let mut session = self.session().await?;
-        session.db().execute("BEGIN", "open a transaction").await?;
+        session
+            .db()
+            .execute("BEGIN", Begin, "open a transaction")
+            .await?;
         Ok(Tx {
             session,
             is_open: true,
@@ -285,19 +289,24 @@ impl Tx {
     pub async fn finish<T, E: From<Error>>(mut self, result: Result<T, E>) -> Result<T, E> {
         match result {
             Ok(value) => {
-                self.close("COMMIT", "commit").await?;
+                self.close("COMMIT", Commit, "commit").await?;
                 Ok(value)
             }
             Err(error) => {
                 // Should this fail too, the connection is closed, which comes to the same.
-                let _ = self.close("ROLLBACK", "roll back").await;
+                let _ = self.close("ROLLBACK", Rollback, "roll back").await;
                 Err(error)
             }
         }
     }
 
-    async fn close(&mut self, sql: &'static str, doing: &'static str) -> Result<(), Error> {
-        self.db().execute(sql, doing).await?;
+    async fn close(
+        &mut self,
+        sql: &'static str,
+        operation: SqlOperation,
+        doing: &'static str,
+    ) -> Result<(), Error> {
+        self.db().execute(sql, operation, doing).await?;
         self.is_open = false;
         Ok(())
     }
@@ -322,20 +331,34 @@ impl Db<'_> {
 
     /// Takes the result of a statement: the answer is complete, and the connection good for
     /// another one unless it failed.
-    fn done<T>(&mut self, result: Result<T, sqlx::Error>, doing: &'static str) -> Result<T, Error> {
+    fn done<T>(
+        &mut self,
+        result: Result<T, sqlx::Error>,
+        operation: SqlOperation,
+        doing: &'static str,
+    ) -> Result<T, Error> {
         self.link.health = match &result {
             Err(error) if is_connection_lost(error) => Health::Lost,
             _ => Health::Good,
         };
         // Unset where only a part of an answer was read that came before.
         if let Some(statement) = self.link.statement.take() {
-            statement.end(doing, result.as_ref().err());
+            statement.end(operation, doing, result.as_ref().err());
         }
         result.doing(doing)
     }
 
-    async fn execute(&mut self, sql: &'static str, doing: &'static str) -> Result<(), Error> {
+    async fn execute(
+        &mut self,
+        sql: &'static str,
+        operation: SqlOperation,
+        doing: &'static str,
+    ) -> Result<(), Error> {
         let result = sqlx::raw_sql(sql).execute(self.wire()).await;
-        self.done(result.map(drop), doing)
+        self.done(result.map(drop), operation, doing)
     }
+}
+
+fn uuids(ids: impl Iterator<Item = ResourceId>) -> Vec<Uuid> {
+    ids.map(ResourceId::as_uuid).collect()
 }

@@ -21,6 +21,9 @@ use tokio::sync::oneshot;
 use tracing::{Instrument as _, Span};
 use uuid::Uuid;
 
+use super::error::Doing as _;
+use super::measure::SqlOperation::Query;
+use super::measure::SqlTable::Resources;
 use super::pool::{self, Pool};
 use super::row::{COLUMNS, ResourceRow};
 use super::{Error, Place, Session, Settings, measure};
@@ -180,17 +183,17 @@ impl Reader {
         let tenancies: Vec<_> = batch.iter().map(|a| a.tenancy.as_ref()).collect();
         let query = query.bind(ids).bind(kinds).bind(owners).bind(tenancies);
         let others = batch.iter().skip(1);
-        let shared = others.map(|a| measure::shared(&a.span, &SQL, "find resources"));
+        let shared = others.map(|a| measure::shared(&a.span, &SQL, Query(Resources)));
         let shared: Vec<_> = shared.collect();
         let result = query.fetch_all(db.wire()).await;
-        let rows = db.done(result, "find resources")?;
+        let rows = db.done(result, Query(Resources), "find resources")?;
         drop(shared);
         let mut batch: Vec<_> = batch.into_iter().map(Some).collect();
         for row in &rows {
-            let place: i64 = db.done(row.try_get("place"), "read a place")?;
+            let place: i64 = row.try_get("place").doing("read a place")?;
             let place = usize::try_from(place - 1).ok();
             let asked = place.and_then(|place| batch.get_mut(place)?.take());
-            let row = db.done(ResourceRow::from_row(row), "read a resource")?;
+            let row = ResourceRow::from_row(row).doing("read a resource")?;
             if let Some(asked) = asked {
                 // Whoever asked may have left.
                 let _ = asked.answer.send(Ok(Some(row.into())));

@@ -4,20 +4,11 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 use sqlx::types::Json;
 
+use super::measure::SqlOperation::{Query, Update};
+use super::measure::SqlTable::AdapterReports;
 use super::{Db, Error, Place};
 use crate::domain::page::{Listing, Page};
-use crate::domain::{Metadata, ReportState, ReportedCondition, ResourceState, StoredReport};
-
-/// A report to be saved: what was decided about it, and what passes through undecided.
-#[derive(Debug, Clone, Copy)]
-pub struct NewReport<'a> {
-    /// What rules made of it.
-    pub state: &'a ReportState,
-    /// What the adapter added.
-    pub data: &'a Map<String, Value>,
-    /// About its job.
-    pub metadata: Option<&'a Metadata>,
-}
+use crate::domain::{Condition, Metadata, Report, ReportState, ReportedCondition, ResourceState};
 
 struct Row {
     adapter: String,
@@ -29,7 +20,7 @@ struct Row {
     metadata: Option<Json<Metadata>>,
 }
 
-impl From<Row> for StoredReport {
+impl From<Row> for Report {
     fn from(row: Row) -> Self {
         Self {
             state: ReportState {
@@ -46,12 +37,49 @@ impl From<Row> for StoredReport {
 }
 
 impl Db<'_> {
+    /// Saves an accepted report with the conditions that follow from it, unless the resource has
+    /// moved on from `before`; true if saved.
+    pub async fn save_report(
+        &mut self,
+        before: &ResourceState,
+        conditions: &[Condition],
+        report: &Report,
+    ) -> Result<bool, Error> {
+        let result = sqlx::query!(
+            "WITH changed AS (
+                 UPDATE resources SET conditions = $3, revision = revision + 1
+                 WHERE id = $1 AND revision = $2
+                 RETURNING id
+             )
+             INSERT INTO adapter_reports (resource_id, adapter, observed_generation, created_at, reported_at,
+                                          conditions, data, metadata)
+             SELECT id, $4, $5, $6, $7, $8, $9, $10 FROM changed
+             ON CONFLICT (resource_id, adapter) DO UPDATE
+             SET observed_generation = excluded.observed_generation, reported_at = excluded.reported_at,
+                 conditions = excluded.conditions, data = excluded.data, metadata = excluded.metadata",
+            before.id.as_uuid(),
+            before.revision,
+            Json(conditions) as _,
+            report.state.adapter,
+            report.state.observed_generation,
+            report.state.created_at,
+            report.state.reported_at,
+            Json(&report.state.conditions) as _,
+            Json(&report.data) as _,
+            report.metadata.as_ref().map(Json) as _,
+        )
+        .execute(self.wire())
+        .await;
+        let done = self.done(result, Update(AdapterReports), "save a report")?;
+        Ok(done.rows_affected() == 1)
+    }
+
     /// The stored report of one adapter on a resource that was found.
     pub async fn find_report(
         &mut self,
         state: &ResourceState,
         adapter: &str,
-    ) -> Result<Option<StoredReport>, Error> {
+    ) -> Result<Option<Report>, Error> {
         let result = sqlx::query_as!(
             Row,
             r#"SELECT adapter, observed_generation, created_at, reported_at, conditions AS "conditions: _",
@@ -62,8 +90,8 @@ impl Db<'_> {
         )
         .fetch_optional(self.wire())
         .await;
-        let row = self.done(result, "find a report")?;
-        Ok(row.map(StoredReport::from))
+        let row = self.done(result, Query(AdapterReports), "find a report")?;
+        Ok(row.map(Report::from))
     }
 
     /// One page of a resource's reports, first reporters first. `None`: there is no such resource.
@@ -71,7 +99,7 @@ impl Db<'_> {
         &mut self,
         place: Place<'_>,
         page: Page,
-    ) -> Result<Option<Listing<StoredReport>>, Error> {
+    ) -> Result<Option<Listing<Report>>, Error> {
         let result = sqlx::query!(
             r#"SELECT (SELECT count(*) FROM adapter_reports WHERE resource_id = r.id) AS "total!",
                       e.adapter AS "adapter?", e.observed_generation AS "observed_generation?",
@@ -95,12 +123,16 @@ impl Db<'_> {
         )
         .fetch_all(self.wire())
         .await;
-        let rows = self.done(result, "list the reports of a resource")?;
+        let rows = self.done(
+            result,
+            Query(AdapterReports),
+            "list the reports of a resource",
+        )?;
         let Some(total) = rows.first().map(|row| row.total) else {
             return Ok(None);
         };
         let items = rows.into_iter().filter_map(|row| {
-            Some(StoredReport::from(Row {
+            Some(Report::from(Row {
                 adapter: row.adapter?,
                 observed_generation: row.observed_generation?,
                 created_at: row.created_at?,

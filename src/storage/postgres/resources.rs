@@ -2,11 +2,13 @@
 
 use sqlx::types::Json;
 
-use super::row::{ResourceRow, StandingRow};
+use super::measure::SqlOperation::{Create, Query, Update};
+use super::measure::SqlTable::Resources;
+use super::row::ResourceRow;
 use super::{Db, Error, Place};
 use crate::domain::audit::{Action, Origin};
 use crate::domain::tenancy::View;
-use crate::domain::{Condition, Resource, ResourceId, ResourceState, Standing};
+use crate::domain::{Resource, ResourceId};
 
 /// What became of a new row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +42,7 @@ impl Db<'_> {
         )
         .fetch_optional(self.wire())
         .await;
-        let row = self.done(result, "find a resource")?;
+        let row = self.done(result, Query(Resources), "find a resource")?;
         Ok(row.map(Resource::from))
     }
 
@@ -60,49 +62,7 @@ impl Db<'_> {
         )
         .fetch_one(self.wire())
         .await;
-        self.done(result, "look for a resource")
-    }
-
-    /// One resource's life and reports, if it is there. With the facts that rules need, if it may be
-    /// of a kind in `with_rules`.
-    pub async fn find_standing(
-        &mut self,
-        place: Place<'_>,
-        with_rules: &[String],
-    ) -> Result<Option<Standing>, Error> {
-        if !with_rules.is_empty() {
-            let ids = [place.id.as_uuid()];
-            let found = self.standings_with_facts(&ids, Some(place), with_rules);
-            return Ok(found.await?.pop());
-        }
-        let result = sqlx::query_as!(
-            StandingRow,
-            r#"SELECT r.id, r.kind, r.name, r.owner_id, r.generation, r.revision,
-                      r.updated_at, r.deleted_at, r.deleted_by, r.conditions AS "conditions: _",
-                      CASE WHEN r.deleted_at IS NULL THEN 0
-                           ELSE (SELECT count(*) FROM (SELECT FROM resources c WHERE c.owner_id = r.id LIMIT 2) c)
-                      END AS "children!",
-                      e.adapters AS "report_adapters", e.generations AS "report_generations",
-                      e.created AS "report_created", e.times AS "report_times",
-                      e.conditions AS "report_conditions: _"
-               FROM resources r
-               CROSS JOIN LATERAL (
-                   SELECT array_agg(adapter) AS adapters, array_agg(observed_generation) AS generations,
-                          array_agg(created_at) AS created, array_agg(reported_at) AS times,
-                          array_agg(conditions) AS conditions
-                   FROM adapter_reports WHERE resource_id = r.id
-               ) e
-               WHERE r.id = $1 AND ($2::text IS NULL OR r.kind = $2) AND ($3::uuid IS NULL OR r.owner_id = $3)
-                 AND ($4::jsonb IS NULL OR r.tenancy = $4 AND ($3::uuid IS NULL OR has_tenancy($3, $4)))"#,
-            place.id.as_uuid(),
-            place.kind,
-            place.owner_uuid(),
-            place.tenancy() as _,
-        )
-        .fetch_optional(self.wire())
-        .await;
-        let row = self.done(result, "find a resource and its reports")?;
-        Ok(row.map(Standing::from))
+        self.done(result, Query(Resources), "look for a resource")
     }
 
     /// Adds a resource and its audit entry, unless its parent is missing (not seen) or finalizing.
@@ -150,7 +110,7 @@ impl Db<'_> {
         )
         .fetch_one(self.wire())
         .await;
-        let row = self.done(result, "insert a resource")?;
+        let row = self.done(result, Create(Resources), "insert a resource")?;
         Ok(match (row.is_made, row.has_parent) {
             (true, _) => Created::Yes,
             (false, true) => Created::ParentFinalizing,
@@ -195,45 +155,8 @@ impl Db<'_> {
         )
         .fetch_one(self.wire())
         .await;
-        let row = self.done(result, "save a patched resource")?;
+        let row = self.done(result, Update(Resources), "save a patched resource")?;
         Ok(row.is_changed)
-    }
-
-    /// Saves an accepted report with the conditions that follow from it, unless the resource has
-    /// moved on from `before`; true if saved.
-    pub async fn save_report(
-        &mut self,
-        before: &ResourceState,
-        conditions: &[Condition],
-        report: &super::NewReport<'_>,
-    ) -> Result<bool, Error> {
-        let result = sqlx::query!(
-            "WITH changed AS (
-                 UPDATE resources SET conditions = $3, revision = revision + 1
-                 WHERE id = $1 AND revision = $2
-                 RETURNING id
-             )
-             INSERT INTO adapter_reports (resource_id, adapter, observed_generation, created_at, reported_at,
-                                          conditions, data, metadata)
-             SELECT id, $4, $5, $6, $7, $8, $9, $10 FROM changed
-             ON CONFLICT (resource_id, adapter) DO UPDATE
-             SET observed_generation = excluded.observed_generation, reported_at = excluded.reported_at,
-                 conditions = excluded.conditions, data = excluded.data, metadata = excluded.metadata",
-            before.id.as_uuid(),
-            before.revision,
-            Json(conditions) as _,
-            report.state.adapter,
-            report.state.observed_generation,
-            report.state.created_at,
-            report.state.reported_at,
-            Json(&report.state.conditions) as _,
-            Json(report.data) as _,
-            report.metadata.map(Json) as _,
-        )
-        .execute(self.wire())
-        .await;
-        let done = self.done(result, "save a report")?;
-        Ok(done.rows_affected() == 1)
     }
 
     /// Holds one row if it is seen, so that nobody else changes it before the transaction ends.
@@ -245,7 +168,7 @@ impl Db<'_> {
         )
         .execute(self.wire())
         .await;
-        self.done(result, "lock a resource")?;
+        self.done(result, Query(Resources), "lock a resource")?;
         Ok(())
     }
 }

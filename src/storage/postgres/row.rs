@@ -9,8 +9,7 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use crate::domain::{
-    Condition, Deletion, Labels, Reference, References, ReportState, ReportedCondition, Resource,
-    ResourceName, ResourceState, Standing, Tenancy,
+    Condition, Deletion, Labels, Reference, References, Resource, ResourceState, Tenancy,
 };
 
 /// A whole resource.
@@ -57,16 +56,18 @@ macro_rules! state_of {
         ResourceState {
             id: $row.id.into(),
             kind: $row.kind,
-            name: ResourceName::stored($row.name),
+            name: $crate::domain::ResourceName::stored($row.name),
             owner: $row.owner_id.map(Into::into),
             generation: $row.generation,
             revision: $row.revision,
             updated_at: $row.updated_at,
-            deletion: deletion($row.deleted_at, $row.deleted_by),
+            deletion: $crate::storage::postgres::row::deletion($row.deleted_at, $row.deleted_by),
             conditions: $row.conditions.0,
         }
     };
 }
+
+pub(super) use state_of;
 
 impl From<ResourceRow> for Resource {
     fn from(row: ResourceRow) -> Self {
@@ -83,60 +84,8 @@ impl From<ResourceRow> for Resource {
     }
 }
 
-/// A resource's life and its reports: the columns of [`ResourceRow`] that rules look at, and one
-/// array per column of its rows in `adapter_reports`.
-pub(super) struct StandingRow {
-    pub(super) id: Uuid,
-    pub(super) kind: String,
-    pub(super) name: String,
-    pub(super) owner_id: Option<Uuid>,
-    pub(super) generation: i32,
-    pub(super) revision: i64,
-    pub(super) updated_at: DateTime<Utc>,
-    pub(super) deleted_at: Option<DateTime<Utc>>,
-    pub(super) deleted_by: Option<String>,
-    pub(super) conditions: Json<Vec<Condition>>,
-    pub(super) children: i64,
-    pub(super) report_adapters: Option<Vec<String>>,
-    pub(super) report_generations: Option<Vec<i32>>,
-    pub(super) report_created: Option<Vec<DateTime<Utc>>>,
-    pub(super) report_times: Option<Vec<DateTime<Utc>>>,
-    pub(super) report_conditions: Option<Vec<Json<Vec<ReportedCondition>>>>,
-}
-
-impl From<StandingRow> for Standing {
-    fn from(row: StandingRow) -> Self {
-        let reports = row
-            .report_adapters
-            .unwrap_or_default()
-            .into_iter()
-            .zip(row.report_generations.unwrap_or_default())
-            .zip(row.report_created.unwrap_or_default())
-            .zip(row.report_times.unwrap_or_default())
-            .zip(row.report_conditions.unwrap_or_default());
-        Self {
-            state: state_of!(row),
-            reports: reports
-                .map(
-                    |((((adapter, observed_generation), created_at), reported_at), conditions)| {
-                        ReportState {
-                            adapter,
-                            observed_generation,
-                            created_at,
-                            reported_at,
-                            conditions: conditions.0,
-                        }
-                    },
-                )
-                .collect(),
-            children: usize::try_from(row.children).unwrap_or(0),
-            facts: None,
-        }
-    }
-}
-
 /// Both columns are set, or neither: a constraint of the table.
-fn deletion(at: Option<DateTime<Utc>>, by: Option<String>) -> Option<Deletion> {
+pub(super) fn deletion(at: Option<DateTime<Utc>>, by: Option<String>) -> Option<Deletion> {
     at.zip(by).map(|(at, by)| Deletion { at, by })
 }
 

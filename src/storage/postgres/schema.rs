@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
+use super::measure::SqlOperation::{Query, Raw};
+use super::measure::SqlTable::Migrations;
 use super::pool::Health;
 use super::{Db, Error, MIGRATOR, Store};
 
@@ -97,12 +99,12 @@ impl Db<'_> {
         let result = sqlx::query_scalar::<_, bool>(table)
             .fetch_one(self.wire())
             .await;
-        if !self.done(result, "look for the schema")? {
+        if !self.done(result, Query(Migrations), "look for the schema")? {
             return Ok(Vec::new());
         }
         let versions = "SELECT version, description FROM _sqlx_migrations WHERE success";
         let result = sqlx::query_as(versions).fetch_all(self.wire()).await;
-        self.done(result, "list the migrations")
+        self.done(result, Query(Migrations), "list the migrations")
     }
 }
 
@@ -125,9 +127,9 @@ impl Store {
         let mut db = session.db();
         // A migration may take as long as it needs, but not wait for long: whoever comes after it waits
         // with it. It lets them through and tries again.
-        db.execute("SET statement_timeout = 0", "lift the time limit")
+        db.execute("SET statement_timeout = 0", Raw, "lift the time limit")
             .await?;
-        db.execute("SET lock_timeout = '2s'", "limit the wait for locks")
+        db.execute("SET lock_timeout = '2s'", Raw, "limit the wait for locks")
             .await?;
         let deadline = Instant::now() + lock_time;
         loop {
@@ -136,7 +138,7 @@ impl Store {
             let connection = &mut db.link.connection;
             let result = MIGRATOR.run(connection).await.map_err(sqlx::Error::from);
             let result = db
-                .done(result, "apply the migrations")
+                .done(result, Raw, "apply the migrations")
                 .map_err(|error| locked(error, lock_time));
             match result {
                 Err(Error::Locked { .. }) if Instant::now() < deadline => sleep(PAUSE).await,
@@ -152,6 +154,7 @@ impl Store {
         db.execute(
             // A run that failed before has kept the lock of all migrations.
             "SELECT pg_advisory_unlock_all(); RESET statement_timeout; RESET lock_timeout",
+            Raw,
             "restore the time limits",
         )
         .await?;

@@ -2,6 +2,8 @@
 
 use chrono::{DateTime, Utc};
 
+use super::measure::SqlOperation::{Query, Raw};
+use super::measure::SqlTable::Resources;
 use super::{Db, Error};
 
 /// How many resources of one kind are not reconciled.
@@ -28,7 +30,8 @@ impl Db<'_> {
         stuck_before: DateTime<Utc>,
     ) -> Result<Vec<Unreconciled>, Error> {
         let limit = "SET LOCAL statement_timeout = '5s'";
-        self.execute(limit, "limit the time of a statement").await?;
+        self.execute(limit, Raw, "limit the time of a statement")
+            .await?;
         let result = sqlx::query_as!(
             Unreconciled,
             r#"SELECT kind, deleted_at IS NOT NULL AS "is_deleting!", count(*) AS "count!",
@@ -42,6 +45,6 @@ impl Db<'_> {
         )
         .fetch_all(self.wire())
         .await;
-        self.done(result, "count unreconciled resources")
+        self.done(result, Query(Resources), "count unreconciled resources")
     }
 }
