@@ -12,6 +12,7 @@ pub mod entity_config;
 mod labels;
 mod laws;
 pub mod lifecycle;
+mod list;
 pub mod mapping;
 pub mod moment;
 pub mod page;
@@ -33,6 +34,7 @@ mod violation;
 pub use condition::{Condition, ConditionStatus};
 pub use entity::{DeletePolicy, Entity, EntityRegistry, PATHS_BASE, ReferenceRule};
 pub use labels::Labels;
+pub use list::{ListFilter, ListFilterKind};
 pub use reference::{Reference, References};
 pub use report::{
     Metadata, ObservedCondition, Report, ReportState, ReportedCondition, StoredReport,

@@ -12,7 +12,7 @@ use utoipa::{PartialSchema, ToSchema};
 use crate::app;
 use crate::auth::{IdentityFault, Refusal};
 use crate::domain::tenancy::Denied;
-use crate::domain::{Constraint, EntityRegistry};
+use crate::domain::{Constraint, EntityRegistry, ListFilterKind};
 use crate::http::encoding::UNDERSTOOD;
 use crate::http::problem::{Body, Place, Problem, ViolationView};
 use crate::wire::schemas::examples;
@@ -271,7 +271,10 @@ fn bad_requests(registry: &EntityRegistry) -> Vec<(&'static str, Option<Problem>
         ),
         (
             "search",
-            param("search", "name =").search().err().map(Problem::from),
+            param("search", "name =")
+                .filter(ListFilterKind::Search)
+                .err()
+                .map(Problem::from),
         ),
         (
             "order",

@@ -42,14 +42,13 @@ use sqlx::migrate::Migrator;
 use tokio::time::timeout_at;
 
 pub use error::Error;
-pub use list::{ListQuery, ReferenceFilter, Scope};
+pub use list::ListQuery;
 pub use place::{Held, Place};
 pub use pool::{Keep, Settings};
 pub use probe::Probe;
 pub use reports::NewReport;
 pub use resources::Created;
 pub use schema::{Migration, MigrationState, SchemaStatus};
-pub use search::Search;
 pub use unreconciled::Unreconciled;
 
 use crate::domain::Resource;
