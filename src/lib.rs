@@ -21,6 +21,7 @@ pub mod domain;
 mod files;
 pub mod fleet;
 pub mod http;
+pub mod kit;
 mod lasting;
 pub mod startup;
 pub mod storage;

@@ -1,0 +1,3 @@
+//! What every daemon here is made of, whatever it serves. Names nothing outside itself.
+
+pub mod json;
