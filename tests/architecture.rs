@@ -22,7 +22,7 @@ const LAYERS: &[Layer] = &[
     // Still names what its own parts will be given as data.
     Layer { name: "kit",     may: &["app", "config", "domain", "fleet", "http", "startup"], never: &["sqlx", "deadpool", "etcd_client"] },
     Layer { name: "storage", may: &["domain"],                     never: &["actix", "utoipa", "Utc::now"] },
-    Layer { name: "wire",    may: &["domain"],                     never: &["async ", "tokio", "sqlx", "actix", "Utc::now"] },
+    Layer { name: "wire",    may: &["domain", "kit"],                   never: &["async ", "tokio", "sqlx", "actix", "Utc::now"] },
     Layer { name: "app",     may: &["domain", "storage"],          never: &["sqlx", "actix", "utoipa", "deadpool", "Utc::now"] },
     Layer { name: "auth",    may: &["kit"], never: &["sqlx", "deadpool", "actix", "utoipa", "anyhow", "Utc::now"] },
     Layer { name: "http",    may: &["app", "auth", "domain", "fleet", "kit", "wire"], never: &["sqlx", "deadpool", "Utc::now"] },

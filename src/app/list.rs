@@ -1,92 +1,100 @@
 //! Lists of resources.
 
 use super::{Collection, Error, Service};
-use crate::domain::page::{Listing, Order, Page};
+use crate::domain::page::{KindPath, Listing, Order, OwnerPath, Page};
 use crate::domain::position::Position;
 use crate::domain::tenancy::View;
 use crate::domain::tsl::Property;
-use crate::domain::{Resource, ResourceId, shown};
-use crate::storage::postgres::{ListQuery, ReferenceFilter, Scope, Search};
+use crate::domain::{Entity, ListFilter, PATHS_BASE, Resource, ResourceId, shown};
+use crate::storage::postgres::ListQuery;
 
-/// What of a list is wanted.
+/// Which part of a list, in which order, and what narrows it.
 #[derive(Debug, Clone)]
 pub struct ListRequest {
-    /// Which part.
+    /// The page.
     pub page: Page,
-    /// Where it begins, instead of where the page's number says.
+    /// Where the page begins, instead of where its number says.
     pub after: Option<Position>,
-    /// How sorted.
+    /// How the list is sorted.
     pub order: Order,
-    /// Whether finalizing resources are listed; unset for what the search implies, or else the
-    /// service is set to.
-    pub includes_deleted: Option<bool>,
-    /// Only those that match.
-    pub search: Option<Search>,
-    /// Only those with such a link.
-    pub reference: Option<ReferenceFilter>,
+    /// The filters that the list has, as [`Service::filters`] gives them.
+    pub filters: Vec<ListFilter>,
 }
 
 impl Service {
-    /// The filter of a list by a link to a resource; none for lists of every kind.
+    /// Leaves out the filters that a list does not have.
     ///
     /// # Errors
     ///
-    /// Resources of the kind have no such links.
-    pub fn reference_filter(
+    /// The kind is not configured, or its resources have no links of the type.
+    pub fn filters(
         &self,
         collection: Collection<'_>,
-        ref_type: &str,
-        target: &str,
-    ) -> Result<Option<ReferenceFilter>, Error> {
-        let Some(entity) = collection.entity() else {
-            return Ok(None);
+        filters: Vec<ListFilter>,
+    ) -> Result<Vec<ListFilter>, Error> {
+        let is_kept = |filter: &ListFilter| match (filter, collection.entity()) {
+            (ListFilter::Kind(kind), None) => self.entity(kind).map(|_| true),
+            (ListFilter::Reference { ref_type, .. }, Some(entity)) => {
+                let mut rules = entity.references.iter();
+                let is_known = rules.any(|rule| rule.ref_type == *ref_type);
+                is_known
+                    .then_some(true)
+                    .ok_or_else(|| Error::UnknownReference {
+                        ref_type: shown(ref_type),
+                        kind: entity.kind.clone(),
+                    })
+            }
+            (ListFilter::Kind(_), Some(_)) | (ListFilter::Reference { .. }, None) => Ok(false),
+            (ListFilter::Search(_) | ListFilter::IncludeDeleted(_), _) => Ok(true),
         };
-        if !entity.references.iter().any(|r| r.ref_type == ref_type) {
-            return Err(Error::UnknownReference {
-                ref_type: shown(ref_type),
-                kind: entity.kind.clone(),
-            });
+        let mut kept = Vec::with_capacity(filters.len());
+        for filter in filters {
+            if is_kept(&filter)? {
+                kept.push(filter);
+            }
         }
-        Ok(Some(ReferenceFilter {
-            ref_type: ref_type.to_owned(),
-            target: ResourceId::parse(target),
-        }))
+        Ok(kept)
     }
 
-    /// One page of what is seen of a list.
+    /// One page of what a caller sees of a list.
     pub async fn list(
         &self,
         view: &View,
         collection: Collection<'_>,
         request: ListRequest,
     ) -> Result<Listing<Resource>, Error> {
-        let scope = match collection {
-            Collection::All => Scope::All,
-            Collection::Kind(entity) => Scope::Kind(&entity.kind),
+        let owner = match collection {
+            Collection::All | Collection::Kind(_) => None,
             Collection::Owned {
-                entity,
-                parent,
-                parent_id,
-            } => match ResourceId::parse(parent_id) {
-                Some(owner) => Scope::Owned {
-                    kind: &entity.kind,
-                    owner,
-                },
-                None => return Err(Error::not_found(&parent.kind, parent_id)),
-            },
+                parent, parent_id, ..
+            } => {
+                let owner = ResourceId::parse(parent_id);
+                Some(owner.ok_or_else(|| Error::not_found(&parent.kind, parent_id))?)
+            }
         };
+        let mut filters = request.filters;
+        if let Some(entity) = collection.entity() {
+            filters.insert(0, ListFilter::Kind(entity.kind.clone()));
+        }
+        let search = filters.iter().find_map(|filter| match filter {
+            ListFilter::Search(search) => Some(search),
+            _ => None,
+        });
+        let paths = search.map(|_| self.kind_paths()).unwrap_or_default();
+        let mut decides = filters.iter();
+        if !decides.any(|filter| matches!(filter, ListFilter::IncludeDeleted(_))) {
+            // Only finalizing resources have a time of deletion.
+            let asks = search.is_some_and(|search| search.mentions(Property::DeletedTime));
+            filters.push(ListFilter::IncludeDeleted(
+                asks || self.lists_include_deleted,
+            ));
+        }
         let mut session = self.store.session().await?;
-        // Whoever asks about the time of deletion wants to see what has one (decision H3).
-        let search = request.search.as_ref();
-        let asks_for_deleted = search.is_some_and(|s| s.filter.mentions(Property::DeletedTime));
         let query = ListQuery {
-            scope,
+            owner,
             view,
-            includes_deleted: request
-                .includes_deleted
-                .unwrap_or(asks_for_deleted || self.lists_include_deleted),
-            search: request.search,
-            reference: request.reference,
+            paths,
+            filters,
             order: request.order,
             page: request.page,
             after: request.after,
@@ -97,5 +105,28 @@ impl Service {
                 .await?;
         }
         Ok(listing)
+    }
+
+    /// Where resources of each kind are found.
+    fn kind_paths(&self) -> Vec<KindPath> {
+        let kinds = self.registry.entities().iter();
+        kinds.map(|entity| self.kind_path(entity)).collect()
+    }
+
+    fn kind_path(&self, entity: &Entity) -> KindPath {
+        let flat = |plural: &str| format!("{PATHS_BASE}/{plural}/");
+        let parent = entity.parent.as_deref();
+        let parent = parent.and_then(|kind| self.registry.get(kind));
+        KindPath {
+            kind: entity.kind.clone(),
+            before_id: match parent {
+                Some(_) => format!("/{}/", entity.plural),
+                None => flat(&entity.plural),
+            },
+            owner: parent.map(|parent| OwnerPath {
+                kind: parent.kind.clone(),
+                before_id: flat(&parent.plural),
+            }),
+        }
     }
 }

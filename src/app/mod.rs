@@ -16,7 +16,7 @@ mod unreconciled;
 
 use std::sync::Arc;
 
-pub use crate::storage::postgres::{Connections, Search, Unreconciled};
+pub use crate::storage::postgres::{Connections, Unreconciled};
 pub use address::{Address, Collection};
 pub use error::Error;
 pub use list::ListRequest;

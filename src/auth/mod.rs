@@ -14,7 +14,6 @@ mod config;
 mod fetch;
 mod gate;
 mod identity;
-mod json;
 mod key;
 mod keys;
 mod live;

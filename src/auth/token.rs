@@ -6,7 +6,7 @@ use jsonwebtoken::Algorithm;
 use serde_json::{Map, Value};
 
 use super::TokenFault;
-use super::json;
+use crate::kit::json::unique_object;
 
 /// Longest token, in bytes. What is longer is not even split.
 pub const TOKEN_BYTES_MAX: usize = 16 * 1024;
@@ -72,7 +72,7 @@ impl<'a> Token<'a> {
 fn object(part: &str) -> Result<Map<String, Value>, TokenFault> {
     let text = URL_SAFE_NO_PAD.decode(part);
     let text = text.map_err(|_| TokenFault::Malformed)?;
-    json::object(&text).ok_or(TokenFault::Malformed)
+    unique_object(&text).ok_or(TokenFault::Malformed)
 }
 
 fn read_header(header: &Map<String, Value>) -> Result<(Algorithm, Option<String>), TokenFault> {

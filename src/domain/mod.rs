@@ -12,6 +12,7 @@ pub mod entity_config;
 mod labels;
 mod laws;
 pub mod lifecycle;
+mod list;
 pub mod mapping;
 pub mod moment;
 pub mod page;
@@ -33,6 +34,7 @@ pub use hyperfleet_fleet_model::{schedule, unit};
 pub use condition::{Condition, ConditionStatus};
 pub use entity::{DeletePolicy, Entity, EntityRegistry, PATHS_BASE, ReferenceRule};
 pub use labels::Labels;
+pub use list::{ListFilter, ListFilterKind};
 pub use reference::{Reference, References};
 pub use report::{
     Discard, InvalidReport, Metadata, Report, ReportOutcome, ReportState, ReportedCondition,

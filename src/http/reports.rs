@@ -18,7 +18,7 @@ pub(super) async fn list(
     let address = Place::new(&request, &service).address(&caller)?;
     let params = params(&request);
     // Links of reports there are none: the parameters are checked as in every list, and no more.
-    let (page, _) = params.page_with_reference()?;
+    let page = params.page_with_reference()?;
     let room = Room::of_page(&request, page.size)?;
     let listing = service.reports(address, page).await?;
     room.page(&Views::reports(&listing))

@@ -2,10 +2,11 @@
 
 use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
+use strum::IntoEnumIterator as _;
 
 use super::request::{Caller, Place, params};
-use crate::app::{Collection, ListRequest, Search, Service};
-use crate::domain::Resource;
+use crate::app::{Collection, ListRequest, Service};
+use crate::domain::{ListFilterKind, Resource};
 use crate::kit::clock::Clock;
 use crate::kit::http::{Problem, Room, tell_body};
 use crate::wire::{self, Fields, Kinds, ListKey, Params, Views};
@@ -19,11 +20,10 @@ pub(super) async fn list(
     let place = Place::new(&request, &service);
     let collection = place.collection()?;
     let params = params(&request);
-    let key = ListKey::new(request.path(), &params, caller.view());
-    let (narrowed, wanted, fields) = match wanted(collection, &params, &key, &service) {
+    let (wanted, key, fields) = match wanted(&request, &caller, collection, &params, &service) {
         Ok(wanted) => wanted,
         Err(fault) => {
-            // That the owner is missing says more than that a parameter is wrong.
+            // A missing owner says more than a wrong parameter.
             service
                 .require_collection(caller.view(), collection)
                 .await?;
@@ -31,7 +31,7 @@ pub(super) async fn list(
         }
     };
     let room = Room::of_page(&request, wanted.page.size)?;
-    let listing = service.list(caller.view(), narrowed, wanted).await?;
+    let listing = service.list(caller.view(), collection, wanted).await?;
     let kind = collection.entity().map(|entity| entity.kind.as_str());
     let views = Views(service.registry());
     match fields {
@@ -130,41 +130,33 @@ pub(super) async fn force_delete(
     Ok(HttpResponse::NoContent().finish())
 }
 
-/// What of which list is wanted. Faults are looked for in the order of the older service, but that
-/// an order by an unknown field is told before a search that makes no sense.
-fn wanted<'a>(
-    collection: Collection<'a>,
+/// Reads the parameters of a list. Faults are looked for in the order of the older service, except
+/// that one of the order comes before one of the search.
+fn wanted(
+    request: &HttpRequest,
+    caller: &Caller,
+    collection: Collection<'_>,
     params: &Params,
-    key: &ListKey,
-    service: &'a Service,
-) -> Result<(Collection<'a>, ListRequest, Option<Fields>), Problem> {
-    let ((mut page, link), includes_deleted) =
-        (params.page_with_reference()?, params.includes_deleted()?);
-    let narrowed = match (collection, params.get("kind")) {
-        (Collection::All, Some(kind)) => Collection::Kind(service.entity(kind)?),
-        _ => collection,
-    };
-    let reference = match link {
-        Some(link) => service.reference_filter(collection, link.ref_type, link.target)?,
-        None => None,
-    };
+    service: &Service,
+) -> Result<(ListRequest, ListKey, Option<Fields>), Problem> {
+    let mut page = params.page_with_reference()?;
+    let (search, others): (Vec<_>, _) =
+        ListFilterKind::iter().partition(|kind| *kind == ListFilterKind::Search);
+    let mut filters = service.filters(collection, params.filters(others)?)?;
     let order = params.order()?;
-    let continued = params.continuation(key, &order)?;
+    filters.extend(params.filters(search)?);
+    let key = ListKey::new(request.path(), params, &filters, caller.view());
+    let continued = params.continuation(&key, &order)?;
     if let Some(continued) = &continued {
         page.number = continued.page.saturating_add(1);
     }
-    let request = ListRequest {
+    let wanted = ListRequest {
         page,
         after: continued.map(|continued| continued.position),
         order,
-        includes_deleted,
-        reference,
-        search: params.search()?.map(|filter| Search {
-            filter,
-            paths: Views(service.registry()).paths(),
-        }),
+        filters,
     };
-    Ok((narrowed, request, params.fields()?))
+    Ok((wanted, key, params.fields()?))
 }
 
 fn shown(

@@ -18,3 +18,4 @@ pub(crate) mod supervise;
 pub(crate) mod telemetry;
 pub(crate) mod tls;
 pub(crate) mod unix_socket;
+pub mod json;

@@ -4,6 +4,8 @@
 //! list it belongs to, the number of the page that gave it, and the keys of that page's last item.
 //! It is not signed: all it can say is where in the caller's own list a page begins.
 
+use std::hash::{Hash as _, Hasher};
+
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
 use serde::{Deserialize, Serialize};
@@ -13,18 +15,8 @@ use super::query::{Params, ParamsFault};
 use crate::domain::page::Order;
 use crate::domain::position::Position;
 use crate::domain::tenancy::View;
-use crate::domain::{Constraint, Violation, shown};
+use crate::domain::{Constraint, ListFilter, Violation, shown};
 
-/// The parameters that say which resources a list has, and in which order.
-const BINDING: [&str; 7] = [
-    "search",
-    "order",
-    "orderBy",
-    "kind",
-    "includeDeleted",
-    "ref_type",
-    "ref_target_id",
-];
 /// Longest token, in bytes: one with a value for every key there is has less.
 const TOKEN_BYTES_MAX: usize = 8192;
 /// Raised when what a token holds, or what a field sorts by, changes its meaning.
@@ -39,43 +31,41 @@ pub struct Continuation {
     pub position: Position,
 }
 
-/// Which list a token belongs to: its path and the parameters that select and sort.
+/// Which list a token belongs to: its path, its order, its filters and the tenant that sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListKey(String);
+
+/// Takes the fields of any type that derives `Hash`, so that none can be left out.
+#[derive(Default)]
+struct ListDigest(Sha256);
+
+impl Hasher for ListDigest {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        let digest = self.0.clone().finalize();
+        u64::from_le_bytes(std::array::from_fn(|at| digest[at]))
+    }
+}
 
 #[derive(Serialize, Deserialize)]
 struct Token(u8, String, u32, Vec<Option<String>>);
 
 impl ListKey {
-    /// The key of the list that `path` and `params` ask for, as it is seen: where one tenant's list
-    /// ends says something of what is in it, which is not for another.
+    /// The key of the list at `path`, in the order that `params` ask for, with these filters. The
+    /// tenant counts, because where a list ends says something about what is in it.
     #[must_use]
-    pub fn new(path: &str, params: &Params, view: &View) -> Self {
-        let mut digest = Sha256::new();
-        let mut add = |text: &str| {
-            digest.update(text.len().to_le_bytes());
-            digest.update(text);
-        };
-        add(path);
-        for name in BINDING {
-            // Blank ones count as absent.
-            let values = params
-                .values(name)
-                .map(str::trim)
-                .filter(|value| !value.is_empty());
-            for value in values {
-                add(name);
-                add(value);
-            }
-        }
-        for (key, value) in view.tenancy().into_iter().flatten() {
-            // No parameter is called so.
-            add("tenancy ");
-            add(key);
-            add(value);
-        }
-        // Nobody gains by a collision: half of the digest is plenty.
-        Self(BASE64.encode(&digest.finalize()[..16]))
+    pub fn new(path: &str, params: &Params, filters: &[ListFilter], view: &View) -> Self {
+        let mut digest = ListDigest::default();
+        let order = ["order", "orderBy"].map(|name| {
+            let values = params.values(name).map(str::trim);
+            values.filter(|v| !v.is_empty()).collect::<Vec<_>>()
+        });
+        (path, order, filters, view.tenancy()).hash(&mut digest);
+        // A collision gains nothing: half of the digest is enough.
+        Self(BASE64.encode(&digest.0.finalize()[..16]))
     }
 }
 
@@ -133,5 +123,45 @@ impl Params {
             let fault = Violation::new("continue", Constraint::Format, format!("continue {why}"));
             ParamsFault::Invalid(fault.with_value(shown(text)).into())
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use strum::IntoEnumIterator as _;
+
+    use super::*;
+    use crate::domain::ListFilterKind;
+
+    /// Two values of each filter, as queries.
+    fn values(kind: ListFilterKind) -> [&'static str; 2] {
+        match kind {
+            ListFilterKind::Kind => ["kind=Cluster", "kind=NodePool"],
+            ListFilterKind::Search => ["search=generation>0", "search=generation>1"],
+            ListFilterKind::IncludeDeleted => ["includeDeleted=true", "includeDeleted=false"],
+            ListFilterKind::Reference => [
+                "ref_type=channel&ref_target_id=019b7868-8e00-7000-8000-000000000001",
+                "ref_type=channel&ref_target_id=019b7868-8e00-7000-8000-000000000002",
+            ],
+        }
+    }
+
+    fn key(query: &str) -> ListKey {
+        let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+        let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let params = Params::new(pairs.collect());
+        let filters = params.filters(ListFilterKind::iter()).unwrap();
+        ListKey::new("/clusters", &params, &filters, &View::ALL)
+    }
+
+    #[test]
+    fn a_token_belongs_to_the_values_of_every_filter() {
+        for kind in ListFilterKind::iter() {
+            let [one, other] = values(kind).map(key);
+            assert_eq!(one, key(values(kind)[0]), "{kind:?}");
+            assert_ne!(one, other, "{kind:?}");
+            assert_ne!(one, key(""), "{kind:?}");
+            assert_ne!(other, key(""), "{kind:?}");
+        }
     }
 }

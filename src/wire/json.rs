@@ -1,13 +1,13 @@
 //! JSON as it comes in: limits, duplicates and types, checked before anything else is.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value};
 
 use crate::domain::{Constraint, Violation, Violations};
+use crate::kit::json::RawMembers;
 
 /// Deepest nesting of arrays and objects.
 pub const DEPTH_MAX: usize = 64;
@@ -97,7 +97,7 @@ pub(super) fn body(bytes: &[u8]) -> Result<Members<'_>, BodyFault> {
 
 impl<'a> Members<'a> {
     fn parse(raw: &'a RawValue, path: String) -> Result<Self, serde_json::Error> {
-        let Ordered(members) = serde_json::from_str(raw.get())?;
+        let RawMembers(members) = serde_json::from_str(raw.get())?;
         Ok(Self { path, members })
     }
 
@@ -291,55 +291,6 @@ fn wrong_type(path: &str, shape: Shape) -> Violation {
 fn unkept(path: &str, error: &serde_json::Error) -> Violation {
     let message = format!("field '{path}' cannot be kept as it is: {error}");
     Violation::new(path, Constraint::Format, message)
-}
-
-struct Ordered<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Ordered<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Collect;
-        impl<'de> Visitor<'de> for Collect {
-            type Value = Ordered<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Ordered<'de>, A::Error> {
-                let mut members = Vec::new();
-                while let Some((Key(key), raw)) = map.next_entry()? {
-                    members.push((key, raw));
-                }
-                Ok(Ordered(members))
-            }
-        }
-        deserializer.deserialize_map(Collect)
-    }
-}
-
-/// A member's name, borrowed from the body unless it holds escapes.
-struct Key<'a>(Cow<'a, str>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Key<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Borrow;
-        impl<'de> Visitor<'de> for Borrow {
-            type Value = Key<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a name")
-            }
-
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Borrowed(text)))
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Owned(text.to_owned())))
-            }
-        }
-        deserializer.deserialize_str(Borrow)
-    }
 }
 
 /// Checks in one pass what no parser would tell us: nesting, NUL characters (the database cannot

@@ -4,8 +4,10 @@ use super::fields::{Fields, UnknownFields};
 use crate::domain::audit::{Action, Filter};
 use crate::domain::moment;
 use crate::domain::page::{Direction, InvalidOrder, Order, Page};
-use crate::domain::tsl::{self, Filter as Search};
-use crate::domain::{Constraint, ResourceId, Violation, Violations, shown};
+use crate::domain::tsl;
+use crate::domain::{
+    Constraint, ListFilter, ListFilterKind, ResourceId, Violation, Violations, shown,
+};
 
 /// Why parameters were refused.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,15 +25,6 @@ pub enum ParamsFault {
 /// The decoded parameters of a request, in their order.
 #[derive(Debug, Clone, Default)]
 pub struct Params(Vec<(String, String)>);
-
-/// `ref_type` and `ref_target_id`: the link that listed resources must have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Link<'a> {
-    /// Of what type.
-    pub ref_type: &'a str,
-    /// To what: any text.
-    pub target: &'a str,
-}
 
 impl Params {
     /// Wraps decoded pairs.
@@ -69,15 +62,13 @@ impl Params {
         self.page_among(Violations::default())
     }
 
-    /// The same for lists that know `ref_type` and `ref_target_id`, of which there must be both or
-    /// neither.
+    /// The same for lists that take `ref_type` and `ref_target_id`: both or neither.
     ///
     /// # Errors
     ///
     /// Those of [`Params::page`], after which one of the two is missing.
-    pub fn page_with_reference(&self) -> Result<(Page, Option<Link<'_>>), ParamsFault> {
-        let pair = (self.get("ref_type"), self.get("ref_target_id"));
-        let missing = match pair {
+    pub fn page_with_reference(&self) -> Result<Page, ParamsFault> {
+        let missing = match (self.get("ref_type"), self.get("ref_target_id")) {
             (None, Some(_)) => Some("reftype"),
             (Some(_), None) => Some("reftargetid"),
             _ => None,
@@ -88,9 +79,7 @@ impl Params {
         });
         let mut faults = Violations::default();
         faults.extend(missing);
-        let link = pair.0.zip(pair.1);
-        let link = link.map(|(ref_type, target)| Link { ref_type, target });
-        Ok((self.page_among(faults)?, link))
+        self.page_among(faults)
     }
 
     /// With what else is wrong, which is named after what is no integer.
@@ -145,24 +134,41 @@ impl Params {
         order.map_err(ParamsFault::Order)
     }
 
-    /// `includeDeleted`; unset where the service's own default applies (decision H3).
-    pub fn includes_deleted(&self) -> Result<Option<bool>, ParamsFault> {
-        match self.get("includeDeleted") {
-            None => Ok(None),
-            Some("true") => Ok(Some(true)),
-            Some("false") => Ok(Some(false)),
-            Some(other) => {
-                let message = "must be true or false";
-                let fault = Violation::new("includeDeleted", Constraint::Enum, message);
-                Err(ParamsFault::Invalid(fault.with_value(shown(other)).into()))
-            }
-        }
+    /// The filters of these kinds that are given; see [`Params::filter`].
+    pub fn filters(
+        &self,
+        kinds: impl IntoIterator<Item = ListFilterKind>,
+    ) -> Result<Vec<ListFilter>, ParamsFault> {
+        let given = kinds.into_iter().map(|kind| self.filter(kind).transpose());
+        given.flatten().collect()
     }
 
-    /// `search`, in the search language; blank is none.
-    pub fn search(&self) -> Result<Option<Search>, ParamsFault> {
-        let search = self.get("search").map(tsl::parse);
-        search.transpose().map_err(ParamsFault::Search)
+    /// A filter of a list of resources; `None` if it is not given.
+    pub fn filter(&self, kind: ListFilterKind) -> Result<Option<ListFilter>, ParamsFault> {
+        match kind {
+            ListFilterKind::Kind => Ok(self.get("kind").map(|kind| ListFilter::Kind(kind.into()))),
+            ListFilterKind::Search => match self.get("search").map(tsl::parse).transpose() {
+                Ok(search) => Ok(search.map(ListFilter::Search)),
+                Err(fault) => Err(ParamsFault::Search(fault)),
+            },
+            ListFilterKind::IncludeDeleted => match self.get("includeDeleted") {
+                None => Ok(None),
+                Some("true") => Ok(Some(ListFilter::IncludeDeleted(true))),
+                Some("false") => Ok(Some(ListFilter::IncludeDeleted(false))),
+                Some(other) => {
+                    let message = "must be true or false";
+                    let fault = Violation::new("includeDeleted", Constraint::Enum, message);
+                    Err(ParamsFault::Invalid(fault.with_value(shown(other)).into()))
+                }
+            },
+            ListFilterKind::Reference => {
+                let link = self.get("ref_type").zip(self.get("ref_target_id"));
+                Ok(link.map(|(ref_type, target)| ListFilter::Reference {
+                    ref_type: ref_type.to_owned(),
+                    target: ResourceId::parse(target),
+                }))
+            }
+        }
     }
 
     /// `fields`, the members that are wanted; unset for all.

@@ -12,7 +12,7 @@ use super::fields::Fields;
 use super::schemas::{AdapterCondition, AdapterMetadata, AuditAction, ResourceCondition};
 use crate::domain::audit::Entry;
 use crate::domain::moment;
-use crate::domain::page::{KindPath, Listing, OwnerPath};
+use crate::domain::page::Listing;
 use crate::domain::{
     Condition, Entity, EntityRegistry, Labels, Metadata, PATHS_BASE, Report, ReportedCondition,
     Resource, ResourceId, ResourceState, Tenancy,
@@ -265,29 +265,6 @@ impl<'a> Views<'a> {
     #[must_use]
     pub fn audit(listing: &'a Listing<Entry>) -> impl Serialize + 'a {
         list("AuditList".to_owned(), listing, EntryView::from)
-    }
-
-    /// Where resources of each kind are found.
-    #[must_use]
-    pub fn paths(self) -> Vec<KindPath> {
-        let kinds = self.0.entities().iter();
-        kinds.map(|entity| self.path(entity)).collect()
-    }
-
-    fn path(self, entity: &Entity) -> KindPath {
-        let flat = |plural: &str| format!("{BASE}/{plural}/");
-        let parent = entity.parent.as_deref().and_then(|kind| self.0.get(kind));
-        KindPath {
-            kind: entity.kind.clone(),
-            before_id: match parent {
-                Some(_) => format!("/{}/", entity.plural),
-                None => flat(&entity.plural),
-            },
-            owner: parent.map(|parent| OwnerPath {
-                kind: parent.kind.clone(),
-                before_id: flat(&parent.plural),
-            }),
-        }
     }
 
     fn resource_view(self, resource: &'a Resource) -> ResourceView<'a> {

@@ -30,7 +30,7 @@ pub(super) enum Expression {
 }
 
 /// How two values compare.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Comparison {
     /// `=`
     Equal,

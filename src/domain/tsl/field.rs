@@ -3,7 +3,7 @@
 use super::Fault;
 
 /// Something about a resource. Closed, and checked letter by letter: no user text names a column.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Field {
     /// A property that every resource has, or may have.
     Property(Property),
@@ -16,7 +16,7 @@ pub enum Field {
 }
 
 /// A property that every resource has, or may have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Property {
     /// Identity.
     Id,
@@ -49,7 +49,7 @@ pub enum Property {
 }
 
 /// What can be asked about a condition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ConditionPart {
     /// Whether it holds.
     Status,

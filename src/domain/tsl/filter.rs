@@ -11,7 +11,7 @@ use super::number::Number;
 /// A field that a resource does not have (a label, a value in the spec, a condition, the time of a
 /// deletion that never was) matches nothing but [`Predicate::IsNull`]: neither a test nor its
 /// negation.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Hash)]
 pub enum Filter {
     /// All of these; of none, everything.
     All(Vec<Filter>),
@@ -22,7 +22,7 @@ pub enum Filter {
 }
 
 /// What is asked about one field.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Hash)]
 pub struct Test {
     /// About what.
     pub field: Field,
@@ -34,7 +34,7 @@ pub struct Test {
 
 /// What may be true of a field. The values of one predicate are all of one sort, which says how
 /// the field is read: that of a spec as text or as a number.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Hash)]
 pub enum Predicate {
     /// It is not there.
     IsNull,
@@ -56,7 +56,7 @@ pub enum Predicate {
 }
 
 /// What a field is compared with.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Hash)]
 pub enum Value {
     /// Text.
     Text(String),

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A decimal number of any size that is sensible. Kept as text, so that integers beyond 2^53 are
 /// compared exactly.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Number(String);
 
 impl Number {

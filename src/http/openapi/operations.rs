@@ -13,7 +13,7 @@ use utoipa::openapi::{
 
 use super::subject::Subject;
 use super::{problems, service};
-use crate::domain::EntityRegistry;
+use crate::domain::{EntityRegistry, ListFilterKind};
 use crate::http::request::Route;
 use crate::http::routes::{Endpoint, Operation};
 use crate::wire::schemas::examples::{self, Examples};
@@ -122,7 +122,9 @@ impl<'a> Describer<'a> {
         if subject.operation == Operation::List && subject.entity.is_none() {
             let kinds = self.registry.entities().iter().map(|e| e.kind.as_str());
             let kinds: Vec<_> = kinds.collect();
-            described = described.parameter(parameters::kind(&kinds));
+            for parameter in parameters::filter(ListFilterKind::Kind, &kinds) {
+                described = described.parameter(parameter);
+            }
         }
         for parameter in shared {
             let reference = format!("#/components/parameters/{}", parameter.name);

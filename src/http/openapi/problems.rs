@@ -9,7 +9,7 @@ use utoipa::openapi::{ComponentsBuilder, ContentBuilder, Header, Ref, Response, 
 
 use crate::app;
 use crate::auth::{IdentityFault, Refusal};
-use crate::domain::EntityRegistry;
+use crate::domain::{EntityRegistry, ListFilterKind};
 use crate::domain::tenancy::Denied;
 use crate::http::problem::{Body, ValidationErrorConstraint, ViolationView, unavailable};
 use crate::kit::http::{Arrival, Problem, UNDERSTOOD};
@@ -255,7 +255,10 @@ fn bad_requests(registry: &EntityRegistry) -> Vec<(&'static str, Option<Problem>
         ),
         (
             "search",
-            param("search", "name =").search().err().map(Problem::from),
+            param("search", "name =")
+                .filter(ListFilterKind::Search)
+                .err()
+                .map(Problem::from),
         ),
         (
             "order",

@@ -11,63 +11,57 @@ use super::keyset::push_after;
 use super::measure::SqlOperation::{Query, Raw};
 use super::measure::SqlTable::{Audit, Resources};
 use super::row::{COLUMNS, ResourceRow};
-use super::{Db, Error, Search};
-use crate::domain::audit::{Action, Entry, Filter};
-use crate::domain::page::{Direction, Listing, Order, OrderField, Page};
+use super::search::Search;
+use super::{Db, Error};
+use crate::domain::audit::{Entry, Filter};
+use crate::domain::page::{Direction, KindPath, Listing, Order, OrderField, Page};
 use crate::domain::position::Position;
 use crate::domain::tenancy::View;
-use crate::domain::{Resource, ResourceId};
+use crate::domain::{ListFilter, Resource, ResourceId};
 
-/// Which resources a list is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope<'a> {
-    /// All of them.
-    All,
-    /// Those of one kind.
-    Kind(&'a str),
-    /// Those of one kind that one resource owns.
-    Owned {
-        /// The kind.
-        kind: &'a str,
-        /// The owner.
-        owner: ResourceId,
-    },
-}
-
-/// A link that resources must have.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReferenceFilter {
-    /// Of what type.
-    pub ref_type: String,
-    /// To which resource; none that can be there, if unset.
-    pub target: Option<ResourceId>,
-}
-
-/// What of it is wanted.
+/// A page of a list of resources.
 #[derive(Debug, Clone)]
 pub struct ListQuery<'a> {
-    /// Of which resources.
-    pub scope: Scope<'a>,
-    /// As who sees them.
+    /// The caller, who sees a part of the resources.
     pub view: &'a View,
-    /// Whether finalizing ones are listed, too.
-    pub includes_deleted: bool,
-    /// Only those that match.
-    pub search: Option<Search>,
-    /// Only those with such a link.
-    pub reference: Option<ReferenceFilter>,
-    /// How sorted.
+    /// The resource that owns the listed ones; `None` for any owner or none.
+    pub owner: Option<ResourceId>,
+    /// The conditions that listed resources meet.
+    pub filters: Vec<ListFilter>,
+    /// Where resources of each kind are found, for a search.
+    pub paths: Vec<KindPath>,
+    /// How the list is sorted.
     pub order: Order,
-    /// Which part.
+    /// The page.
     pub page: Page,
-    /// Where it begins, instead of where the page's number says.
+    /// Where the page begins, instead of where its number says.
     pub after: Option<Position>,
 }
 
+/// Where the total of a list comes from. Of the conditions of a list, the last in this order
+/// decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Total {
+    /// From the numbers that triggers keep, less finalizing resources.
+    Kept,
+    /// Counted by an index.
+    Counted,
+    /// Counted among the rows that the page is taken from, which are found once for both.
+    Found,
+}
+
 impl ListQuery<'_> {
-    /// Whether it is not simply all of what it is about.
+    fn total(&self) -> Total {
+        let filters = self.filters.iter().map(|filter| match filter {
+            ListFilter::Kind(_) | ListFilter::IncludeDeleted(_) => Total::Kept,
+            ListFilter::Search(_) | ListFilter::Reference { .. } => Total::Found,
+        });
+        let owned = self.owner.map(|_| Total::Counted);
+        filters.chain(owned).max().unwrap_or(Total::Kept)
+    }
+
     fn is_filtered(&self) -> bool {
-        self.search.is_some() || self.reference.is_some()
+        self.total() == Total::Found
     }
 }
 
@@ -165,24 +159,31 @@ impl Db<'_> {
 fn push_audit_filter(query: &mut QueryBuilder<Postgres>, view: &View, filter: &Filter) {
     query.push(" WHERE true");
     push_view(query, view);
-    if let Some(id) = filter.resource_id {
+    // Taken apart, so that a new filter cannot be left out.
+    let Filter {
+        resource_id,
+        kind,
+        actor,
+        action,
+        since,
+        until,
+    } = filter.clone();
+    if let Some(id) = resource_id {
         query.push(" AND resource_id = ").push_bind(id.as_uuid());
     }
-    if let Some(kind) = &filter.kind {
-        query.push(" AND kind = ").push_bind(kind.clone());
+    if let Some(kind) = kind {
+        query.push(" AND kind = ").push_bind(kind);
     }
-    if let Some(actor) = &filter.actor {
-        query.push(" AND actor = ").push_bind(actor.clone());
+    if let Some(actor) = actor {
+        query.push(" AND actor = ").push_bind(actor);
     }
-    if let Some(action) = filter.action {
-        query
-            .push(" AND action = ")
-            .push_bind(Action::as_str(action));
+    if let Some(action) = action {
+        query.push(" AND action = ").push_bind(action.as_str());
     }
-    if let Some(since) = filter.since {
+    if let Some(since) = since {
         query.push(" AND at >= ").push_bind(since);
     }
-    if let Some(until) = filter.until {
+    if let Some(until) = until {
         query.push(" AND at < ").push_bind(until);
     }
 }
@@ -239,20 +240,26 @@ fn statement(wanted: &ListQuery<'_>) -> QueryBuilder<Postgres> {
     query
 }
 
-/// Totals of whole kinds are kept, of each tenant, too, not counted: all rows, less the finalizing
-/// ones.
+/// Totals of whole kinds are kept, also by tenant: all rows, less the finalizing ones.
 fn push_total(query: &mut QueryBuilder<Postgres>, wanted: &ListQuery<'_>) {
-    if wanted.is_filtered() {
-        query.push("SELECT count(*) FROM found");
-        return;
-    }
-    let kind = match wanted.scope {
-        Scope::Owned { .. } => {
+    match wanted.total() {
+        Total::Found => {
+            query.push("SELECT count(*) FROM found");
+            return;
+        }
+        Total::Counted => {
             query.push("SELECT count(*) FROM resources");
             return push_filter(query, wanted);
         }
-        Scope::Kind(kind) => Some(kind),
-        Scope::All => None,
+        Total::Kept => {}
+    }
+    let push_scope = |query: &mut QueryBuilder<Postgres>| {
+        push_view(query, wanted.view);
+        for filter in &wanted.filters {
+            if let ListFilter::Kind(kind) = filter {
+                query.push(" AND kind = ").push(literal(kind));
+            }
+        }
     };
     query.push("SELECT (SELECT coalesce(sum(count), 0)::bigint FROM ");
     query.push(match wanted.view.tenancy() {
@@ -260,17 +267,11 @@ fn push_total(query: &mut QueryBuilder<Postgres>, wanted: &ListQuery<'_>) {
         None => "resource_counts",
     });
     query.push(" WHERE true");
-    push_view(query, wanted.view);
-    if let Some(kind) = kind {
-        query.push(" AND kind = ").push(literal(kind));
-    }
+    push_scope(query);
     query.push(")");
-    if !wanted.includes_deleted {
+    if wanted.filters.contains(&ListFilter::IncludeDeleted(false)) {
         query.push(" - (SELECT count(*) FROM resources WHERE deleted_at IS NOT NULL");
-        push_view(query, wanted.view);
-        if let Some(kind) = kind {
-            query.push(" AND kind = ").push(literal(kind));
-        }
+        push_scope(query);
         query.push(")");
     }
     query.push(" AS count");
@@ -279,28 +280,35 @@ fn push_total(query: &mut QueryBuilder<Postgres>, wanted: &ListQuery<'_>) {
 fn push_filter(query: &mut QueryBuilder<Postgres>, wanted: &ListQuery<'_>) {
     query.push(" WHERE true");
     push_view(query, wanted.view);
-    if let Scope::Kind(kind) | Scope::Owned { kind, .. } = wanted.scope {
-        query.push(" AND kind = ").push(literal(kind));
-    }
-    if let Scope::Owned { owner, .. } = wanted.scope {
+    if let Some(owner) = wanted.owner {
         query.push(" AND owner_id = ").push_bind(owner.as_uuid());
         push_seen(query, wanted.view, Some(owner));
     }
-    if !wanted.includes_deleted {
-        query.push(" AND deleted_at IS NULL");
-    }
-    if let Some(search) = &wanted.search {
-        query.push(" AND ");
-        search.push(query);
-    }
-    if let Some(reference) = &wanted.reference {
-        query.push(" AND id IN (SELECT source_id FROM resource_references WHERE ref_type = ");
-        query.push_bind(reference.ref_type.clone());
-        query
-            .push(" AND target_id = ")
-            .push_bind(reference.target.map(ResourceId::as_uuid));
-        push_seen(query, wanted.view, reference.target);
-        query.push(")");
+    for filter in &wanted.filters {
+        match filter {
+            ListFilter::Kind(kind) => {
+                query.push(" AND kind = ").push(literal(kind));
+            }
+            ListFilter::Search(search) => {
+                query.push(" AND ");
+                Search(&wanted.paths).push_filter(query, search);
+            }
+            ListFilter::IncludeDeleted(true) => {}
+            ListFilter::IncludeDeleted(false) => {
+                query.push(" AND deleted_at IS NULL");
+            }
+            ListFilter::Reference { ref_type, target } => {
+                query.push(
+                    " AND id IN (SELECT source_id FROM resource_references WHERE ref_type = ",
+                );
+                query.push_bind(ref_type.clone());
+                query
+                    .push(" AND target_id = ")
+                    .push_bind(target.map(ResourceId::as_uuid));
+                push_seen(query, wanted.view, *target);
+                query.push(")");
+            }
+        }
     }
 }
 

@@ -43,13 +43,12 @@ use tokio::time::timeout_at;
 use uuid::Uuid;
 
 pub use error::Error;
-pub use list::{ListQuery, ReferenceFilter, Scope};
+pub use list::ListQuery;
 pub use place::{Held, Place};
 pub use pool::{Keep, Settings};
 pub use probe::Probe;
 pub use resources::Created;
 pub use schema::{Migration, MigrationState, SchemaStatus};
-pub use search::Search;
 pub use unreconciled::Unreconciled;
 
 use crate::domain::{Resource, ResourceId};

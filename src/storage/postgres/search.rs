@@ -13,23 +13,14 @@ use crate::domain::tsl::{
     Comparison, ConditionPart, Field, Filter, Predicate, Property, Test, Type, Value,
 };
 
-/// A filter, with what it takes to compare URLs.
-#[derive(Debug, Clone)]
-pub struct Search {
-    /// Which resources match.
-    pub filter: Filter,
-    /// Where resources of each kind are found.
-    pub paths: Vec<KindPath>,
-}
+/// Where resources of each kind are found, which comparing URLs takes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Search<'a>(pub(super) &'a [KindPath]);
 
-impl Search {
+impl Search<'_> {
     /// Adds the condition, in parentheses. What is neither true nor false of a row (SQL's null,
     /// where a field is missing) does not match: `NOT` stands at single tests only, and keeps it so.
-    pub(super) fn push(&self, query: &mut QueryBuilder<Postgres>) {
-        self.push_filter(query, &self.filter);
-    }
-
-    fn push_filter(&self, query: &mut QueryBuilder<Postgres>, filter: &Filter) {
+    pub(super) fn push_filter(self, query: &mut QueryBuilder<Postgres>, filter: &Filter) {
         let (parts, word, of_none) = match filter {
             Filter::All(parts) => (parts, " AND ", "true"),
             Filter::Any(parts) => (parts, " OR ", "false"),
@@ -44,7 +35,7 @@ impl Search {
         query.push(")");
     }
 
-    fn push_test(&self, query: &mut QueryBuilder<Postgres>, test: &Test) {
+    fn push_test(self, query: &mut QueryBuilder<Postgres>, test: &Test) {
         if !test.negated && push_indexed(query, test) {
             return;
         }
@@ -59,7 +50,7 @@ impl Search {
         query.push("))");
     }
 
-    fn push_predicate(&self, query: &mut QueryBuilder<Postgres>, test: &Test) {
+    fn push_predicate(self, query: &mut QueryBuilder<Postgres>, test: &Test) {
         if test.predicate == Predicate::In(Vec::new()) {
             query.push("false");
             return;
@@ -102,7 +93,7 @@ impl Search {
     }
 
     /// Adds an expression for a field; null where a resource does not have it.
-    fn push_field(&self, query: &mut QueryBuilder<Postgres>, field: &Field, read_as: Type) {
+    fn push_field(self, query: &mut QueryBuilder<Postgres>, field: &Field, read_as: Type) {
         match field {
             Field::Property(property) => self.push_property(query, *property),
             Field::Label(key) => {
@@ -130,7 +121,7 @@ impl Search {
         }
     }
 
-    fn push_property(&self, query: &mut QueryBuilder<Postgres>, property: Property) {
+    fn push_property(self, query: &mut QueryBuilder<Postgres>, property: Property) {
         let column = match property {
             Property::Id => "id::text",
             Property::Kind => "kind",
@@ -151,10 +142,10 @@ impl Search {
     }
 
     /// What follows from the kind of a resource and the ids of itself and its owner.
-    fn push_by_kind(&self, query: &mut QueryBuilder<Postgres>, property: Property) {
+    fn push_by_kind(self, query: &mut QueryBuilder<Postgres>, property: Property) {
         // The first branch, which no kind takes, says that all are texts.
         query.push("(CASE kind WHEN '' THEN NULL::text");
-        for path in &self.paths {
+        for path in self.0 {
             query
                 .push(" WHEN ")
                 .push(literal(&path.kind))

@@ -113,7 +113,7 @@ impl<'a> Examples<'a> {
     #[must_use]
     pub fn listed(self, kind: Option<&str>) -> Value {
         // Of a list that ends here, whichever it is.
-        let key = ListKey::new("", &Params::default(), &View::ALL);
+        let key = ListKey::new("", &Params::default(), &[], &View::ALL);
         let listing = listing(self.resource());
         json(&Views(self.registry).resources(kind, &listing, &key))
     }

@@ -4,6 +4,7 @@
 //! would together find nothing, or undo each other, stand in the descriptions instead.
 
 use serde_json::{Value, json};
+use strum::IntoEnumIterator as _;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn, ParameterStyle};
 use utoipa::openapi::schema::{
     ArrayBuilder, KnownFormat, Object, ObjectBuilder, Schema, SchemaFormat, SchemaType, Type,
@@ -11,6 +12,7 @@ use utoipa::openapi::schema::{
 use utoipa::openapi::{Ref, Required};
 
 use super::AUDIT_ACTION;
+use crate::domain::ListFilterKind;
 use crate::domain::page::Page;
 use crate::wire::fields::Fields;
 
@@ -50,24 +52,19 @@ pub fn page() -> Vec<Parameter> {
     ]
 }
 
-/// Those of the lists of resources.
+/// Those that all lists of resources have.
 #[must_use]
 pub fn resources() -> Vec<Parameter> {
     let mut parameters = page();
+    parameters.push(query(
+        "continue",
+        "What `continue` said in the answer before, such as `WzEsInZ4ci1`: the page after it. The path and the other \
+         parameters stay as they were, but for `size` and `fields`; not together with `page`.",
+        text(),
+        Value::Null,
+    ));
+    parameters.extend(filter(ListFilterKind::Search, &[]));
     parameters.extend([
-        query(
-            "continue",
-            "What `continue` said in the answer before, such as `WzEsInZ4ci1`: the page after it. The path and the other \
-             parameters stay as they were, but for `size` and `fields`; not together with `page`.",
-            text(),
-            Value::Null,
-        ),
-        query(
-            "search",
-            "A condition that resources must meet, such as `labels.shard = '3' and name like 'prod-%'` (docs/search.md).",
-            text(),
-            json!("generation >= 1"),
-        ),
         query(
             "order",
             "`field`, `field asc` or `field desc`, several after commas; `asc` or `desc` alone is the \
@@ -81,35 +78,54 @@ pub fn resources() -> Vec<Parameter> {
             text(),
             Value::Null,
         ),
-        query(
+    ]);
+    let described = [ListFilterKind::Kind, ListFilterKind::Search];
+    let others = ListFilterKind::iter().filter(|kind| !described.contains(kind));
+    parameters.extend(others.flat_map(|kind| filter(kind, &[])));
+    parameters.push(fields());
+    parameters
+}
+
+/// Those of one filter, of a service with these kinds.
+#[must_use]
+pub fn filter(filter: ListFilterKind, kinds: &[&str]) -> Vec<Parameter> {
+    match filter {
+        ListFilterKind::Kind => {
+            let mut kind = text();
+            let names = kinds.iter().map(|kind| json!(kind));
+            kind.enum_values = Some(names.collect()).filter(|names: &Vec<_>| !names.is_empty());
+            let first = kinds.first().unwrap_or(&"Cluster");
+            let description = format!("Only resources of this kind, such as `{first}`.");
+            vec![query("kind", &description, kind, Value::Null)]
+        }
+        ListFilterKind::Search => vec![query(
+            "search",
+            "A condition that resources must meet, such as `labels.shard = '3' and name like 'prod-%'` (docs/search.md).",
+            text(),
+            json!("generation >= 1"),
+        )],
+        ListFilterKind::IncludeDeleted => vec![query(
             "includeDeleted",
             "Whether resources that are being deleted are listed, too. Unless given, they are where \
              `search` names `deleted_time`, or where the service is set so.",
             Object::with_type(Type::Boolean),
             json!(false),
-        ),
-        query(
-            "ref_type",
-            "With `ref_target_id`: only resources with a link of this type, such as `channel`, to that resource.",
-            text(),
-            Value::Null,
-        ),
-        query("ref_target_id", "With `ref_type`: the target of the link, such as `019b7868-8e00-7000-8000-000000000001`.", text(), Value::Null),
-        fields(),
-    ]);
-    parameters
-}
-
-/// Which of all kinds is wanted, on the list of every resource.
-#[must_use]
-pub fn kind(kinds: &[&str]) -> Parameter {
-    let mut kind = text();
-    if !kinds.is_empty() {
-        kind.enum_values = Some(kinds.iter().map(|kind| json!(kind)).collect());
+        )],
+        ListFilterKind::Reference => vec![
+            query(
+                "ref_type",
+                "With `ref_target_id`: only resources with a link of this type, such as `channel`, to that resource.",
+                text(),
+                Value::Null,
+            ),
+            query(
+                "ref_target_id",
+                "With `ref_type`: the target of the link, such as `019b7868-8e00-7000-8000-000000000001`.",
+                text(),
+                Value::Null,
+            ),
+        ],
     }
-    let first = kinds.first().unwrap_or(&"Cluster");
-    let description = format!("Only resources of this kind, such as `{first}`.");
-    query("kind", &description, kind, Value::Null)
 }
 
 /// Which members are wanted.

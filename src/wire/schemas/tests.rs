@@ -1,12 +1,15 @@
 //! What the schemas of requests say is what the code that reads them does.
 
 use serde_json::{Value, json};
+use strum::IntoEnumIterator as _;
 
 use super::examples::{self, Examples};
 use super::*;
+use crate::domain::ListFilterKind;
 use crate::domain::entity_config::{built_in, registry};
-use crate::wire::fields::Fields;
-use crate::wire::{Kinds, Params, force_delete, patch, report, resource};
+use crate::domain::page::Order;
+use crate::domain::tenancy::View;
+use crate::wire::{Kinds, ListKey, Params, force_delete, patch, report, resource};
 
 /// A body that is taken, its schema, and what reads it.
 struct Request {
@@ -282,16 +285,21 @@ fn pages_are_within_what_the_parameters_say() {
 
 #[test]
 fn every_parameter_of_lists_is_read() {
-    let mut names: Vec<_> = parameters::resources()
-        .into_iter()
-        .map(|p| p.name)
-        .collect();
-    names.sort();
-    let expected = "continue fields includeDeleted order orderBy page pageSize ref_target_id ref_type search size";
-    assert_eq!(names.join(" "), expected);
-    let fields = serde_json::to_value(parameters::fields()).unwrap();
-    let listed = fields["schema"]["items"]["enum"].as_array().unwrap();
-    assert_eq!(listed.len(), Fields::names().count());
+    let read = |params: &Params| {
+        let key = ListKey::new("", params, &[], &View::ALL);
+        let order = params.order();
+        let continued = params.continuation(&key, &Order::newest_first());
+        let filters = ListFilterKind::iter().map(|kind| params.filter(kind));
+        let filters: Vec<_> = filters.collect();
+        let (page, fields) = (params.page_with_reference(), params.fields());
+        format!("{page:?} {filters:?} {order:?} {continued:?} {fields:?}")
+    };
+    let kind = parameters::filter(ListFilterKind::Kind, &[]);
+    for parameter in parameters::resources().into_iter().chain(kind) {
+        let name = parameter.name;
+        let given = Params::new(vec![(name.clone(), "x".to_owned())]);
+        assert_ne!(read(&given), read(&Params::default()), "{name}");
+    }
 }
 
 #[test]

@@ -1,0 +1,34 @@
+//! What narrows a list of resources.
+
+use strum::{EnumDiscriminants, EnumIter};
+
+use super::ResourceId;
+use super::tsl::Filter;
+
+/// A condition that every listed resource meets.
+///
+/// A new filter is a new variant here. The compiler then asks how it is read (`wire::query`),
+/// documented (`wire::schemas::parameters`), which lists have it (`app::list`), what it is in SQL,
+/// and whether kept totals count with it (`storage::postgres::list`). Tokens that continue a list
+/// are bound to the value of every filter (`wire::continuation`).
+#[derive(Debug, Clone, PartialEq, Hash, EnumDiscriminants)]
+#[strum_discriminants(
+    name(ListFilterKind),
+    derive(EnumIter),
+    doc = "Which filter, without its value."
+)]
+pub enum ListFilter {
+    /// Resources of this kind, which is configured.
+    Kind(String),
+    /// Resources that match a search.
+    Search(Filter),
+    /// Finalizing resources too, if `true`; without them, if `false`.
+    IncludeDeleted(bool),
+    /// Resources with a link to another one.
+    Reference {
+        /// Type of the link.
+        ref_type: String,
+        /// Linked resource; `None` for an id that no resource can have, which matches nothing.
+        target: Option<ResourceId>,
+    },
+}
