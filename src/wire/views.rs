@@ -14,7 +14,7 @@ use crate::domain::audit::Entry;
 use crate::domain::moment;
 use crate::domain::page::Listing;
 use crate::domain::{
-    Condition, Entity, EntityRegistry, Labels, Metadata, PATHS_BASE, Report, ReportedCondition,
+    Condition, EntityRegistry, Labels, Metadata, PATHS_BASE, Report, ReportedCondition,
     Resource, ResourceId, ResourceState, Tenancy,
 };
 

@@ -9,8 +9,8 @@ use utoipa::openapi::{ComponentsBuilder, ContentBuilder, Header, Ref, Response, 
 
 use crate::app;
 use crate::auth::{IdentityFault, Refusal};
-use crate::domain::{EntityRegistry, ListFilterKind};
 use crate::domain::tenancy::Denied;
+use crate::domain::{EntityRegistry, ListFilterKind};
 use crate::http::problem::{Body, ValidationErrorConstraint, ViolationView, unavailable};
 use crate::kit::http::{Arrival, Problem, UNDERSTOOD};
 use crate::wire::schemas::examples;
