@@ -7,7 +7,6 @@ mod commands;
 mod database;
 mod dev;
 mod ending;
-mod environment;
 mod etcd;
 mod fleet;
 pub mod fleetd;
@@ -27,6 +26,5 @@ mod tls;
 
 pub use commands::run;
 pub use ending::{LogWritten, conclude};
-pub use environment::leave_out_postgres;
 pub use server::{Connections, Options, Server};
 pub use telemetry::Metrics;
