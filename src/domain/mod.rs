@@ -14,6 +14,7 @@ mod laws;
 pub mod lifecycle;
 pub mod mapping;
 pub mod moment;
+mod order;
 pub mod page;
 pub mod position;
 pub mod reference;
@@ -31,7 +32,7 @@ mod verdict;
 mod violation;
 
 pub use condition::{Condition, ConditionStatus};
-pub use entity::{DeletePolicy, Entity, EntityRegistry, PATHS_BASE, ReferenceRule};
+pub use entity::{DeletePolicy, Entity, EntityRegistry, ReferenceRule};
 pub use labels::Labels;
 pub use reference::{Reference, References};
 pub use report::{
@@ -43,3 +44,6 @@ pub use resource::{
 };
 pub use verdict::{Discard, InvalidReport, Verdict, judge};
 pub use violation::{Constraint, Violation, Violations, shown};
+
+/// What the paths of all resources begin with.
+pub const PATHS_BASE: &str = "/api/hyperfleet/v1";

@@ -18,7 +18,7 @@ use crate::config::{
     OpenapiArgs, OpenapiFormat, Settings, SettingsArgs,
 };
 use crate::dev::token::{Claims, Minter};
-use crate::domain::schema::Attached;
+use crate::domain::entity_config::Attached;
 use crate::http::{self, Build};
 
 /// This program.

@@ -461,64 +461,6 @@ fn schemas_are_equal_if_they_say_the_same() {
 }
 
 #[test]
-fn kinds_get_the_schemas_that_they_name_or_somebody_is_told() {
-    use crate::domain::entity_config::{EntityConfig, registry};
-    let kind = |name: &str, required: bool| EntityConfig {
-        kind: "A".to_owned(),
-        plural: "as".to_owned(),
-        spec_schema_name: name.to_owned(),
-        require_spec_schema: required,
-        ..EntityConfig::default()
-    };
-    let given = document(&json!({"S": {}, "Bad": {"type": "strin"}}));
-    // Whether it has a schema then, and what the notes say.
-    for (name, required, has_document, has_schema, note) in [
-        ("", false, true, false, None),
-        ("", true, true, false, Some("without saying which")),
-        ("S", false, true, true, None),
-        ("S", true, true, true, None),
-        ("S", false, false, false, None),
-        (
-            "S",
-            true,
-            false,
-            false,
-            Some("no schema document is configured"),
-        ),
-        (
-            "T",
-            false,
-            true,
-            false,
-            Some("which the schema document does not have"),
-        ),
-    ] {
-        let configs = [kind(name, required)];
-        let document = Some(&given).filter(|_| has_document);
-        let attached = attach(registry(&configs).unwrap(), &configs, document).unwrap();
-        let entity = attached.registry.get("A").unwrap();
-        let case = format!("{name} {required} {has_document}: {:?}", attached.notes);
-        assert_eq!(entity.spec_schema.is_some(), has_schema, "{case}");
-        assert_eq!(attached.notes.len(), usize::from(note.is_some()), "{case}");
-        assert!(
-            attached.notes.iter().all(|n| n.contains(note.unwrap())),
-            "{case}"
-        );
-    }
-    for (name, said) in [
-        ("T", "requires the schema \"T\""),
-        ("Bad", "cannot be used"),
-    ] {
-        let configs = [kind(name, true)];
-        let faults = attach(registry(&configs).unwrap(), &configs, Some(&given)).unwrap_err();
-        assert!(
-            faults.0.len() == 1 && faults.0[0].contains(said),
-            "{faults}"
-        );
-    }
-}
-
-#[test]
 fn as_many_schemas_as_a_value_may_have_to_fit() {
     let many = |count: usize| json!({"S": {"allOf": vec![json!({}); count]}});
     // The schema itself is one.
