@@ -9,13 +9,6 @@ use hyperfleet::startup;
 fn main() -> ExitCode {
     // Dropped when everything else has ended, be it by a panic.
     let _log = startup::LogWritten;
-    match startup::leave_out_postgres() {
-        Ok(()) => run(),
-        Err(error) => startup::conclude(Err(error)),
-    }
-}
-
-fn run() -> ExitCode {
     hyperfleet::kit::crypto::install();
     startup::conclude(startup::run(Args::parse()))
 }

@@ -14,9 +14,8 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-use crate::domain;
 use crate::domain::entity_config;
-use crate::domain::schema::Attached;
+use crate::domain::entity_config::Attached;
 use crate::kit;
 
 pub use args::{
@@ -73,10 +72,6 @@ impl Settings {
         } else {
             Some(schema::document(path)?)
         };
-        Ok(domain::schema::attach(
-            registry,
-            configs,
-            document.as_ref(),
-        )?)
+        Ok(entity_config::attach(registry, configs, document.as_ref())?)
     }
 }

@@ -9,9 +9,6 @@ use super::Violations;
 use super::mapping::Rules;
 use super::schema::SpecSchema;
 
-/// What the paths of all resources begin with.
-pub const PATHS_BASE: &str = "/api/hyperfleet/v1";
-
 /// What deleting a parent does to its children of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DeletePolicy {

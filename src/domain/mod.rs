@@ -10,11 +10,13 @@ mod derivation;
 pub mod entity;
 pub mod entity_config;
 mod labels;
+#[cfg(any(test, feature = "laws"))]
 mod laws;
 pub mod lifecycle;
 mod list;
 pub mod mapping;
 pub mod moment;
+mod order;
 pub mod page;
 pub mod position;
 pub mod reference;
@@ -32,7 +34,7 @@ mod violation;
 pub use hyperfleet_fleet_model::{schedule, unit};
 
 pub use condition::{Condition, ConditionStatus};
-pub use entity::{DeletePolicy, Entity, EntityRegistry, PATHS_BASE, ReferenceRule};
+pub use entity::{DeletePolicy, Entity, EntityRegistry, ReferenceRule};
 pub use labels::Labels;
 pub use list::{ListFilter, ListFilterKind};
 pub use reference::{Reference, References};
@@ -44,3 +46,6 @@ pub use resource::{
     Deletion, Resource, ResourceId, ResourceName, ResourceState, Standing, Tenancy,
 };
 pub use violation::{Constraint, Violation, Violations, shown};
+
+/// What the paths of all resources begin with.
+pub const PATHS_BASE: &str = "/api/hyperfleet/v1";

@@ -6,7 +6,7 @@
 use chrono::{DateTime, Datelike as _, Utc};
 use uuid::Uuid;
 
-use super::page::{Direction, Order, OrderField};
+use super::order::{Direction, Order, OrderField};
 use super::{Resource, ResourceId};
 
 /// The keys of a row in some order. Holds a value for each key of the order, tie-breaker included,

@@ -14,7 +14,7 @@ use crate::config::{
     SettingsArgs,
 };
 use crate::dev::token::{Claims, Minter};
-use crate::domain::schema::Attached;
+use crate::domain::entity_config::Attached;
 use crate::http::{self, Build};
 use crate::kit::clock::Clock;
 use crate::kit::ending::Misuse;

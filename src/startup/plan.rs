@@ -9,7 +9,7 @@ use super::{authentication, database, tenancy};
 use crate::auth::Issuer;
 use crate::config::{Loaded, Settings};
 use crate::domain::EntityRegistry;
-use crate::domain::schema::Attached;
+use crate::domain::entity_config::Attached;
 use crate::domain::tenancy::Rules;
 use crate::kit::tls;
 

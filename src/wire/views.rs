@@ -14,8 +14,8 @@ use crate::domain::audit::Entry;
 use crate::domain::moment;
 use crate::domain::page::Listing;
 use crate::domain::{
-    Condition, EntityRegistry, Labels, Metadata, PATHS_BASE, Report, ReportedCondition,
-    Resource, ResourceId, ResourceState, Tenancy,
+    Condition, EntityRegistry, Labels, Metadata, PATHS_BASE, Report, ReportedCondition, Resource,
+    ResourceId, ResourceState, Tenancy,
 };
 
 /// What all paths of the API begin with.

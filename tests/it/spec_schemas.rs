@@ -1,7 +1,7 @@
 //! Specs are checked against the schema of their kind.
 
 use hyperfleet::domain::entity_config::{self, EntityConfig};
-use hyperfleet::domain::schema::{SchemaDocument, attach};
+use hyperfleet::domain::schema::SchemaDocument;
 use serde_json::{Value, json};
 
 use crate::support::{Answer, TestApi, TestDatabase, child, root};
@@ -20,7 +20,7 @@ async fn with_example() -> TestApi {
 async fn with(kinds: &[EntityConfig], document: Value) -> TestApi {
     let registry = entity_config::registry(kinds).unwrap();
     let document = SchemaDocument::parse(document).unwrap();
-    let attached = attach(registry, kinds, Some(&document)).unwrap();
+    let attached = entity_config::attach(registry, kinds, Some(&document)).unwrap();
     let database = TestDatabase::create().await;
     let store = database.store();
     TestApi::spawn_on(attached.registry, database, store, false)
@@ -147,7 +147,7 @@ async fn what_is_stored_already_can_be_labelled_reported_on_and_deleted() {
     let kinds = entity_config::built_in();
     let registry = entity_config::registry(&kinds).unwrap();
     let document = SchemaDocument::parse(yaml_serde::from_str(EXAMPLE).unwrap()).unwrap();
-    let attached = attach(registry, &kinds, Some(&document)).unwrap();
+    let attached = entity_config::attach(registry, &kinds, Some(&document)).unwrap();
     let store = database.store();
     let api = TestApi::spawn_on(attached.registry, database, store, false);
     let labelled = api.patch(&path, json!({"labels": {"a": "b"}})).await;

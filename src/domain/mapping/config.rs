@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::expression::Expression;
-use super::meter::UNITS_MAX;
 use super::rules::Rule;
 use crate::domain::aggregation::{LAST_KNOWN_RECONCILED, RECONCILED};
 use crate::domain::shown;
@@ -120,20 +119,12 @@ fn compile_one(config: &RuleConfig, fault: &mut impl FnMut(String)) -> Option<Ru
     let status = compile("output.status.expression", &output.status);
     let reason = compile("output.reason.expression", &output.reason);
     let message = compile("output.message.expression", &output.message);
-    let rule = Rule {
+    Some(Rule {
         kind: kind.clone(),
         when: when?,
         status: status?,
         reason: reason?,
         message: message?,
         config: config.clone(),
-    };
-    #[expect(clippy::cast_precision_loss, reason = "a small constant")]
-    if rule.units() > UNITS_MAX as f64 {
-        fault(format!(
-            "has the condition \"{label}\", which would cost more than {UNITS_MAX} units on ordinary data: loop over less, join less"
-        ));
-        return None;
-    }
-    Some(rule)
+    })
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::functions::{LANGUAGE, MATCHES, Pattern};
-use super::{estimate, meter, scan, scope};
+use super::{meter, scan, scope};
 use crate::domain::shown;
 use cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue};
 
@@ -19,8 +19,6 @@ pub(super) struct Expression {
     pub(super) metered: IdedExpr,
     /// The patterns that it matches texts with.
     pub(super) patterns: Arc<Vec<Pattern>>,
-    /// What it costs on ordinary data, in units.
-    pub(super) units: f64,
 }
 
 impl Expression {
@@ -51,14 +49,12 @@ impl Expression {
         })?;
         let mut expression = program.expression().clone();
         scope::check(&expression)?;
-        let units = estimate::units(&expression);
         let mut patterns = Vec::new();
         keep_patterns(&mut expression, &mut patterns)?;
         Ok(Self {
             source: source.to_owned(),
             metered: meter::metered(expression),
             patterns: Arc::new(patterns),
-            units,
         })
     }
 }

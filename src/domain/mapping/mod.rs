@@ -1,7 +1,7 @@
 //! Conditions that configured rules derive from a resource and its reports.
 //!
 //! ```text
-//! configuration ─▶ config, scan ─▶ parser ─▶ scope, estimate ─▶ Rules     all faults told at start
+//! configuration ─▶ config, scan ─▶ parser ─▶ scope ─▶ Rules     all faults told at start
 //! resource, reports ─▶ view (masked) ─▶ Rules::derive ─▶ conditions, failures
 //!                                          │
 //!                                        meter: what any rule may cost
@@ -11,7 +11,6 @@
 //! may neither harm nor delay it: a rule that fails leaves its condition as it was, and is told.
 
 mod config;
-mod estimate;
 mod expression;
 mod failure;
 mod functions;

@@ -86,11 +86,6 @@ impl Rule {
         [&self.when, &self.status, &self.reason, &self.message]
     }
 
-    /// What it costs on ordinary data.
-    pub(super) fn units(&self) -> f64 {
-        self.expressions().into_iter().map(|e| e.units).sum()
-    }
-
     fn say(&self, context: &mut Context<'_, '_>, meter: &Meter) -> Result<Said, String> {
         let holds = run(&self.when, context, meter, |value| {
             let holds = value.downcast_ref::<CelBool>().map(|b| *b.inner());

@@ -8,7 +8,7 @@ use super::meter::{nodes, parts};
 use crate::domain::shown;
 
 /// The variables of every rule.
-pub(super) const VARIABLES: [&str; 2] = ["statuses", "resource"];
+const VARIABLES: [&str; 2] = ["statuses", "resource"];
 /// How deep an expression may be, loops written out.
 pub const DEPTH_MAX: usize = 48;
 /// Most parts of an expression, loops written out.
@@ -115,18 +115,12 @@ impl Walk {
                 }
             ));
         }
-        if name == "matches" {
-            match args.last().map(|pattern| &pattern.expr) {
-                Some(Expr::Literal(LiteralValue::String(text))) => {
-                    functions::Pattern::compile(text.inner())?;
-                }
-                _ => {
-                    return Err(
-                        "calls \"matches\" with a pattern that is not a text in quotes: write it out"
-                            .to_owned(),
-                    );
-                }
-            }
+        let pattern = args.last().map(|pattern| &pattern.expr);
+        if name == "matches" && !matches!(pattern, Some(Expr::Literal(LiteralValue::String(_)))) {
+            return Err(
+                "calls \"matches\" with a pattern that is not a text in quotes: write it out"
+                    .to_owned(),
+            );
         }
         self.all(args.iter().collect())
     }

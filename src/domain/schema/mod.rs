@@ -6,7 +6,6 @@
 //! ```
 
 mod keywords;
-mod kinds;
 mod openapi30;
 mod soundness;
 mod violations;
@@ -20,7 +19,6 @@ use serde_json::{Map, Value, json};
 
 use super::{Constraint, Violation, Violations, shown};
 pub use keywords::{COMPONENTS, find};
-pub use kinds::{Attached, attach};
 pub use soundness::FITTED_MAX;
 
 /// The `components.schemas` of an OpenAPI document, as JSON Schema.

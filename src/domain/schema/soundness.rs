@@ -4,7 +4,8 @@
 //! A value may have to fit many schemas at once: a schema, what it refers to, its alternatives. Where
 //! two alternatives both describe the same member, the member's value has to fit both of theirs, and
 //! so on downwards: a schema that names itself in two alternatives doubles with every level of the spec.
-//! So the schemas of one value are counted along every way down, as far as specs are nested.
+//! So the schemas of one value are counted along every way down, as far as specs are nested. Nothing else
+//! limits that work: the validator has no budget, and a spec of 1 KiB has 50 levels.
 
 use std::collections::{BTreeMap, BTreeSet};
 

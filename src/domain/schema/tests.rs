@@ -364,6 +364,37 @@ fn values_are_counted_with_what_holds_them() {
     assert_eq!(values(&json!({"a": [1, [2]], "b": {"c": null}})), 7);
 }
 
+/// Why schemas are counted: the validator has no limit of its own, and each level of a spec doubles its
+/// work, even where it only says whether the spec fits.
+#[test]
+fn the_validator_doubles_its_work_with_each_level_of_a_spec() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    static LOOKED_AT: AtomicUsize = AtomicUsize::new(0);
+    fn count(_: &str) -> bool {
+        LOOKED_AT.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+    let branch = |own: &str| json!({"required": [own], "properties": {"child": {"$ref": "#"}, "at": {"format": "counted"}}});
+    let schema = json!({"oneOf": [branch("a"), branch("b")]});
+    let options = jsonschema::options().should_validate_formats(true);
+    let validator = options
+        .with_format("counted", count)
+        .build(&schema)
+        .unwrap();
+    let looks = |levels: usize| {
+        let leaf = json!({"at": "x"});
+        let spec = (0..levels).fold(
+            leaf,
+            |child, _| json!({"a": 1, "at": "x", "b": 1, "child": child}),
+        );
+        LOOKED_AT.store(0, Ordering::Relaxed);
+        assert!(!validator.is_valid(&spec));
+        LOOKED_AT.load(Ordering::Relaxed)
+    };
+    let (few, more) = (looks(8), looks(12));
+    assert!(few >= 1 << 8 && more >= few << 4, "{few} and {more}");
+}
+
 /// What such a schema does to a spec of a few hundred bytes doubles with each level.
 #[test]
 fn schemas_that_recur_through_several_alternatives_are_refused() {
@@ -458,64 +489,6 @@ fn schemas_are_equal_if_they_say_the_same() {
     assert_ne!(schema(&given, "S"), schema(&given, "T"));
     let other = json!({"S": {"maxProperties": 2}, "T": {"maxProperties": 1}});
     assert_ne!(schema(&given, "S"), schema(&other, "S"));
-}
-
-#[test]
-fn kinds_get_the_schemas_that_they_name_or_somebody_is_told() {
-    use crate::domain::entity_config::{EntityConfig, registry};
-    let kind = |name: &str, required: bool| EntityConfig {
-        kind: "A".to_owned(),
-        plural: "as".to_owned(),
-        spec_schema_name: name.to_owned(),
-        require_spec_schema: required,
-        ..EntityConfig::default()
-    };
-    let given = document(&json!({"S": {}, "Bad": {"type": "strin"}}));
-    // Whether it has a schema then, and what the notes say.
-    for (name, required, has_document, has_schema, note) in [
-        ("", false, true, false, None),
-        ("", true, true, false, Some("without saying which")),
-        ("S", false, true, true, None),
-        ("S", true, true, true, None),
-        ("S", false, false, false, None),
-        (
-            "S",
-            true,
-            false,
-            false,
-            Some("no schema document is configured"),
-        ),
-        (
-            "T",
-            false,
-            true,
-            false,
-            Some("which the schema document does not have"),
-        ),
-    ] {
-        let configs = [kind(name, required)];
-        let document = Some(&given).filter(|_| has_document);
-        let attached = attach(registry(&configs).unwrap(), &configs, document).unwrap();
-        let entity = attached.registry.get("A").unwrap();
-        let case = format!("{name} {required} {has_document}: {:?}", attached.notes);
-        assert_eq!(entity.spec_schema.is_some(), has_schema, "{case}");
-        assert_eq!(attached.notes.len(), usize::from(note.is_some()), "{case}");
-        assert!(
-            attached.notes.iter().all(|n| n.contains(note.unwrap())),
-            "{case}"
-        );
-    }
-    for (name, said) in [
-        ("T", "requires the schema \"T\""),
-        ("Bad", "cannot be used"),
-    ] {
-        let configs = [kind(name, true)];
-        let faults = attach(registry(&configs).unwrap(), &configs, Some(&given)).unwrap_err();
-        assert!(
-            faults.0.len() == 1 && faults.0[0].contains(said),
-            "{faults}"
-        );
-    }
 }
 
 #[test]

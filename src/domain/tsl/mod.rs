@@ -25,6 +25,7 @@ mod check;
 mod expression;
 mod field;
 mod filter;
+#[cfg(any(test, feature = "laws"))]
 #[doc(hidden)]
 pub mod laws;
 mod lexer;

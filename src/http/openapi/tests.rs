@@ -3,8 +3,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::domain::entity_config::{EntityConfig, ReferenceConfig, built_in, registry};
-use crate::domain::schema::{SchemaDocument, attach};
+use crate::domain::entity_config::{EntityConfig, ReferenceConfig, attach, built_in, registry};
+use crate::domain::schema::SchemaDocument;
 use crate::http::routes::endpoints;
 
 fn kind(kind: &str, plural: &str, parent: &str) -> EntityConfig {

@@ -1,6 +1,6 @@
 //! Requests that are refused for what other requests take, counted by reason.
 
-use super::memory::{Memory, Share};
+use super::memory::{Reservation, ResponseBudget};
 use super::problem::Problem;
 
 const REFUSED: &str = "hyperfleet_api_requests_refused_total";
@@ -32,8 +32,8 @@ pub(super) fn counted(reason: &'static str, problem: Problem) -> Problem {
 /// # Errors
 ///
 /// 503 when others hold it.
-pub(super) fn hold(memory: &Memory, bytes: usize) -> Result<Share, Problem> {
-    let share = memory.hold(bytes);
+pub(super) fn reserve(memory: &ResponseBudget, bytes: usize) -> Result<Reservation, Problem> {
+    let share = memory.reserve(bytes);
     share.ok_or_else(|| counted(MEMORY, Problem::full()))
 }
 
@@ -42,7 +42,7 @@ pub(super) fn hold(memory: &Memory, bytes: usize) -> Result<Share, Problem> {
 /// # Errors
 ///
 /// 503 when others hold it.
-pub(super) fn resize(share: &mut Share, bytes: usize) -> Result<(), Problem> {
+pub(super) fn resize(share: &mut Reservation, bytes: usize) -> Result<(), Problem> {
     let is_made = share.resize(bytes);
     is_made
         .then_some(())

@@ -1,6 +1,5 @@
 //! The search language against PostgreSQL: what it finds, and that nothing leads out of the list.
 
-mod corpus;
 mod documented;
 mod found;
 mod indexes;

@@ -91,6 +91,24 @@ fn a_rule_that_costs_too_much_is_told_even_if_it_swallows_the_error() {
 }
 
 #[test]
+fn a_rule_that_multiplies_its_values_fails_and_keeps_its_condition() {
+    let eight = ["x"; 8].join(" + ");
+    for expression in [
+        "[\"t\"]".to_owned() + &format!(".map(x, {eight})").repeat(7),
+        "[[1]]".to_owned() + &format!(".map(x, {eight})").repeat(7) + "[0]",
+        "resource.spec.n.map(a, resource.spec.n.map(b, resource.spec.n))".to_owned(),
+    ] {
+        let mut scene = numbers(1000);
+        scene.previous = vec![previously(True)];
+        let derived = scene.derive(vec![saying(&expression)]);
+        assert_eq!(derived.conditions, scene.previous, "{expression}");
+        let errors: Vec<_> = derived.failures.iter().map(|f| f.error.as_str()).collect();
+        let expected = ["message: it costs too much on this data"];
+        assert_eq!(errors, expected, "{expression}");
+    }
+}
+
+#[test]
 fn what_is_found_when_nothing_is_left_ends_the_rule() {
     // Whatever stands behind the last unit: a text, a list, a map, an optional.
     for last in [
@@ -182,10 +200,15 @@ proptest! {
         }
     }
 
-    /// No text at all does any harm at start.
+    /// Any text is either a rule or has one fault, which names the expression and stays short.
     #[test]
-    fn no_text_is_too_much_for_the_start(text in "([()\\[\\]{}?:.,+!a-z0-9'\"\\\\ ]|statuses|map|x,){0,60}") {
-        let _ = faults(vec![saying(&text)]);
+    fn any_text_has_one_short_fault_at_most(text in "([()\\[\\]{}?:.,+!a-z0-9'\"\\\\ ]|statuses|map|x,){0,60}") {
+        let faults = faults(vec![saying(&text)]);
+        prop_assert!(faults.len() <= 1, "{faults:?}");
+        for fault in faults {
+            prop_assert!(fault.contains("whose output.message.expression "), "{fault}");
+            prop_assert!(fault.len() < 400, "{fault}");
+        }
     }
 }
 

@@ -12,9 +12,8 @@ fn fault(expression: &str) -> Option<String> {
     assert!(faults.len() <= 1, "{expression}: {faults:?}");
     let start =
         "entity kind \"Cluster\" has the condition \"Zone\", whose output.message.expression ";
-    let whole = "entity kind \"Cluster\" has the condition \"Zone\", which ";
     let fault = faults.into_iter().next()?;
-    let said = fault.strip_prefix(start).or(fault.strip_prefix(whole));
+    let said = fault.strip_prefix(start);
     Some(said.unwrap_or_else(|| panic!("{fault}")).to_owned())
 }
 
@@ -141,18 +140,6 @@ fn a_hostile_expression_is_refused_and_nothing_else_happens() {
         ("parts", format!("[{}]", vec!["1"; 900].join(","))),
         ("loops in loops", nested(LOOPS_NESTED_MAX + 1)),
         ("loops behind loops", doubled("[1]", LOOPS_MAX + 1)),
-        (
-            "doubled texts",
-            doubled("resource.spec.a", LOOPS_MAX) + &" + statuses".repeat(60),
-        ),
-        ("doubled lists", {
-            let double = "[[1]]".to_owned() + &".map(x, x + x + x + x + x + x + x + x)".repeat(7);
-            double + "[0]"
-        }),
-        (
-            "copies",
-            "statuses.map(a, statuses.map(b, statuses.map(c, resource)))".to_owned(),
-        ),
         ("unknown names", "x".repeat(2000)),
         ("quotes", "'".repeat(1999)),
         ("nothing readable", "?".repeat(99)),

@@ -33,13 +33,7 @@ impl RoutePath {
             label: label.join("/").into(),
         }
     }
-
-    /// As it is counted.
-    pub fn label(&self) -> &str {
-        &self.label
-    }
 }
-
 /// A request has come.
 pub(super) fn begin() {
     metrics::gauge!(IN_FLIGHT).increment(1.0);

@@ -1,8 +1,8 @@
 //! Which kind's specs must fit which schema.
 
-use super::SchemaDocument;
-use crate::domain::EntityRegistry;
-use crate::domain::entity_config::{EntityConfig, InvalidEntities};
+use super::{EntityConfig, InvalidEntities};
+use crate::domain::entity::EntityRegistry;
+use crate::domain::schema::SchemaDocument;
 
 /// Kinds with the schemas of their specs, and what the operator should know of those without.
 #[derive(Debug)]

@@ -1,0 +1,158 @@
+//! The registry of kinds as it is configured, and every check that it must pass at start
+//! (domain rule 5.2). All faults are named at once, each with what to change.
+
+mod checks;
+mod schemas;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::ResourceName;
+use super::entity::{DeletePolicy, Entity, EntityRegistry, ReferenceRule};
+use super::mapping::{Paths, Rule, RuleConfig, Rules};
+pub use schemas::{Attached, attach};
+
+/// Plurals that routes of the service itself occupy.
+pub const PLURALS_RESERVED: [&str; 5] = ["resources", "audit", "fleet", "openapi", "openapi.html"];
+/// Longest kind, plural and reference type, in bytes.
+pub const KIND_BYTES_MAX: usize = 100;
+/// Most kinds, and most entries of any list in one kind.
+pub const ENTRIES_MAX: usize = 200;
+
+/// One entry of the configuration's `entities` list.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EntityConfig {
+    /// The discriminator, `PascalCase`.
+    pub kind: String,
+    /// The path segment.
+    pub plural: String,
+    /// The kind that owns it; empty for none.
+    pub parent_kind: String,
+    /// `restrict` or `cascade`; empty means `restrict`.
+    pub on_parent_delete: String,
+    /// Component of the schema document that its specs must fit.
+    pub spec_schema_name: String,
+    /// Whether a schema document without that component is a fault.
+    pub require_spec_schema: bool,
+    /// Adapters that must report.
+    pub required_adapters: Vec<String>,
+    /// Shortest name, in bytes; 0 for no limit of its own.
+    pub name_min_len: i64,
+    /// Longest name, in bytes; 0 for 100.
+    pub name_max_len: i64,
+    /// Links to other kinds.
+    pub references: Vec<ReferenceConfig>,
+    /// What derives further conditions from its resources and their reports.
+    pub conditions: Vec<RuleConfig>,
+}
+
+/// One entry of a kind's `references` list.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ReferenceConfig {
+    /// Name of the link.
+    pub ref_type: String,
+    /// Kind of its targets.
+    pub target_kind: String,
+    /// Fewest targets.
+    pub min: i64,
+    /// Most targets; 0 for no limit.
+    pub max: i64,
+}
+
+/// What is wrong with the configured kinds. One sentence a fault, each saying how to mend it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the configured entities do not fit together:\n  - {}", .0.join("\n  - "))]
+pub struct InvalidEntities(pub Vec<String>);
+
+/// The kinds of a service that configures none: clusters and the node pools they own.
+#[must_use]
+pub fn built_in() -> Vec<EntityConfig> {
+    let adapters = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+    vec![
+        EntityConfig {
+            kind: "Cluster".to_owned(),
+            plural: "clusters".to_owned(),
+            spec_schema_name: "ClusterSpec".to_owned(),
+            required_adapters: adapters(&["validation", "dns", "pullsecret", "hypershift"]),
+            name_min_len: 3,
+            name_max_len: 53,
+            ..EntityConfig::default()
+        },
+        EntityConfig {
+            kind: "NodePool".to_owned(),
+            plural: "nodepools".to_owned(),
+            parent_kind: "Cluster".to_owned(),
+            on_parent_delete: "cascade".to_owned(),
+            spec_schema_name: "NodePoolSpec".to_owned(),
+            required_adapters: adapters(&["validation", "hypershift"]),
+            name_min_len: 3,
+            name_max_len: 15,
+            ..EntityConfig::default()
+        },
+    ]
+}
+
+/// Checks the configured kinds, each by itself and all against each other.
+///
+/// # Errors
+///
+/// Every fault, in the order of the configuration.
+pub fn registry(configs: &[EntityConfig]) -> Result<EntityRegistry, InvalidEntities> {
+    let rules = checks::check(configs).map_err(InvalidEntities)?;
+    let made = configs.iter().zip(rules);
+    let made = made.map(|(config, rules)| entity(config, configs, rules));
+    Ok(EntityRegistry::new(made.collect()))
+}
+
+fn entity(config: &EntityConfig, configs: &[EntityConfig], rules: Vec<Rule>) -> Entity {
+    let count = |n: i64| usize::try_from(n).unwrap_or(0);
+    let references = config.references.iter().map(|rule| ReferenceRule {
+        ref_type: rule.ref_type.clone(),
+        target_kind: rule.target_kind.clone(),
+        min: count(rule.min),
+        max: count(rule.max),
+    });
+    let parent = configs.iter().find(|c| c.kind == config.parent_kind);
+    let paths = Paths {
+        plural: config.plural.clone(),
+        parent: parent.map(|p| (p.kind.clone(), p.plural.clone())),
+    };
+    Entity {
+        kind: config.kind.clone(),
+        plural: config.plural.clone(),
+        parent: Some(config.parent_kind.clone()).filter(|p| !p.is_empty()),
+        on_parent_delete: policy(&config.on_parent_delete).unwrap_or_default(),
+        required_adapters: config.required_adapters.clone(),
+        name_bytes_min: count(config.name_min_len),
+        name_bytes_max: count(effective_max(config)),
+        references: references.collect(),
+        // The document with the schemas is another source: see [`attach`].
+        spec_schema: None,
+        rules: (!rules.is_empty()).then(|| Arc::new(Rules::new(rules, paths))),
+    }
+}
+
+fn policy(text: &str) -> Option<DeletePolicy> {
+    match text {
+        "" | "restrict" => Some(DeletePolicy::Restrict),
+        "cascade" => Some(DeletePolicy::Cascade),
+        _ => None,
+    }
+}
+
+fn effective_max(config: &EntityConfig) -> i64 {
+    match config.name_max_len {
+        0 => name_len_max(),
+        max => max,
+    }
+}
+
+/// Longest name of all, in the type of the configured lengths.
+fn name_len_max() -> i64 {
+    i64::try_from(ResourceName::BYTES_MAX).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,407 @@
+use serde_json::json;
+
+use super::*;
+use crate::domain::Report;
+use crate::domain::schema::SchemaDocument;
+
+fn kind(kind: &str, plural: &str) -> EntityConfig {
+    EntityConfig {
+        kind: kind.to_owned(),
+        plural: plural.to_owned(),
+        ..EntityConfig::default()
+    }
+}
+
+fn reference(ref_type: &str, target_kind: &str, min: i64, max: i64) -> ReferenceConfig {
+    ReferenceConfig {
+        ref_type: ref_type.to_owned(),
+        target_kind: target_kind.to_owned(),
+        min,
+        max,
+    }
+}
+
+#[test]
+fn the_built_in_kinds_pass() {
+    let registry = registry(&built_in()).unwrap();
+    let nodepool = registry.get("NodePool").unwrap();
+    assert_eq!(nodepool.parent.as_deref(), Some("Cluster"));
+    assert_eq!(nodepool.on_parent_delete, DeletePolicy::Cascade);
+    assert_eq!((nodepool.name_bytes_min, nodepool.name_bytes_max), (3, 15));
+    assert_eq!(registry.levels_below("Cluster"), 1);
+    assert_eq!(registry.levels_below("NodePool"), 0);
+    assert_eq!(
+        (registry.depth("Cluster"), registry.depth("NodePool")),
+        (0, 1)
+    );
+    assert!(registry.required_adapters("Gone").is_empty());
+}
+
+#[test]
+fn no_kinds_at_all_are_legal() {
+    assert!(registry(&[]).unwrap().entities().is_empty());
+}
+
+#[test]
+fn an_empty_delete_policy_means_restrict() {
+    let child = EntityConfig {
+        parent_kind: "A".to_owned(),
+        ..kind("B", "bs")
+    };
+    let registry = registry(&[kind("A", "as"), child]).unwrap();
+    assert_eq!(
+        registry.get("B").unwrap().on_parent_delete,
+        DeletePolicy::Restrict
+    );
+}
+
+#[test]
+fn unset_name_limits_are_those_of_all_names() {
+    let registry = registry(&[kind("A", "as")]).unwrap();
+    let entity = registry.get("A").unwrap();
+    assert_eq!((entity.name_bytes_min, entity.name_bytes_max), (0, 100));
+}
+
+#[test]
+fn optional_references_may_go_in_circles() {
+    let mut a = kind("A", "as");
+    a.references = vec![reference("b", "B", 1, 1), reference("self", "A", 0, 0)];
+    let mut b = kind("B", "bs");
+    b.references = vec![reference("a", "A", 0, 1)];
+    assert!(registry(&[a, b]).is_ok());
+}
+
+/// A good kind A, and a kind B that `change` spoils.
+fn with(change: &dyn Fn(&mut EntityConfig)) -> Vec<EntityConfig> {
+    let mut config = kind("B", "bs");
+    change(&mut config);
+    vec![kind("A", "as"), config]
+}
+
+/// Every start-up check, and that its message says what to do.
+fn assert_faults(cases: Vec<(Vec<EntityConfig>, &str)>) {
+    for (configs, expected) in cases {
+        let InvalidEntities(faults) = registry(&configs).unwrap_err();
+        assert!(
+            faults.iter().any(|f| f.contains(expected)),
+            "{expected:?} not in {faults:?}"
+        );
+    }
+}
+
+#[test]
+fn faulty_kinds_and_plurals_are_named_with_their_mending() {
+    assert_faults(vec![
+        (
+            with(&|b| b.kind = String::new()),
+            "entities[1] has no kind: set `kind`",
+        ),
+        (
+            with(&|b| b.plural = String::new()),
+            "entity kind \"B\" has no plural: set `plural`",
+        ),
+        (with(&|b| b.kind = "A".to_owned()), "is there twice: rename"),
+        (
+            with(&|b| b.kind = "a b".to_owned()),
+            "is not a usable name: give a letter",
+        ),
+        (with(&|b| b.kind = "K".repeat(101)), "is not a usable name"),
+        (
+            with(&|b| b.plural = "as".to_owned()),
+            "which \"A\" has already: choose another",
+        ),
+        (
+            with(&|b| b.plural = "a/b".to_owned()),
+            "which is not a path segment: use lower-case",
+        ),
+        (
+            with(&|b| b.plural = "1s".to_owned()),
+            "which is not a path segment",
+        ),
+        (
+            with(&|b| b.plural = "s".repeat(101)),
+            "which is not a path segment",
+        ),
+        (
+            with(&|b| b.plural = "resources".to_owned()),
+            "entity kind \"B\" uses reserved plural \"resources\" which would shadow /resources root endpoint",
+        ),
+        (
+            with(&|b| b.plural = "audit".to_owned()),
+            "uses reserved plural \"audit\"",
+        ),
+        (
+            with(&|b| b.plural = "fleet".to_owned()),
+            "uses reserved plural \"fleet\"",
+        ),
+        (
+            with(&|b| b.plural = "openapi".to_owned()),
+            "uses reserved plural \"openapi\"",
+        ),
+        (
+            with(&|b| b.plural = "statuses".to_owned()),
+            "uses reserved plural \"statuses\" which would shadow /statuses below every resource",
+        ),
+        (
+            with(&|b| b.plural = "force-delete".to_owned()),
+            "uses reserved plural \"force-delete\"",
+        ),
+    ]);
+}
+
+#[test]
+fn faulty_name_lengths_and_adapters_are_named_with_their_mending() {
+    assert_faults(vec![
+        (
+            with(&|b| b.name_min_len = -1),
+            "negative name length: use 0",
+        ),
+        (
+            with(&|b| b.name_max_len = -1),
+            "negative name length: use 0",
+        ),
+        (
+            with(&|b| b.name_max_len = 101),
+            "names have 100 bytes at most",
+        ),
+        (
+            with(&|b| b.name_min_len = 101),
+            "name_min_len 101 above name_max_len 100",
+        ),
+        (
+            with(&|b| (b.name_min_len, b.name_max_len) = (5, 4)),
+            "name_min_len 5 above name_max_len 4",
+        ),
+        (
+            with(&|b| b.required_adapters = vec!["x".to_owned(), "x".to_owned()]),
+            "requires adapter \"x\" twice: remove one",
+        ),
+        (
+            with(&|b| b.required_adapters = vec!["a-b".to_owned(), "aB".to_owned()]),
+            "\"a-b\" and \"aB\", which would share the condition type ABSuccessful: rename one",
+        ),
+        (
+            with(&|b| b.required_adapters = vec![String::new()]),
+            "whose name is empty or longer than 255",
+        ),
+        (
+            with(&|b| b.required_adapters = vec!["x".repeat(256)]),
+            "whose name is empty or longer",
+        ),
+        (
+            with(&|b| b.required_adapters = (0..201).map(|n| n.to_string()).collect()),
+            "requires 201 adapters; 200 at most",
+        ),
+    ]);
+}
+
+#[test]
+fn faulty_parents_and_references_are_named_with_their_mending() {
+    assert_faults(vec![
+        (
+            with(&|b| {
+                b.parent_kind = "A".to_owned();
+                b.on_parent_delete = "casade".to_owned();
+            }),
+            "has on_parent_delete \"casade\": use \"restrict\" or \"cascade\"",
+        ),
+        (
+            with(&|b| b.on_parent_delete = "cascade".to_owned()),
+            "has on_parent_delete but no parent_kind",
+        ),
+        (
+            with(&|b| b.parent_kind = "X".to_owned()),
+            "parent_kind \"X\", which is not configured: add",
+        ),
+        (
+            with(&|b| b.parent_kind = "B".to_owned()),
+            "owns itself through parent_kind: break",
+        ),
+        (
+            with(&|b| b.references = vec![reference("", "A", 0, 0)]),
+            "whose ref_type is empty or longer than 100 bytes",
+        ),
+        (
+            with(&|b| {
+                b.references = vec![reference("r", "A", 0, 0), reference("r", "A", 0, 0)];
+            }),
+            "declares ref_type \"r\" twice: merge",
+        ),
+        (
+            with(&|b| b.references = vec![reference("r", "X", 0, 0)]),
+            "references the kind \"X\", which is not configured",
+        ),
+        (
+            with(&|b| b.references = vec![reference("r", "A", -1, 0)]),
+            "negative count in reference \"r\"",
+        ),
+        (
+            with(&|b| b.references = vec![reference("r", "A", 2, 1)]),
+            "has max 1 below min 2 in reference \"r\": swap them",
+        ),
+        (
+            with(&|b| b.references = vec![reference("r", "B", 1, 1)]),
+            "needs another of itself first",
+        ),
+    ]);
+}
+
+#[test]
+fn cycles_through_others_are_found() {
+    let child = |name: &str, plural: &str, parent: &str| EntityConfig {
+        parent_kind: parent.to_owned(),
+        ..kind(name, plural)
+    };
+    let owners = [
+        child("A", "as", "C"),
+        child("B", "bs", "A"),
+        child("C", "cs", "B"),
+    ];
+    let faults = registry(&owners).unwrap_err().0;
+    assert_eq!(faults.len(), 3);
+    assert!(
+        faults.iter().all(|f| f.contains("owns itself")),
+        "{faults:?}"
+    );
+    // B hangs on a cycle without being part of it.
+    let owners = [child("A", "as", "A"), child("B", "bs", "A")];
+    assert_eq!(registry(&owners).unwrap_err().0.len(), 1);
+
+    let mut a = kind("A", "as");
+    a.references = vec![reference("b", "B", 1, 0)];
+    let mut b = kind("B", "bs");
+    b.references = vec![reference("a", "A", 1, 0)];
+    assert_eq!(registry(&[a, b]).unwrap_err().0.len(), 2);
+
+    // One cannot be without the other, nor the other without its owner.
+    let mut a = kind("A", "as");
+    a.references = vec![reference("b", "B", 1, 0)];
+    let b = child("B", "bs", "A");
+    assert_eq!(registry(&[a.clone(), b.clone()]).unwrap_err().0.len(), 2);
+    a.references[0].min = 0;
+    assert!(registry(&[a, b]).is_ok());
+}
+
+/// Makes a part of a kind so long, or so large.
+type Change<'a> = &'a dyn Fn(&mut EntityConfig, usize);
+
+#[test]
+fn what_reaches_a_limit_is_within_it() {
+    let long = |count: usize| "a".repeat(count);
+    let many = |count: usize| -> Vec<_> { (0..count).map(|n| format!("a{n}")).collect() };
+    let links = |count: usize| -> Vec<_> {
+        let names = many(count).into_iter();
+        names.map(|name| reference(&name, "A", 0, 0)).collect()
+    };
+    let changes: [(&str, Change<'_>, usize); 8] = [
+        ("kind", &|b, n| b.kind = long(n), KIND_BYTES_MAX),
+        ("plural", &|b, n| b.plural = long(n), KIND_BYTES_MAX),
+        (
+            "name_max_len",
+            &|b, n| b.name_max_len = i64::try_from(n).unwrap(),
+            ResourceName::BYTES_MAX,
+        ),
+        (
+            "name_min_len",
+            &|b, n| (b.name_min_len, b.name_max_len) = (i64::try_from(n).unwrap(), 50),
+            50,
+        ),
+        (
+            "adapters",
+            &|b, n| b.required_adapters = many(n),
+            ENTRIES_MAX,
+        ),
+        (
+            "adapter",
+            &|b, n| b.required_adapters = vec![long(n)],
+            Report::ADAPTER_BYTES_MAX,
+        ),
+        ("references", &|b, n| b.references = links(n), ENTRIES_MAX),
+        (
+            "ref_type",
+            &|b, n| b.references = vec![reference(&long(n), "A", 0, 0)],
+            KIND_BYTES_MAX,
+        ),
+    ];
+    for (what, change, max) in changes {
+        assert!(registry(&with(&|b| change(b, max))).is_ok(), "{what}");
+        assert!(registry(&with(&|b| change(b, max + 1))).is_err(), "{what}");
+    }
+    assert!(registry(&with(&|b| b.kind = "B-1_x".to_owned())).is_ok());
+    // As many as at least.
+    assert!(registry(&with(&|b| b.references = vec![reference("r", "A", 2, 2)])).is_ok());
+}
+
+#[test]
+fn all_faults_are_named_at_once() {
+    let configs = [kind("", ""), kind("A", "as"), kind("A", "as")];
+    assert_eq!(registry(&configs).unwrap_err().0.len(), 4);
+}
+
+#[test]
+fn there_is_a_limit_to_kinds() {
+    let many: Vec<_> = (0..=ENTRIES_MAX)
+        .map(|n| kind(&format!("K{n}"), &format!("k{n}")))
+        .collect();
+    assert!(registry(&many[1..]).is_ok());
+    assert!(registry(&many).is_err());
+}
+
+#[test]
+fn kinds_get_the_schemas_that_they_name_or_somebody_is_told() {
+    let kind = |name: &str, required: bool| EntityConfig {
+        kind: "A".to_owned(),
+        plural: "as".to_owned(),
+        spec_schema_name: name.to_owned(),
+        require_spec_schema: required,
+        ..EntityConfig::default()
+    };
+    let schemas = json!({"S": {}, "Bad": {"type": "strin"}});
+    let given = json!({"openapi": "3.0.3", "components": {"schemas": schemas}});
+    let given = SchemaDocument::parse(given).unwrap();
+    // Whether it has a schema then, and what the notes say.
+    for (name, required, has_document, has_schema, note) in [
+        ("", false, true, false, None),
+        ("", true, true, false, Some("without saying which")),
+        ("S", false, true, true, None),
+        ("S", true, true, true, None),
+        ("S", false, false, false, None),
+        (
+            "S",
+            true,
+            false,
+            false,
+            Some("no schema document is configured"),
+        ),
+        (
+            "T",
+            false,
+            true,
+            false,
+            Some("which the schema document does not have"),
+        ),
+    ] {
+        let configs = [kind(name, required)];
+        let document = Some(&given).filter(|_| has_document);
+        let attached = attach(registry(&configs).unwrap(), &configs, document).unwrap();
+        let entity = attached.registry.get("A").unwrap();
+        let case = format!("{name} {required} {has_document}: {:?}", attached.notes);
+        assert_eq!(entity.spec_schema.is_some(), has_schema, "{case}");
+        assert_eq!(attached.notes.len(), usize::from(note.is_some()), "{case}");
+        assert!(
+            attached.notes.iter().all(|n| n.contains(note.unwrap())),
+            "{case}"
+        );
+    }
+    for (name, said) in [
+        ("T", "requires the schema \"T\""),
+        ("Bad", "cannot be used"),
+    ] {
+        let configs = [kind(name, true)];
+        let faults = attach(registry(&configs).unwrap(), &configs, Some(&given)).unwrap_err();
+        assert!(
+            faults.0.len() == 1 && faults.0[0].contains(said),
+            "{faults}"
+        );
+    }
+}

@@ -1,0 +1,267 @@
+//! How lists are sorted. Fields are a closed set, so that no text of a request reaches SQL.
+
+/// A column that lists may be ordered by. Closed, so that no user text reaches SQL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OrderField {
+    /// Identity, which is also the order of creation.
+    Id,
+    /// Name.
+    Name,
+    /// Kind.
+    Kind,
+    /// Generation.
+    Generation,
+    /// Time of creation.
+    CreatedTime,
+    /// Creator.
+    CreatedBy,
+    /// Time of the last change of what is wanted.
+    UpdatedTime,
+    /// Who changed it.
+    UpdatedBy,
+    /// Time of the first DELETE.
+    DeletedTime,
+    /// Who deleted it.
+    DeletedBy,
+    /// Parent's id.
+    OwnerId,
+}
+
+impl OrderField {
+    /// The names that requests use.
+    const NAMES: [(&'static str, Self); 12] = [
+        ("id", Self::Id),
+        ("name", Self::Name),
+        ("kind", Self::Kind),
+        ("generation", Self::Generation),
+        ("created_time", Self::CreatedTime),
+        ("created_by", Self::CreatedBy),
+        ("updated_time", Self::UpdatedTime),
+        ("updated_by", Self::UpdatedBy),
+        ("deleted_time", Self::DeletedTime),
+        ("deleted_by", Self::DeletedBy),
+        ("owner_id", Self::OwnerId),
+        // A resource's URL differs from others of its kind and owner by its id alone.
+        ("href", Self::Id),
+    ];
+
+    /// Whether there are resources without it.
+    #[must_use]
+    pub fn is_optional(self) -> bool {
+        matches!(self, Self::DeletedTime | Self::DeletedBy | Self::OwnerId)
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        let found = Self::NAMES.iter().find(|(n, _)| *n == name);
+        found.map(|(_, field)| *field)
+    }
+}
+
+/// Up or down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Small values first.
+    Ascending,
+    /// Large values first.
+    Descending,
+}
+
+impl Direction {
+    /// Reads `asc` or `desc`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "asc" => Some(Self::Ascending),
+            "desc" => Some(Self::Descending),
+            _ => None,
+        }
+    }
+}
+
+/// How a list is sorted, most significant key first. Ties are broken by id, in the direction of
+/// the last key, so that pages neither repeat nor skip a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Order(Vec<(OrderField, Direction)>);
+
+/// Why an order was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidOrder {
+    /// An entry is not `field` or `field asc|desc`.
+    #[error("invalid order format '{0}': expected 'field' or 'field asc|desc'")]
+    Syntax(String),
+    /// There is no such field to order by.
+    #[error("invalid field in search or order query")]
+    Field,
+    /// Too many keys.
+    #[error("order has more than {} fields", Order::KEYS_MAX)]
+    TooMany,
+}
+
+impl Order {
+    /// Most keys of one order.
+    pub const KEYS_MAX: usize = 16;
+
+    /// Newest first: what lists do unless asked otherwise.
+    #[must_use]
+    pub fn newest_first() -> Self {
+        Self(vec![(OrderField::CreatedTime, Direction::Descending)])
+    }
+
+    /// By time of creation.
+    #[must_use]
+    pub fn by_creation(direction: Direction) -> Self {
+        Self(vec![(OrderField::CreatedTime, direction)])
+    }
+
+    /// Reads entries such as `name`, `created_time desc`; blank ones are skipped, and nothing but
+    /// blanks is newest first. `default` is the direction of entries that name none.
+    ///
+    /// # Errors
+    ///
+    /// The syntax of all entries is checked before any field is looked up.
+    pub fn parse<'a>(
+        entries: impl IntoIterator<Item = &'a str>,
+        default: Direction,
+    ) -> Result<Self, InvalidOrder> {
+        let entries = entries.into_iter().map(str::trim).filter(|e| !e.is_empty());
+        let split: Vec<_> = entries
+            .map(|e| split(e, default))
+            .collect::<Result<_, _>>()?;
+        if split.len() > Self::KEYS_MAX {
+            return Err(InvalidOrder::TooMany);
+        }
+        let keys: Option<Vec<_>> = split
+            .into_iter()
+            .map(|(name, direction)| Some((OrderField::parse(name)?, direction)))
+            .collect();
+        match keys {
+            None => Err(InvalidOrder::Field),
+            Some(keys) if keys.is_empty() => Ok(Self::newest_first()),
+            Some(keys) => Ok(Self(once_each(keys))),
+        }
+    }
+
+    /// The keys, tie-breaker included.
+    pub fn keys(&self) -> impl Iterator<Item = (OrderField, Direction)> {
+        let last = self.0.last().map_or(Direction::Descending, |(_, d)| *d);
+        let is_total = self.0.iter().any(|(field, _)| *field == OrderField::Id);
+        let tie = (!is_total).then_some((OrderField::Id, last));
+        self.0.iter().copied().chain(tie)
+    }
+}
+
+/// A field that comes again says nothing: what it could order is ordered by it already.
+fn once_each(keys: Vec<(OrderField, Direction)>) -> Vec<(OrderField, Direction)> {
+    let mut kept: Vec<(OrderField, Direction)> = Vec::with_capacity(keys.len());
+    for (field, direction) in keys {
+        if kept.iter().all(|(other, _)| *other != field) {
+            kept.push((field, direction));
+        }
+    }
+    kept
+}
+
+fn split(entry: &str, default: Direction) -> Result<(&str, Direction), InvalidOrder> {
+    let syntax = || InvalidOrder::Syntax(entry.chars().take(100).collect());
+    let mut words = entry.split_ascii_whitespace();
+    let (name, direction, rest) = (words.next().unwrap_or(""), words.next(), words.next());
+    let is_name = name
+        .bytes()
+        .enumerate()
+        .all(|(at, b)| b.is_ascii_lowercase() || b == b'_' || (at > 0 && b.is_ascii_digit()));
+    let direction = match direction {
+        None => Some(default),
+        Some(word) => Direction::parse(word),
+    };
+    match direction {
+        Some(direction) if is_name && rest.is_none() => Ok((name, direction)),
+        _ => Err(syntax()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Direction::{Ascending, Descending};
+
+    fn keys(text: &str) -> Result<Vec<(OrderField, Direction)>, InvalidOrder> {
+        Order::parse(text.split(','), Ascending).map(|order| order.keys().collect())
+    }
+
+    #[test]
+    fn ties_are_broken_by_id_in_the_last_direction() {
+        let name = OrderField::Name;
+        let created = OrderField::CreatedTime;
+        for (text, expected) in [
+            (
+                "",
+                vec![(created, Descending), (OrderField::Id, Descending)],
+            ),
+            (
+                " , ",
+                vec![(created, Descending), (OrderField::Id, Descending)],
+            ),
+            ("name", vec![(name, Ascending), (OrderField::Id, Ascending)]),
+            (
+                "name  desc",
+                vec![(name, Descending), (OrderField::Id, Descending)],
+            ),
+            ("id desc", vec![(OrderField::Id, Descending)]),
+            (
+                "name desc,name,id,href desc",
+                vec![(name, Descending), (OrderField::Id, Ascending)],
+            ),
+            (
+                "name desc, created_time asc",
+                vec![
+                    (name, Descending),
+                    (created, Ascending),
+                    (OrderField::Id, Ascending),
+                ],
+            ),
+        ] {
+            assert_eq!(keys(text), Ok(expected), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn bad_orders_say_what_is_wrong() {
+        for (text, message) in [
+            (
+                "name up",
+                "invalid order format 'name up': expected 'field' or 'field asc|desc'",
+            ),
+            (
+                "name asc desc",
+                "invalid order format 'name asc desc': expected 'field' or 'field asc|desc'",
+            ),
+            (
+                "NAME",
+                "invalid order format 'NAME': expected 'field' or 'field asc|desc'",
+            ),
+            (
+                "1a",
+                "invalid order format '1a': expected 'field' or 'field asc|desc'",
+            ),
+            (
+                "name;drop",
+                "invalid order format 'name;drop': expected 'field' or 'field asc|desc'",
+            ),
+            (
+                "name DESC",
+                "invalid order format 'name DESC': expected 'field' or 'field asc|desc'",
+            ),
+            ("nmae", "invalid field in search or order query"),
+            ("a1", "invalid field in search or order query"),
+            (
+                "nmae, name up",
+                "invalid order format 'name up': expected 'field' or 'field asc|desc'",
+            ),
+        ] {
+            assert_eq!(keys(text).unwrap_err().to_string(), message, "{text:?}");
+        }
+        let many = vec!["name"; Order::KEYS_MAX + 1].join(",");
+        assert_eq!(keys(&many), Err(InvalidOrder::TooMany));
+        assert!(keys(&vec!["name"; Order::KEYS_MAX].join(",")).is_ok());
+    }
+}
