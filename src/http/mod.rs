@@ -43,12 +43,12 @@ use crate::kit::clock::Clock;
 use crate::wire::BODY_BYTES_MAX;
 use caching::CallerHeaders;
 
+pub use crate::kit::program::Build;
 pub use admission::{Admission, Limits};
 pub use connection::Connection;
 pub use fleet::{FleetApi, Hosts, fleet_app, openapi as fleet_openapi};
 pub use gate::{Gate, Phase, Readiness};
 pub use memory::Memory;
-pub use meta::Build;
 pub use openapi::{Document, openapi, yaml};
 pub use probes::{Scrape, health, metrics, side};
 pub use telemetry::Masks;

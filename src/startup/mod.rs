@@ -3,6 +3,7 @@
 mod authentication;
 mod banner;
 mod beside;
+mod build;
 mod commands;
 mod database;
 mod dev;
@@ -10,17 +11,24 @@ mod environment;
 mod etcd;
 mod fleet;
 pub mod fleetd;
+mod listeners;
+mod metrics;
 mod migrate;
 mod plan;
 mod process;
 mod readiness;
 mod retention;
+mod telemetry;
 mod tenancy;
 #[cfg(test)]
 mod tests;
+mod tls;
 
 pub use crate::kit::ending::{LogWritten, conclude};
+pub use crate::kit::program::Build;
 pub use crate::kit::server::{Connections, Options, Server};
-pub use crate::kit::telemetry::Metrics;
+pub use crate::kit::telemetry::{KIT_METRICS, Metric, Metrics};
 pub use commands::run;
 pub use environment::leave_out_postgres;
+pub use metrics::{ApiMetrics, METRIC_TABLES};
+pub use process::bind;

@@ -87,9 +87,11 @@ impl TestFleet {
             fleet: fleet.clone(),
             clock: TestClock::at("2026-01-01T10:00:00Z").clock(),
             build: Build {
+                component: "api",
                 version: "1.2.3",
                 commit: "abc",
                 time: "now",
+                compiler: "rustc 1.95.0",
             },
             authentication: Authentication::Off,
             admission: Admission::new(gate.clone(), &Limits::default()),
