@@ -19,8 +19,8 @@ const SERVER: &[&str] = &["sqlx", "actix", "tokio"];
 const LAYERS: &[Layer] = &[
     Layer { name: "domain",  may: &[],
             never: &["async ", "tokio", "sqlx", "actix", "utoipa", "deadpool", "Utc::now", "Instant::now", "SystemTime", "now_v7", "std::fs", "std::net", "std::env"] },
-    // Still names what its own parts will be given as data.
-    Layer { name: "kit",     may: &["app", "config", "domain", "fleet", "http", "startup"], never: &["sqlx", "deadpool", "etcd_client"] },
+    // Names sections of the settings, and the frame of requests.
+    Layer { name: "kit",     may: &["config", "http"], never: &["sqlx", "deadpool", "etcd_client"] },
     Layer { name: "storage", may: &["domain"],                     never: &["actix", "utoipa", "Utc::now"] },
     Layer { name: "wire",    may: &["domain", "kit"],                   never: &["async ", "tokio", "sqlx", "actix", "Utc::now"] },
     Layer { name: "app",     may: &["domain", "storage"],          never: &["sqlx", "actix", "utoipa", "deadpool", "Utc::now"] },

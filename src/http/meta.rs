@@ -5,17 +5,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
 
 use crate::kit::http::FOR_EVERYBODY;
-
-/// Which program this is; set when it is built.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Build {
-    /// Its version.
-    pub version: &'static str,
-    /// The commit it was built from.
-    pub commit: &'static str,
-    /// When it was built.
-    pub time: &'static str,
-}
+use crate::kit::program::Build;
 
 #[derive(Serialize)]
 struct Metadata<'a> {

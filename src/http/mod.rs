@@ -33,8 +33,8 @@ pub use crate::kit::http::{
 use crate::kit::http::{BODY_BYTES_MAX, RequestSpan, frame, gzip_below, unknown_path, watch};
 use crate::wire::BASE;
 
+pub use crate::kit::program::Build;
 pub use fleet::{FleetApi, Hosts, fleet_app, openapi as fleet_openapi};
-pub use meta::Build;
 pub use openapi::{Document, openapi, yaml};
 
 /// What the API serves from.

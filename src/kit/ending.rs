@@ -1,10 +1,9 @@
 //! How the program ends: why is told, and everything that was told is written.
 
 use std::io::{self, Write as _};
-use std::path::Path;
 use std::process::ExitCode;
 
-use super::telemetry;
+use super::{program, telemetry};
 
 /// The exit code where the command line or the settings are wrong: starting again will not help.
 const MISUSE: u8 = 2;
@@ -35,22 +34,12 @@ pub fn conclude(ended: anyhow::Result<ExitCode>) -> ExitCode {
     let is_told = telemetry::say_last(|| tracing::error!(error = text, "ended by an error"));
     if !is_told {
         // Nobody may read that either: it changes nothing.
-        let _ = writeln!(io::stderr(), "{}: {text}", program());
+        let _ = writeln!(io::stderr(), "{}: {text}", program::name());
     }
     match error.downcast_ref() {
         Some(Misuse) => ExitCode::from(MISUSE),
         None => ExitCode::FAILURE,
     }
-}
-
-/// What this program was started as.
-pub(crate) fn program() -> String {
-    let name = std::env::args_os().next();
-    let name = name.as_deref().and_then(|name| Path::new(name).file_name());
-    name.map_or_else(
-        || "hyperfleet".to_owned(),
-        |name| name.to_string_lossy().into_owned(),
-    )
 }
 
 /// Ends the process without waiting for anything but the log's reader, and for that only while it

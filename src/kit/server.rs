@@ -1,8 +1,8 @@
-//! The API on a listener.
+//! An application on its listeners.
 
 use std::any::Any;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
@@ -10,31 +10,33 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use actix_tls::accept::rustls_0_23::TlsStream;
-use actix_web::HttpServer;
-use actix_web::dev::ServerHandle;
+use actix_web::body::MessageBody;
+use actix_web::dev::{Extensions, ServerHandle, ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::rt::net::{TcpStream, UnixStream};
+use actix_web::{App, Error, HttpServer};
 use anyhow::anyhow;
 use rustix::net::sockopt;
 use rustls::ServerConfig;
 use tokio::task::JoinHandle;
 
-use crate::http::{self, Api, Document};
+use crate::http::{Connection, ResponseBudget};
 
 /// How long actix waits for requests under way once it is told to stop, in seconds: longer than
 /// anybody waits for it, because who stops the server limits that (`kit/shutdown`).
-pub(crate) const DRAIN_SECONDS_MAX: u64 = 24 * 3600;
+const DRAIN_SECONDS_MAX: u64 = 24 * 3600;
 
 /// What the kernel holds of an answer that its client does not take, for each connection (accepted
 /// sockets inherit it; Linux doubles it for its own needs). Left alone, it grows to megabytes that
 /// nobody counts, and hides for long whether a client goes on reading. Enough for 5 MB/s at a
 /// distance of 100 ms.
-pub(crate) const SEND_BYTES: usize = 256 * 1024;
+const SEND_BYTES: usize = 256 * 1024;
 
 /// A socket that clients connect to.
 #[derive(Debug)]
-pub(crate) enum Listener {
+pub enum Listener {
+    /// TLS is spoken here, if at all.
     Tcp(TcpListener),
-    /// Of the file system; TLS is never spoken there.
+    /// Of the file system.
     Unix(UnixListener),
 }
 
@@ -65,47 +67,56 @@ impl Default for Options {
     }
 }
 
-/// Makes a server of an application, on listeners. A macro, because actix has no name for the
-/// types of its applications.
-macro_rules! serve_on {
-    ($app:expr, $listeners:expr, $options:expr, $on_connect:expr) => {{
-        use $crate::kit::server::Listener;
-        let options: &Options = $options;
-        let connections = (options.connections_max / options.workers).max(1);
-        let mut server = HttpServer::new($app)
-            .workers(options.workers)
-            .max_connections(connections)
-            // Handshakes are limited by nothing else: those that hang must not keep others out.
-            .max_connection_rate(connections)
-            .client_request_timeout(options.head_time)
-            .tls_handshake_timeout(options.head_time)
-            .keep_alive(options.idle_time)
-            .shutdown_timeout($crate::kit::server::DRAIN_SECONDS_MAX)
-            // A client that goes away ends its request: nobody waits for the answer, and its
-            // connection to the database is for others (decision H9).
-            .h1_allow_half_closed(false)
-            .disable_signals()
-            .on_connect($on_connect);
-        for listener in $listeners {
-            server = match (listener, &options.tls) {
-                (Listener::Tcp(socket), Some(config)) => {
-                    server.listen_rustls_0_23(socket, config.clone())?
-                }
-                (Listener::Tcp(socket), None) => server.listen(socket)?,
-                (Listener::Unix(socket), _) => server.listen_uds(socket)?,
-            };
-        }
-        io::Result::Ok(server.run())
-    }};
+/// Makes a server of an application, on listeners.
+pub(crate) fn listen<T, B>(
+    app: impl Fn() -> App<T> + Clone + Send + 'static,
+    listeners: Vec<Listener>,
+    options: &Options,
+    on_connect: impl Fn(&dyn Any, &mut Extensions) + Clone + Send + Sync + 'static,
+) -> io::Result<actix_web::dev::Server>
+where
+    T: ServiceFactory<
+            ServiceRequest,
+            Config = (),
+            Response = ServiceResponse<B>,
+            Error = Error,
+            InitError = (),
+        > + 'static,
+    B: MessageBody + 'static,
+{
+    let connections = (options.connections_max / options.workers).max(1);
+    let mut server = HttpServer::new(app)
+        .workers(options.workers)
+        .max_connections(connections)
+        // Handshakes are limited by nothing else: those that hang must not keep others out.
+        .max_connection_rate(connections)
+        .client_request_timeout(options.head_time)
+        .tls_handshake_timeout(options.head_time)
+        .keep_alive(options.idle_time)
+        .shutdown_timeout(DRAIN_SECONDS_MAX)
+        // A client that goes away ends its request: nobody waits for the answer, and its connection
+        // to the database is for others.
+        .h1_allow_half_closed(false)
+        .disable_signals()
+        .on_connect(on_connect);
+    for listener in listeners {
+        server = match (listener, &options.tls) {
+            (Listener::Tcp(socket), Some(config)) => {
+                server.listen_rustls_0_23(socket, config.clone())?
+            }
+            (Listener::Tcp(socket), None) => server.listen(socket)?,
+            (Listener::Unix(socket), _) => server.listen_uds(socket)?,
+        };
+    }
+    Ok(server.run())
 }
-pub(crate) use serve_on;
 
 /// How many connections are open.
 #[derive(Debug, Clone, Default)]
 pub struct Connections(Arc<AtomicUsize>);
 
 /// One of them, until it is dropped.
-pub(crate) struct Joined(Connections);
+struct Joined(Connections);
 
 impl Connections {
     /// How many there are.
@@ -115,7 +126,7 @@ impl Connections {
     }
 
     /// One more, until what this gives is dropped.
-    pub(crate) fn join(&self) -> Joined {
+    fn join(&self) -> Joined {
         self.0.fetch_add(1, Ordering::Relaxed);
         Joined(self.clone())
     }
@@ -147,15 +158,6 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    /// Answers from now on.
-    pub(crate) fn start(running: actix_web::dev::Server, connections: Connections) -> Self {
-        Self {
-            handle: running.handle(),
-            connections,
-            task: tokio::spawn(running),
-        }
-    }
-
     /// Waits until it ends by itself, which it should not.
     pub(crate) async fn failed(&mut self) -> anyhow::Error {
         match (&mut self.task).await {
@@ -167,42 +169,46 @@ impl Serving {
 
 /// A server that listens but does not yet answer.
 pub struct Server {
-    /// Where it listens: the real port even where port 0 was asked for.
-    pub address: SocketAddr,
     running: actix_web::dev::Server,
     connections: Connections,
 }
 
 impl Server {
-    /// Binds the API to a listener.
-    pub fn bind(listener: TcpListener, api: &Api, options: &Options) -> io::Result<Self> {
-        let address = listener.local_addr()?;
-        sockopt::set_socket_send_buffer_size(&listener, SEND_BYTES)?;
-        let api = api.clone();
-        let memory = api.admission.budget().clone();
-        let document = http::openapi(api.service.registry(), api.build.version);
-        let document = Document::new(&document);
-        let workers = options.workers;
-        // Runs once per thread.
-        let app = move || {
-            let service = api.service.share(workers);
-            let api = Api {
-                service,
-                ..api.clone()
-            };
-            http::app(api, document.clone())
-        };
+    /// Binds an application to listeners. Large answers are held in `memory`.
+    ///
+    /// # Errors
+    ///
+    /// The machine does not give what a server needs.
+    pub fn bind<T, B>(
+        listeners: Vec<Listener>,
+        app: impl Fn() -> App<T> + Clone + Send + 'static,
+        memory: ResponseBudget,
+        options: &Options,
+    ) -> io::Result<Self>
+    where
+        T: ServiceFactory<
+                ServiceRequest,
+                Config = (),
+                Response = ServiceResponse<B>,
+                Error = Error,
+                InitError = (),
+            > + 'static,
+        B: MessageBody + 'static,
+    {
+        for listener in &listeners {
+            if let Listener::Tcp(socket) = listener {
+                sockopt::set_socket_send_buffer_size(socket, SEND_BYTES)?;
+            }
+        }
         let connections = Connections::default();
         let counted = connections.clone();
         let idle_time = options.idle_time.saturating_add(options.head_time);
-        let listeners = [Listener::Tcp(listener)];
-        let server = serve_on!(app, listeners, options, move |io, data| {
+        let running = listen(app, listeners, options, move |io, data| {
             let guard = counted.join();
-            http::Connection::open(data, socket(io), idle_time, Some(&memory), guard);
+            Connection::open(data, socket(io), idle_time, Some(&memory), guard);
         })?;
         Ok(Self {
-            address,
-            running: server,
+            running,
             connections,
         })
     }
@@ -221,7 +227,11 @@ impl Server {
 
     /// Answers from now on.
     pub(crate) fn start(self) -> Serving {
-        Serving::start(self.running, self.connections)
+        Serving {
+            handle: self.running.handle(),
+            connections: self.connections,
+            task: tokio::spawn(self.running),
+        }
     }
 
     /// Answers until stopped.

@@ -6,12 +6,11 @@ use std::io;
 use std::net::TcpListener;
 use std::time::Duration;
 
-use actix_web::HttpServer;
 use actix_web::dev::{Extensions, ServerHandle};
 use rustls::ServerConfig;
 use tokio::sync::oneshot;
 
-use super::server::{self, Options, serve_on};
+use super::server::{self, Listener, Options};
 use crate::http::{self, ChooseWording, Gate, Scrape};
 use crate::kit::clock::Clock;
 
@@ -38,12 +37,8 @@ impl Side {
         gate: Gate,
     ) -> io::Result<Self> {
         let app = move || http::side(Clock::system(), wording, http::health(gate.clone()));
-        let server = serve_on!(
-            app,
-            [Listener::Tcp(listener)],
-            &options(tls, connections_max),
-            watch
-        )?;
+        let options = options(tls, connections_max);
+        let server = server::listen(app, vec![Listener::Tcp(listener)], &options, watch)?;
         Self::start("health", server)
     }
 
@@ -56,12 +51,8 @@ impl Side {
         scrape: Scrape,
     ) -> io::Result<Self> {
         let app = move || http::side(Clock::system(), wording, http::metrics(scrape.clone()));
-        let server = serve_on!(
-            app,
-            [Listener::Tcp(listener)],
-            &options(tls, connections_max),
-            watch
-        )?;
+        let options = options(tls, connections_max);
+        let server = server::listen(app, vec![Listener::Tcp(listener)], &options, watch)?;
         Self::start("metrics", server)
     }
 

@@ -1,70 +1,33 @@
-//! Where the service listens: every socket is bound before anything is started.
+//! Sockets of listeners, and how many connections they have room for.
 
 use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::time::Duration;
 
 use anyhow::anyhow;
 use rustix::net::sockopt;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::config::Settings;
+use crate::config::{self, Timeouts};
+use crate::http::Limits;
 
 /// Connections that may wait to be accepted: all that the kernel lets wait by its own default. The
 /// standard library asks for 128, which a burst of clients fills before a busy thread comes by.
 pub(crate) const BACKLOG: i32 = 4096;
 /// Connections of clients of health, and as many of metrics: of a few orchestrators and collectors.
 const SIDE_CONNECTIONS_MAX: u64 = 1024;
-/// Descriptors that are needed besides those of clients and of requests' connections to the database:
-/// what each thread waits with, the probe, issuers, the collector, files, pipes.
+/// Descriptors that every program needs besides: what each thread waits with, probes, issuers, the
+/// collector, files, pipes.
 const DESCRIPTORS_SPARE: u64 = 256;
 /// Descriptors of a connection: the second is to end it when its client takes too long.
 const DESCRIPTORS_EACH: u64 = 2;
 
-/// The sockets of the three listeners.
-pub(crate) struct Sockets {
-    pub(crate) api: TcpListener,
-    pub(crate) health: TcpListener,
-    pub(crate) metrics: TcpListener,
-}
-
-/// Where they really are, port 0 told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Addresses {
-    pub(crate) api: SocketAddr,
-    pub(crate) health: SocketAddr,
-    pub(crate) metrics: SocketAddr,
-}
-
-impl Sockets {
-    /// Binds all three.
-    ///
-    /// # Errors
-    ///
-    /// An address that cannot be had, with the flag to change.
-    pub(crate) fn bind(settings: &Settings) -> anyhow::Result<Self> {
-        let (server, health, metrics) = (&settings.server, &settings.health, &settings.metrics);
-        let sockets = Self {
-            api: bind(&server.host, server.port, "server")?,
-            health: bind(&health.host, health.port, "health")?,
-            metrics: bind(&metrics.host, metrics.port, "metrics")?,
-        };
-        for socket in [&sockets.api, &sockets.health, &sockets.metrics] {
-            give_up_after(socket, server.timeouts.write)?;
-        }
-        Ok(sockets)
-    }
-
-    pub(crate) fn addresses(&self) -> io::Result<Addresses> {
-        Ok(Addresses {
-            api: self.api.local_addr()?,
-            health: self.health.local_addr()?,
-            metrics: self.metrics.local_addr()?,
-        })
-    }
-}
-
-fn bind(host: &str, port: u16, name: &str) -> anyhow::Result<TcpListener> {
+/// Listens for clients of a listener that `--{name}-host` and `--{name}-port` place.
+///
+/// # Errors
+///
+/// An address that cannot be had, with the flag to change.
+pub(crate) fn bind(host: &str, port: u16, name: &str) -> anyhow::Result<TcpListener> {
     listen(host, port).map_err(|error| cannot_listen(&error, host, port, name))
 }
 
@@ -95,6 +58,17 @@ pub(crate) fn give_up_after(socket: &TcpListener, time: Duration) -> io::Result<
     Ok(sockopt::set_tcp_user_timeout(socket, milliseconds)?)
 }
 
+/// What lets requests in, by these settings.
+pub(crate) fn admission(limits: &config::Limits, times: &Timeouts) -> Limits {
+    Limits {
+        in_flight_max: limits.max_in_flight,
+        buffered_bytes_max: limits.max_buffered_mib * 1024 * 1024,
+        body_time: times.read,
+        rate_per_second: limits.rate.per_second,
+        rate_burst: limits.rate.burst,
+    }
+}
+
 /// How many connections of clients there is room for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Room {
@@ -104,18 +78,31 @@ pub(crate) struct Room {
     pub(crate) side: usize,
 }
 
+/// What a program asks for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Needs {
+    /// Connections of its clients.
+    pub(crate) connections_max: usize,
+    /// The setting that says so.
+    pub(crate) key: &'static str,
+    /// Descriptors of its requests besides.
+    pub(crate) others: usize,
+    /// Whether health and metrics have listeners of their own.
+    pub(crate) has_sides: bool,
+}
+
 impl Room {
-    /// As many as the settings want, if the machine allows so many open files. Raises the limit of
-    /// the process as far as it goes.
-    pub(crate) fn of(settings: &Settings) -> Self {
-        let wanted = settings.server.limits.max_connections;
+    /// As many connections as a program asks for, if the machine allows so many open files. Raises the
+    /// limit of the process as far as it goes.
+    pub(crate) fn of(needs: &Needs) -> Self {
         let limit = raised_limit();
-        let room = Self::within(limit, wanted, settings.database.pool.max_connections);
+        let room = Self::within(limit, needs);
+        let (key, wanted) = (needs.key, needs.connections_max);
         if let Some(limit) = limit
             && room.api < wanted
         {
             tracing::info!(
-                "server.limits.max_connections is {wanted}, but with {limit} open files there is room for {}: \
+                "{key} is {wanted}, but with {limit} open files there is room for {}: \
                  raise the limit (ulimit -Hn, LimitNOFILE=)",
                 room.api
             );
@@ -123,38 +110,18 @@ impl Room {
         room
     }
 
-    /// As many connections as `key` asks for, for a program that has one listener and no database, if the machine
-    /// allows so many open files.
-    pub(crate) fn of_one(wanted: usize, key: &str) -> usize {
-        let limit = raised_limit();
-        let room = limit.map_or(wanted, |limit| {
-            let pairs = limit.saturating_sub(DESCRIPTORS_SPARE) / DESCRIPTORS_EACH;
-            wanted.min(usize::try_from(pairs).unwrap_or(usize::MAX).max(1))
-        });
-        if let Some(limit) = limit
-            && room < wanted
-        {
-            tracing::info!(
-                "{key} is {wanted}, but with {limit} open files there is room for {room}: \
-                 raise the limit (ulimit -Hn, LimitNOFILE=)"
-            );
-        }
-        room
-    }
-
-    /// The room that so many open files leave beside those connections to the database. Health and
-    /// metrics have a quarter of it at most, and each listener one connection at least.
-    fn within(limit: Option<u64>, wanted: usize, database: usize) -> Self {
+    /// The room that so many open files leave. Health and metrics have a quarter of it at most, and
+    /// each listener one connection at least.
+    fn within(limit: Option<u64>, needs: &Needs) -> Self {
         let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX).max(1);
-        let Some(limit) = limit else {
-            let side = count(SIDE_CONNECTIONS_MAX);
-            return Self { api: wanted, side };
-        };
-        let used = DESCRIPTORS_SPARE.saturating_add(database as u64);
-        let pairs = limit.saturating_sub(used) / DESCRIPTORS_EACH;
+        let sides = if needs.has_sides { 2 } else { 0 };
+        let used = DESCRIPTORS_SPARE.saturating_add(needs.others as u64);
+        let pairs = limit.map_or(u64::MAX, |limit| {
+            limit.saturating_sub(used) / DESCRIPTORS_EACH
+        });
         let side = (pairs / 4 / 2).min(SIDE_CONNECTIONS_MAX);
         Self {
-            api: wanted.min(count(pairs - 2 * side)),
+            api: needs.connections_max.min(count(pairs - sides * side)),
             side: count(side),
         }
     }
@@ -198,11 +165,20 @@ mod tests {
         assert_eq!(limit.current, limit.maximum);
     }
 
+    fn needs(connections_max: usize, others: usize) -> Needs {
+        Needs {
+            connections_max,
+            key: "max_connections",
+            others,
+            has_sides: true,
+        }
+    }
+
     #[test]
     fn all_that_is_open_at_a_time_fits_into_the_limit() {
         for limit in [1024, 4096, 20_000, 65_536, 1_048_576] {
             for (wanted, database) in [(1, 1), (10_000, 16), (10_000, 500), (1_000_000, 16)] {
-                let room = Room::within(Some(limit), wanted, database);
+                let room = Room::within(Some(limit), &needs(wanted, database));
                 let clients = 2 * (room.api + 2 * room.side) as u64;
                 let sum = clients + database as u64 + DESCRIPTORS_SPARE;
                 assert!(sum <= limit, "{limit} {wanted} {database}: {room:?}");
@@ -213,11 +189,11 @@ mod tests {
             api: 10_000,
             side: 1024,
         };
-        assert_eq!(Room::within(Some(1_048_576), 10_000, 16), wide);
-        assert_eq!(Room::within(None, 10_000, 16), wide);
+        assert_eq!(Room::within(Some(1_048_576), &needs(10_000, 16)), wide);
+        assert_eq!(Room::within(None, &needs(10_000, 16)), wide);
         // So few that nothing fits: they are tried all the same.
         let least = Room { api: 1, side: 1 };
-        assert_eq!(Room::within(Some(100), 10_000, 16), least);
+        assert_eq!(Room::within(Some(100), &needs(10_000, 16)), least);
     }
 
     #[test]

@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
+use super::listeners::Addresses;
 use crate::auth::Authentication;
 use crate::config::{Settings, Tls};
 use crate::dev::token;
 use crate::domain::{Entity, EntityRegistry, tenancy};
-use crate::kit::sockets::Addresses;
 
 /// What a caller has to bring.
 pub(super) enum Protection {

@@ -3,20 +3,20 @@
 use tokio::task::JoinSet;
 
 use super::fleet::Prepared;
+use super::metrics::ApiMetrics;
 use super::{database, readiness, retention};
 use crate::app::Service;
 use crate::config::Settings;
 use crate::http::Gate;
 use crate::kit::clock::Clock;
 use crate::kit::supervise::{PAUSE, supervise};
-use crate::kit::telemetry::Metrics;
 use crate::storage::postgres::{self, Probe, Store};
 
 /// What these tasks work with.
 pub(super) struct Parts {
     pub(super) store: Store,
     pub(super) service: Service,
-    pub(super) metrics: Metrics,
+    pub(super) metrics: ApiMetrics,
     pub(super) gate: Gate,
     /// Fleet, if it is served.
     pub(super) fleet: Option<Prepared>,

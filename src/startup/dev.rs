@@ -9,14 +9,14 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 
 use super::banner::{Protection, banner};
+use super::listeners::Addresses;
 use super::plan::Plan;
 use super::process::Process;
-use super::{commands, database};
+use super::{database, telemetry};
 use crate::auth::Authentication;
 use crate::config::{self, DevArgs, Format, Output, Settings};
 use crate::kit::ending::Misuse;
-use crate::kit::sockets::Addresses;
-use crate::kit::{shutdown, telemetry};
+use crate::kit::shutdown;
 use crate::storage::postgres::{Probe, Store};
 use hyperfleet_devkit::{Durability, PrivatePostgres};
 
@@ -44,9 +44,9 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
     let loaded = config::load(&args.settings, &defaults);
     let mut plan = Plan::of(&loaded).context(Misuse)?;
     let mut settings = loaded.settings.clone();
-    let telemetry = telemetry::start(&settings, &commands::BUILD)?;
-    commands::tell(&loaded);
-    plan.tell();
+    let telemetry = telemetry::start(&settings)?;
+    telemetry::warn_of(&loaded.notes);
+    telemetry::warn_of(&plan.notes);
     let mut process = Process::start(&settings, std::mem::take(&mut plan.tls), telemetry.clone())?;
 
     let mut private = if config::names_a_database(&loaded) {

@@ -6,6 +6,7 @@ use tokio::task::JoinSet;
 use super::etcd;
 use crate::config;
 use crate::fleet::{EtcdFleet, Fleet};
+use crate::kit::faults::Faults;
 use crate::kit::supervise::{PAUSE, supervise};
 use crate::storage::etcd::{EtcdKeys, Settings};
 use crate::storage::registry::{Prefix, Registry};
@@ -39,13 +40,10 @@ pub(super) fn place(settings: &config::Fleet) -> anyhow::Result<Option<Place>> {
     }
     let etcd = etcd::settings(&settings.etcd, &config::Secret::default(), &ETCD);
     let prefix = prefix("fleet.etcd.key_prefix", &settings.etcd.key_prefix);
-    // Both faults at once.
-    let (etcd, prefix) = match (etcd, prefix) {
-        (Ok(etcd), Ok(prefix)) => (etcd, prefix),
-        (Err(one), Err(other)) => return Err(anyhow!("{one:#}\n{other:#}")),
-        (Err(fault), _) | (_, Err(fault)) => return Err(fault),
-    };
-    Ok(Some(Place {
+    let mut faults = Faults::default();
+    let parts = faults.part(etcd).zip(faults.part(prefix));
+    faults.refuse()?;
+    Ok(parts.map(|(etcd, prefix)| Place {
         etcd,
         prefix,
         page_size: settings.page_size,

@@ -6,9 +6,10 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use serde::Serialize;
 
-use super::{commands, database};
+use super::{database, telemetry};
 use crate::config::{self, MigrateArgs, MigrateCommand, Output, Settings, StatusFormat};
 use crate::kit::ending::Misuse;
+use crate::kit::program::print;
 use crate::storage::postgres::{Migration, MigrationState, Probe, SchemaStatus};
 
 /// The exit code that says that migrations are missing.
@@ -23,7 +24,7 @@ pub(super) async fn run(args: &MigrateArgs) -> anyhow::Result<ExitCode> {
     let mut loaded = loaded.sound().context(Misuse)?;
     // Whatever a file says that is for the service, too: standard output is for what was asked for.
     loaded.settings.logging.output = Output::Stderr;
-    let telemetry = commands::start(&loaded)?;
+    let telemetry = telemetry::start_with(&loaded)?;
     let result = match of_status {
         None => migrate(&loaded.settings).await,
         Some(args) => status(&loaded.settings, args.output).await,
@@ -52,7 +53,7 @@ async fn migrate(settings: &Settings) -> anyhow::Result<ExitCode> {
             "It is newer than this program, by {unknown} migrations."
         );
     }
-    commands::print(&text);
+    print(&text);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -61,7 +62,7 @@ async fn status(settings: &Settings, format: StatusFormat) -> anyhow::Result<Exi
     database::reach(&mut probe, &settings.database).await?;
     let migrations = probe.migrations().await?;
     let status = SchemaStatus::of(&migrations);
-    commands::print(&match format {
+    print(&match format {
         StatusFormat::Text => text(&migrations, &status),
         StatusFormat::Json => json(&migrations, &status)?,
     });

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use anyhow::bail;
 
 use super::fleet::{self, Place};
+use super::tls;
 use super::{authentication, database, tenancy};
 use crate::auth::Issuer;
 use crate::config::{Loaded, Settings};
 use crate::domain::EntityRegistry;
 use crate::domain::entity_config::Attached;
 use crate::domain::tenancy::Rules;
-use crate::kit::tls;
+use crate::kit::faults::Faults;
 
 /// What the service is to be.
 pub(super) struct Plan {
@@ -38,22 +39,24 @@ impl Plan {
     /// settings, too, so that all of it is told at once.
     pub(super) fn of(loaded: &Loaded) -> anyhow::Result<Self> {
         let settings = &loaded.settings;
-        let mut check = Check {
-            loaded,
-            faults: Vec::new(),
-        };
+        let mut faults = Faults::default();
         let (jwt, tenant) = ("server.jwt", "server.tenant");
         let listeners = ["server.tls", "health.tls", "metrics.tls"];
-        let kinds = check.part(&["entities", "server.openapi_schema_path"], || {
-            settings.kinds()
+        let of_kinds = ["entities", "server.openapi_schema_path"];
+        let kinds = faults.part_if(loaded.knows(&of_kinds), || settings.kinds());
+        let issuers = faults.part_if(loaded.knows(&[jwt]), || {
+            authentication::issuers(&settings.server.jwt)
         });
-        let issuers = check.part(&[jwt], || authentication::issuers(&settings.server.jwt));
-        let tenancy = check.part(&[tenant], || tenancy::rules(&settings.server.tenant));
-        let tls = check.part(&listeners, || tls::load(settings));
-        let fleet = check.part(&["fleet"], || fleet::place(&settings.fleet));
-        check.part(&["database"], || database::check(&settings.database));
-        check.part(&[jwt, tenant], || distinct_headers(settings));
-        loaded.refuse(check.faults)?;
+        let tenancy = faults.part_if(loaded.knows(&[tenant]), || {
+            tenancy::rules(&settings.server.tenant)
+        });
+        let tls = faults.part_if(loaded.knows(&listeners), || tls::load(settings));
+        let fleet = faults.part_if(loaded.knows(&["fleet"]), || fleet::place(&settings.fleet));
+        faults.part_if(loaded.knows(&["database"]), || {
+            database::check(&settings.database)
+        });
+        faults.part_if(loaded.knows(&[jwt, tenant]), || distinct_headers(settings));
+        loaded.refuse(faults.0)?;
         let (Some(kinds), Some(issuers), Some(tenancy), Some(fleet), Some(mut tls)) =
             (kinds, issuers, tenancy, fleet, tls)
         else {
@@ -72,39 +75,6 @@ impl Plan {
             tls,
             notes,
         })
-    }
-
-    /// Logs what is odd.
-    pub(super) fn tell(&self) {
-        for note in &self.notes {
-            tracing::warn!("{note}");
-        }
-    }
-}
-
-/// Looks at one part of the plan after the other, and goes on.
-struct Check<'a> {
-    loaded: &'a Loaded,
-    faults: Vec<String>,
-}
-
-impl Check<'_> {
-    /// One part, made from these settings and sections. Where one of them is not known, that is what
-    /// is told, and not what would follow from it.
-    fn part<T>(
-        &mut self,
-        sections: &[&str],
-        make: impl FnOnce() -> anyhow::Result<T>,
-    ) -> Option<T> {
-        if !self.loaded.knows(sections) {
-            return None;
-        }
-        let fault = match make() {
-            Ok(part) => return Some(part),
-            Err(fault) => fault,
-        };
-        self.faults.push(format!("{fault:#}"));
-        None
     }
 }
 

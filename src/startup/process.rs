@@ -6,6 +6,7 @@
 //! ```
 
 use std::future::Future;
+use std::io;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,30 +14,32 @@ use std::time::Duration;
 use anyhow::Context as _;
 use rustls::ServerConfig;
 
-use super::commands::BUILD;
+use super::build::BUILD;
 use super::fleet::Prepared;
+use super::listeners::{Addresses, Sockets};
+use super::metrics::ApiMetrics;
 use super::plan::Plan;
-use super::{authentication, beside, database, readiness};
+use super::{authentication, beside, database, readiness, telemetry, tls};
 use crate::app::Service;
 use crate::auth::Authentication;
 use crate::config::Settings;
 use crate::domain::tenancy::Rules;
 use crate::fleet::EtcdFleet;
-use crate::http::{self, Admission, Api, Gate, Limits, Scrape};
+use crate::http::{self, Admission, Api, Document, Gate, Scrape};
 use crate::kit::clock::Clock;
-use crate::kit::server::{Options, Server, Serving};
+use crate::kit::server::{Listener, Options, Server, Serving};
 use crate::kit::side::{self, Side};
 use crate::kit::signals::Signals;
-use crate::kit::sockets::{Addresses, Room, Sockets};
-use crate::kit::telemetry::{self, Telemetry};
-use crate::kit::{ending, shutdown, tls};
+use crate::kit::sockets::{self, Needs, Room};
+use crate::kit::telemetry::{FLUSH_TIME_MAX, Telemetry, Traces};
+use crate::kit::{ending, shutdown};
 use crate::storage::postgres::{Probe, Store};
 
 /// How long the end may take beyond `health.shutdown_delay` and `health.shutdown_timeout`: what
 /// docs/deployment.md promises to whoever sets a grace period.
 const END_TIME_MAX: Duration = Duration::from_secs(4);
 const _: () = assert!(
-    telemetry::FLUSH_TIME_MAX.as_millis() <= END_TIME_MAX.as_millis()
+    FLUSH_TIME_MAX.as_millis() <= END_TIME_MAX.as_millis()
         && 2 * side::DRAIN_TIME.as_millis() <= END_TIME_MAX.as_millis()
 );
 
@@ -51,7 +54,8 @@ pub(super) struct Process {
     room: Room,
     tls: Option<ServerConfig>,
     sides: Sides,
-    telemetry: Telemetry,
+    metrics: ApiMetrics,
+    traces: Traces,
 }
 
 /// What the API is made of, beside the settings.
@@ -79,12 +83,18 @@ impl Process {
         mut tls: tls::Configs,
         telemetry: Telemetry,
     ) -> anyhow::Result<Self> {
-        let metrics = telemetry.metrics.clone();
-        let scrape: Scrape = Arc::new(move || metrics.render());
+        let metrics = ApiMetrics::new(telemetry.metrics.clone());
+        let shown = metrics.clone();
+        let scrape: Scrape = Arc::new(move || shown.render());
         let signals = Signals::catch()?;
         let sockets = Sockets::bind(settings)?;
         let addresses = sockets.addresses()?;
-        let room = Room::of(settings);
+        let room = Room::of(&Needs {
+            connections_max: settings.server.limits.max_connections,
+            key: "server.limits.max_connections",
+            others: settings.database.pool.max_connections,
+            has_sides: true,
+        });
         let gate = Gate::starting();
         let sides = Sides {
             health: Side::health(
@@ -103,7 +113,7 @@ impl Process {
             )?,
         };
         // From now on requests are answered, and counted, if only by saying that there is no service.
-        tokio::spawn(telemetry.metrics.clone().upkeep());
+        tokio::spawn(telemetry.metrics.upkeep());
         tls.watch().context("cannot watch the certificates")?;
         tracing::info!(
             api = %addresses.api, health = %addresses.health, metrics = %addresses.metrics,
@@ -117,7 +127,8 @@ impl Process {
             room,
             tls: tls.api.take(),
             sides,
-            telemetry,
+            metrics,
+            traces: telemetry.traces,
         })
     }
 
@@ -147,7 +158,7 @@ impl Process {
     ) -> anyhow::Result<()> {
         let lists_include_deleted = settings.lists.include_deleted;
         let service = Service::new(store.clone(), plan.registry, lists_include_deleted);
-        self.telemetry.metrics.show(&service);
+        self.metrics.show(&service);
         service.count_from_zero();
         let authentication = authentication::start(plan.issuers, &Clock::system());
         let fleet = plan.fleet.map(Prepared::new).transpose()?;
@@ -179,7 +190,7 @@ impl Process {
         let parts = beside::Parts {
             store: store.clone(),
             service,
-            metrics: self.telemetry.metrics.clone(),
+            metrics: self.metrics.clone(),
             gate: gate.clone(),
             fleet,
             probe,
@@ -208,7 +219,7 @@ impl Process {
             beside.shutdown().await;
             store.close();
             // Beside each other, so that all of it takes no longer than END_TIME_MAX.
-            tokio::join!(self.telemetry.traces.end(), self.sides.stop());
+            tokio::join!(self.traces.end(), self.sides.stop());
         };
         tokio::select! {
             () = rest => failed.and(drained),
@@ -219,13 +230,7 @@ impl Process {
     /// Starts the API behind its gate.
     fn open(&mut self, settings: &Settings, parts: Parts) -> anyhow::Result<Serving> {
         let server = &settings.server;
-        let limits = Limits {
-            in_flight_max: server.limits.max_in_flight,
-            buffered_bytes_max: server.limits.max_buffered_mib * 1024 * 1024,
-            body_time: server.timeouts.read,
-            rate_per_second: server.limits.rate.per_second,
-            rate_burst: server.limits.rate.burst,
-        };
+        let limits = sockets::admission(&server.limits, &server.timeouts);
         let api = Api {
             service: parts.service,
             clock: Clock::system(),
@@ -246,7 +251,7 @@ impl Process {
             tls: self.tls.take(),
         };
         let listener = self.listener.take().context("the API has its listener")?;
-        let server = Server::bind(listener, &api, &options)?;
+        let server = bind(listener, &api, &options)?;
         Ok(server.start())
     }
 }
@@ -257,6 +262,28 @@ impl Sides {
         self.metrics.stop().await;
         self.health.stop().await;
     }
+}
+
+/// Binds the API to a listener.
+///
+/// # Errors
+///
+/// The machine does not give what a server needs.
+pub fn bind(listener: TcpListener, api: &Api, options: &Options) -> io::Result<Server> {
+    let memory = api.admission.memory().clone();
+    let document = http::openapi(api.service.registry(), api.build.version);
+    let document = Document::new(&document);
+    let (api, workers) = (api.clone(), options.workers);
+    // Runs once per thread.
+    let app = move || {
+        let service = api.service.share(workers);
+        let api = Api {
+            service,
+            ..api.clone()
+        };
+        http::app(api, document.clone())
+    };
+    Server::bind(vec![Listener::Tcp(listener)], app, memory, options)
 }
 
 /// Waits until a listener ends by itself, which none should.

@@ -9,26 +9,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use chrono::DateTime;
 use serde_json::Value;
 
-use super::database;
+use super::{database, process, telemetry};
 use crate::app::Service;
 use crate::auth::Authentication;
 use crate::config::{Database, Format, Output, Settings};
 use crate::domain::tenancy::Rules;
-use crate::http::{Admission, Api, Build, Gate, Limits, Masks};
+use crate::http::{Admission, Api, Gate, Limits, Masks};
 use crate::kit::clock::Clock;
-use crate::kit::server::{Options, Server};
-use crate::kit::telemetry;
+use crate::kit::server::Options;
 
 /// What must not be seen.
 const SECRET: &str = "hunter2";
 /// What the child is to do.
 const PART: &str = "HYPERFLEET_TEST_PART";
 const CHILD: &str = "startup::tests::child";
-const BUILD: Build = Build {
-    version: "1.2.3",
-    commit: "abc",
-    time: "now",
-};
 
 /// A clock of which the second reading panics: a request's first is for its frame, the second for
 /// its handler.
@@ -52,7 +46,7 @@ fn api() -> Api {
     Api {
         service: Service::new(store, Arc::new(registry), false),
         clock: clock(),
-        build: BUILD,
+        build: super::build::BUILD,
         authentication: Authentication::Off,
         admission: Admission::new(Gate::serving(), &Limits::default()),
         masks: Masks::default(),
@@ -72,7 +66,7 @@ async fn child() {
     if part == "text" {
         settings.logging.format = Format::Text;
     }
-    let _telemetry = telemetry::start(&settings, &BUILD).unwrap();
+    let _telemetry = telemetry::start(&settings).unwrap();
     if part == "abort" {
         for number in 0..1000 {
             tracing::info!(number, "before");
@@ -82,8 +76,9 @@ async fn child() {
     }
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
-    let server = Server::bind(listener, &api(), &Options::default()).unwrap();
-    tracing::info!(address = %server.address, "serving");
+    let address = listener.local_addr().unwrap();
+    let server = process::bind(listener, &api(), &Options::default()).unwrap();
+    tracing::info!(%address, "serving");
     tokio::spawn(server.run());
     // Until nobody wants it any more.
     let wanted = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));

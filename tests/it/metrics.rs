@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use hyperfleet::app::Service;
 use hyperfleet::domain::entity_config::{self, EntityConfig};
-use hyperfleet::http::Build;
-use hyperfleet::startup::Metrics;
+use hyperfleet::startup::{ApiMetrics, Build, KIT_METRICS, METRIC_TABLES, Metric, Metrics};
 use serde_json::json;
 
 use crate::support::{Series, TestApi, root, store, sum, until};
@@ -22,16 +21,19 @@ const ERRORS: &str = "hyperfleet_api_reconciliation_refresh_errors_total";
 const TEN_MINUTES: Duration = Duration::from_mins(10);
 const FINALIZED: &[(&str, &str)] = &[("Finalized", "True")];
 
-fn metrics() -> Metrics {
-    Metrics::start(&Build {
+fn metrics() -> ApiMetrics {
+    let build = Build {
+        component: "api",
         version: "1.2.3",
         commit: "abc",
         time: "now",
-    })
+        compiler: "rustc 1.95.0",
+    };
+    ApiMetrics::new(Metrics::start(&build, METRIC_TABLES))
 }
 
 /// A server of one kind with one adapter, and of another that needs none.
-async fn spawn(kind: &str, plural: &str) -> (TestApi, Metrics, Service) {
+async fn spawn(kind: &str, plural: &str) -> (TestApi, ApiMetrics, Service) {
     let metrics = metrics();
     let kinds = [
         root(kind, plural, &["dns"]),
@@ -359,6 +361,10 @@ async fn the_older_dashboard_and_alerts_find_what_they_ask_for() {
     assert_eq!(bounds, expected);
 }
 
+fn all() -> impl Iterator<Item = &'static Metric> {
+    METRIC_TABLES.iter().copied().flatten().chain(KIT_METRICS)
+}
+
 #[tokio::test]
 async fn every_series_is_described_and_has_the_labels_that_are_documented() {
     let (api, metrics, service) = spawn("Described", "describeds").await;
@@ -371,9 +377,9 @@ async fn every_series_is_described_and_has_the_labels_that_are_documented() {
     for series in Series::read(&text) {
         let suffixes = ["_bucket", "_sum", "_count"];
         let base = suffixes.iter().find_map(|s| series.name.strip_suffix(s));
-        let of = |name: &str| Metrics::catalogue().find(|(known, _)| *known == name);
+        let of = |name: &str| all().find(|metric| metric.name == name);
         let known = of(&series.name).or_else(|| base.and_then(of));
-        let Some((name, labels)) = known else {
+        let Some(Metric { name, labels, .. }) = known else {
             assert!(series.name.starts_with("process_"), "{series:?}");
             continue;
         };

@@ -1,316 +1,226 @@
 //! How a line of the log looks: one JSON object, or a line for people.
 //!
-//! What spans are given is shown with every line below them, but for names with a dot: those follow
+//! The fields of spans are shown with every line below them, but for names with a dot: those follow
 //! the conventions of traces, and are for traces.
 
-use std::fmt::{self, Write};
-use std::io;
-use std::marker::PhantomData;
+use std::fmt::{self, Display};
+use std::io::Write as _;
 
 use serde::Serialize;
 use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::field::RecordFields;
+use tracing_subscriber::Layer;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
-use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
-use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::layer::Context;
+use tracing_subscriber::registry::{LookupSpan, Scope};
 
 use crate::kit::causes::chain;
+use crate::kit::program::Build;
 
-/// What every line says.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Constants {
-    /// Which program this is.
-    pub(super) version: &'static str,
-    /// Which machine, where the settings say.
-    pub(super) hostname: String,
+/// Makes lines, and hands each to `write`.
+pub(super) struct Lines<W> {
+    form: Form,
+    write: W,
 }
 
-/// One JSON object a line.
-pub(super) struct Json {
-    /// The members that do not change, as text.
-    constants: String,
+pub(super) enum Form {
+    /// With the members that do not change, as text.
+    Json(Vec<u8>),
+    Text {
+        is_coloured: bool,
+    },
 }
 
-/// The members of a span, as text that only has to be put into an object.
-pub(super) struct JsonFields;
+/// The fields of a span, as each line below it shows them.
+#[derive(Default)]
+struct SpanFields(Vec<u8>);
 
-/// A line for people.
-pub(super) struct Text;
-
-/// ` name=value` for each member of a span.
-pub(super) struct TextFields;
-
-impl Json {
-    pub(super) fn new(constants: &Constants) -> Self {
-        let mut text = ",\"component\":\"api\"".to_owned();
-        let mut members = Members::<JsonMember>::of_event(&mut text);
-        members.push("version", Value::Text(constants.version));
-        if !constants.hostname.is_empty() {
-            members.push("hostname", Value::Text(&constants.hostname));
-        }
-        Self { constants: text }
-    }
-}
-
-impl<S, N> FormatEvent<S, N> for Json
-where
-    S: Subscriber + for<'a> LookupSpan<'a>,
-    N: for<'a> FormatFields<'a> + 'static,
-{
-    fn format_event(
-        &self,
-        context: &FmtContext<'_, S, N>,
-        mut writer: Writer<'_>,
-        event: &Event<'_>,
-    ) -> fmt::Result {
-        let metadata = event.metadata();
-        writer.write_str("{\"timestamp\":\"")?;
-        SystemTime.format_time(&mut writer)?;
-        write!(writer, "\",\"level\":\"{}\"", lower(*metadata.level()))?;
-        let mut members = Members::<JsonMember>::of_event(&mut writer);
-        event.record(&mut members);
-        if !metadata.target().starts_with("hyperfleet") {
-            members.push("target", Value::Text(metadata.target()));
-        }
-        members.result?;
-        writer.write_str(&self.constants)?;
-        push_spans(context, &mut writer)?;
-        writer.write_str("}\n")
-    }
-}
-
-impl<'w> FormatFields<'w> for JsonFields {
-    fn format_fields<R: RecordFields>(&self, mut writer: Writer<'w>, fields: R) -> fmt::Result {
-        Members::<JsonMember>::of_span(&mut writer, &fields)
-    }
-
-    fn add_fields(
-        &self,
-        current: &'w mut FormattedFields<Self>,
-        fields: &tracing::span::Record<'_>,
-    ) -> fmt::Result {
-        self.format_fields(current.as_writer(), fields)
-    }
-}
-
-impl<S, N> FormatEvent<S, N> for Text
-where
-    S: Subscriber + for<'a> LookupSpan<'a>,
-    N: for<'a> FormatFields<'a> + 'static,
-{
-    fn format_event(
-        &self,
-        context: &FmtContext<'_, S, N>,
-        mut writer: Writer<'_>,
-        event: &Event<'_>,
-    ) -> fmt::Result {
-        SystemTime.format_time(&mut writer)?;
-        let level = event.metadata().level();
-        if writer.has_ansi_escapes() {
-            let colour = match *level {
-                Level::ERROR => 31,
-                Level::WARN => 33,
-                Level::INFO => 32,
-                _ => 34,
-            };
-            write!(writer, " \x1b[{colour}m{level:>5}\x1b[0m")?;
-        } else {
-            write!(writer, " {level:>5}")?;
-        }
-        let mut members = Members::<TextMember>::of_event(&mut writer);
-        event.record(&mut members);
-        members.result?;
-        push_spans(context, &mut writer)?;
-        writer.write_char('\n')
-    }
-}
-
-impl<'w> FormatFields<'w> for TextFields {
-    fn format_fields<R: RecordFields>(&self, mut writer: Writer<'w>, fields: R) -> fmt::Result {
-        Members::<TextMember>::of_span(&mut writer, &fields)
-    }
-
-    fn add_fields(
-        &self,
-        current: &'w mut FormattedFields<Self>,
-        fields: &tracing::span::Record<'_>,
-    ) -> fmt::Result {
-        self.format_fields(current.as_writer(), fields)
-    }
-}
-
-/// What the spans say that an event is in, outermost first.
-fn push_spans<S, N>(context: &FmtContext<'_, S, N>, writer: &mut Writer<'_>) -> fmt::Result
-where
-    S: Subscriber + for<'a> LookupSpan<'a>,
-    N: for<'a> FormatFields<'a> + 'static,
-{
-    let scope = context.event_scope().into_iter();
-    for span in scope.flat_map(tracing_subscriber::registry::Scope::from_root) {
-        if let Some(fields) = span.extensions().get::<FormattedFields<N>>() {
-            writer.write_str(fields)?;
-        }
-    }
-    Ok(())
-}
-
-fn lower(level: Level) -> &'static str {
-    match level {
-        Level::ERROR => "error",
-        Level::WARN => "warn",
-        Level::INFO => "info",
-        Level::DEBUG => "debug",
-        Level::TRACE => "trace",
-    }
-}
-
-/// The value of a field.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Value<'a> {
-    Float(f64),
-    Integer(i64),
-    Natural(u64),
-    Large(u128),
-    Flag(bool),
-    Text(&'a str),
-}
-
-/// One way to write a member.
-trait Member {
-    fn write(writer: &mut dyn Write, name: &str, value: Value<'_>) -> fmt::Result;
-}
-
-/// `,"name":value`
-struct JsonMember;
-
-/// ` name=value`, the message without its name.
-struct TextMember;
-
-/// Writes fields, one after the other, up to the first that cannot be written.
-struct Members<'w, M> {
-    writer: &'w mut dyn Write,
-    is_span: bool,
-    result: fmt::Result,
-    member: PhantomData<M>,
-}
-
-impl<'w, M: Member> Members<'w, M> {
-    fn of_event(writer: &'w mut dyn Write) -> Self {
-        Self {
-            writer,
+impl Form {
+    /// One JSON object a line.
+    pub(super) fn json(build: &Build, hostname: &str) -> Self {
+        let mut constants = Vec::new();
+        let mut fields = Fields {
+            line: &mut constants,
+            is_json: true,
             is_span: false,
-            result: Ok(()),
-            member: PhantomData,
+        };
+        fields.push_str("component", build.component);
+        fields.push_str("version", build.version);
+        if !hostname.is_empty() {
+            fields.push_str("hostname", hostname);
+        }
+        Self::Json(constants)
+    }
+}
+
+impl<W: Fn(&[u8]) + 'static> Lines<W> {
+    pub(super) fn new(form: Form, write: W) -> Self {
+        Self { form, write }
+    }
+
+    fn fields<'l>(&self, line: &'l mut Vec<u8>, is_span: bool) -> Fields<'l> {
+        Fields {
+            line,
+            is_json: matches!(self.form, Form::Json(_)),
+            is_span,
         }
     }
 
-    fn of_span(writer: &'w mut dyn Write, fields: &impl RecordFields) -> fmt::Result {
-        let mut members = Self {
-            is_span: true,
-            ..Self::of_event(writer)
+    /// The time and the level.
+    fn begin(&self, level: Level) -> Vec<u8> {
+        let mut time = String::new();
+        let _ = SystemTime.format_time(&mut Writer::new(&mut time));
+        let mut line = Vec::with_capacity(512);
+        let _ = match &self.form {
+            Form::Json(_) => {
+                let level = level.as_str().to_ascii_lowercase();
+                write!(line, "{{\"timestamp\":\"{time}\",\"level\":\"{level}\"")
+            }
+            Form::Text { is_coloured: false } => write!(line, "{time} {level:>5}"),
+            Form::Text { is_coloured: true } => {
+                let colour = match level {
+                    Level::ERROR => 31,
+                    Level::WARN => 33,
+                    Level::INFO => 32,
+                    _ => 34,
+                };
+                write!(line, "{time} \x1b[{colour}m{level:>5}\x1b[0m")
+            }
         };
-        fields.record(&mut members);
-        members.result
+        line
     }
+}
 
-    fn push(&mut self, name: &str, value: Value<'_>) {
-        if self.result.is_ok() && !(self.is_span && name.contains('.')) {
-            self.result = M::write(self.writer, name, value);
+impl<S, W> Layer<S> for Lines<W>
+where
+    S: Subscriber + for<'span> LookupSpan<'span>,
+    W: Fn(&[u8]) + 'static,
+{
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        if let Some(span) = context.span(id) {
+            let mut fields = SpanFields::default();
+            attributes.record(&mut self.fields(&mut fields.0, true));
+            span.extensions_mut().insert(fields);
         }
     }
-}
 
-impl Member for JsonMember {
-    fn write(writer: &mut dyn Write, name: &str, value: Value<'_>) -> fmt::Result {
-        writer.write_char(',')?;
-        write_json(writer, name)?;
-        writer.write_char(':')?;
-        write_json(writer, &value)
+    fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
+        if let Some(span) = context.span(id)
+            && let Some(SpanFields(fields)) = span.extensions_mut().get_mut()
+        {
+            values.record(&mut self.fields(fields, true));
+        }
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        let metadata = event.metadata();
+        let mut line = self.begin(*metadata.level());
+        let mut fields = self.fields(&mut line, false);
+        event.record(&mut fields);
+        if let Form::Json(constants) = &self.form {
+            if !metadata.target().starts_with("hyperfleet") {
+                fields.push_str("target", metadata.target());
+            }
+            line.extend_from_slice(constants);
+        }
+        let spans = context.event_scope(event).into_iter();
+        for span in spans.flat_map(Scope::from_root) {
+            if let Some(SpanFields(fields)) = span.extensions().get() {
+                line.extend_from_slice(fields);
+            }
+        }
+        if let Form::Json(_) = &self.form {
+            line.push(b'}');
+        }
+        line.push(b'\n');
+        (self.write)(&line);
     }
 }
 
-impl Member for TextMember {
-    fn write(writer: &mut dyn Write, name: &str, value: Value<'_>) -> fmt::Result {
-        let text = match value {
-            Value::Text(text) => return write_text(writer, name, text),
-            Value::Float(value) => format!("{value:.3}"),
-            Value::Integer(value) => value.to_string(),
-            Value::Natural(value) => value.to_string(),
-            Value::Large(value) => value.to_string(),
-            Value::Flag(value) => value.to_string(),
+/// Writes fields, one after the other.
+struct Fields<'l> {
+    line: &'l mut Vec<u8>,
+    is_json: bool,
+    is_span: bool,
+}
+
+impl Fields<'_> {
+    /// `,"name":value`, or ` name=shown`, the message without its name.
+    fn push(&mut self, name: &str, value: &(impl Serialize + ?Sized), shown: impl Display) {
+        if self.is_span && name.contains('.') {
+            return;
+        }
+        if self.is_json {
+            self.line.push(b',');
+            self.push_json(name);
+            self.line.push(b':');
+            self.push_json(value);
+        } else {
+            self.push_text(name, &shown.to_string());
+        }
+    }
+
+    fn push_str(&mut self, name: &str, value: &str) {
+        self.push(name, value, value);
+    }
+
+    fn push_json(&mut self, value: &(impl Serialize + ?Sized)) {
+        // Fails only for values that JSON has no form for: these are none.
+        let _ = serde_json::to_writer(&mut *self.line, value);
+    }
+
+    /// A line stays a line, and a value is told from the next name.
+    fn push_text(&mut self, name: &str, value: &str) {
+        let is_plain = |c: char| !c.is_control() && c != '"' && c != ' ';
+        let _ = if name == "message" {
+            let is_line = value.chars().all(|c| !c.is_control());
+            let escaped = value.escape_debug();
+            if is_line {
+                write!(self.line, " {value}")
+            } else {
+                write!(self.line, " {escaped}")
+            }
+        } else if !value.is_empty() && value.chars().all(is_plain) {
+            write!(self.line, " {name}={value}")
+        } else {
+            write!(self.line, " {name}={value:?}")
         };
-        write_text(writer, name, &text)
     }
 }
 
-/// A line stays a line, and a value is told from the next name.
-fn write_text(writer: &mut dyn Write, name: &str, value: &str) -> fmt::Result {
-    let is_plain = |c: char| !c.is_control() && c != '"';
-    let is_message = name == "message";
-    if is_message && value.chars().all(|c| !c.is_control()) {
-        write!(writer, " {value}")
-    } else if is_message {
-        write!(writer, " {}", value.escape_debug())
-    } else if !value.is_empty() && value.chars().all(|c| is_plain(c) && c != ' ') {
-        write!(writer, " {name}={value}")
-    } else {
-        write!(writer, " {name}={value:?}")
-    }
-}
-
-impl<M: Member> Visit for Members<'_, M> {
+impl Visit for Fields<'_> {
     fn record_f64(&mut self, field: &Field, value: f64) {
-        self.push(field.name(), Value::Float(value));
+        self.push(field.name(), &value, format_args!("{value:.3}"));
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.push(field.name(), Value::Integer(value));
+        self.push(field.name(), &value, value);
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.push(field.name(), Value::Natural(value));
+        self.push(field.name(), &value, value);
     }
 
     fn record_u128(&mut self, field: &Field, value: u128) {
-        self.push(field.name(), Value::Large(value));
+        self.push(field.name(), &value, value);
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.push(field.name(), Value::Flag(value));
+        self.push(field.name(), &value, value);
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.push(field.name(), Value::Text(value));
+        self.push_str(field.name(), value);
     }
 
     fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
-        self.push(field.name(), Value::Text(&chain(value)));
+        self.record_str(field, &chain(value));
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.push(field.name(), Value::Text(&format!("{value:?}")));
-    }
-}
-
-fn write_json(writer: &mut dyn Write, value: &(impl Serialize + ?Sized)) -> fmt::Result {
-    serde_json::to_writer(Utf8(writer), value).map_err(|_| fmt::Error)
-}
-
-/// Takes the bytes of a serializer, which come as whole characters.
-struct Utf8<'w>(&'w mut dyn Write);
-
-impl io::Write for Utf8<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let text = std::str::from_utf8(bytes).map_err(io::Error::other)?;
-        self.0.write_str(text).map_err(io::Error::other)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        self.record_str(field, &format!("{value:?}"));
     }
 }
 

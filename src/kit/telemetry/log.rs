@@ -11,17 +11,15 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{EnvFilter, Layer, reload};
 
 use super::Told;
-use super::format::{Constants, Json, JsonFields, Text, TextFields};
+use super::format::{Form, Lines};
 use super::queue::{self, Queue};
 use crate::config::{Format, Level, Output};
-use crate::kit::ending;
+use crate::kit::program;
 
 /// What tells, as errors, of requests that are no HTTP: whoever sends these must not fill the log.
 const NO_HTTP: &str = "actix_http::h1::dispatcher=off";
 /// What exports traces says once more what `export` says now and then.
 const EXPORT: &str = "opentelemetry=off,opentelemetry_sdk=off,opentelemetry_otlp=off";
-/// The target of single statements.
-const STATEMENTS: &str = "hyperfleet::sql";
 /// The variable that overrides what is let through; a custom of programs in Rust.
 const VARIABLE: &str = "RUST_LOG";
 
@@ -38,10 +36,7 @@ type Replace = Box<dyn Fn(Level) -> bool + Send + Sync>;
 /// # Errors
 ///
 /// The machine has no thread to write with.
-pub(super) fn layer<S>(
-    told: &Told<'_>,
-    constants: &Constants,
-) -> io::Result<(Box<dyn Layer<S> + Send + Sync>, Vec<String>)>
+pub(super) fn layer<S>(told: &Told<'_>) -> io::Result<(impl Layer<S> + use<S>, Vec<String>)>
 where
     S: tracing::Subscriber + for<'span> LookupSpan<'span>,
 {
@@ -49,16 +44,12 @@ where
     let mut notes = Vec::new();
     let named = named(std::env::var(VARIABLE), &mut notes);
     let changes = told.has_changing_level && named.is_none();
-    let by_level = || EnvFilter::new(directives(logging.level, told.shows_statements));
+    let by_level = || EnvFilter::new(directives(logging.level, told.verbose_target));
     let filter = named.unwrap_or_else(by_level);
     let filter: Box<dyn Filter<S> + Send + Sync> = if changes {
-        Box::new(changing(filter, told.shows_statements))
+        Box::new(changing(filter, told.verbose_target))
     } else {
         Box::new(filter)
-    };
-    let is_terminal = match logging.output {
-        Output::Stdout => io::stdout().is_terminal(),
-        Output::Stderr => io::stderr().is_terminal(),
     };
     let queue = if let Some(queue) = QUEUE.get() {
         queue.clone()
@@ -66,32 +57,27 @@ where
         let queue = Queue::start(sink(logging.output))?;
         QUEUE.get_or_init(|| queue).clone()
     };
-    let layer = tracing_subscriber::fmt::layer()
-        .with_writer(queue)
-        .with_ansi(is_terminal && logging.format == Format::Text);
-    let layer = match logging.format {
-        Format::Json => layer
-            .event_format(Json::new(constants))
-            .fmt_fields(JsonFields)
-            .with_filter(filter)
-            .boxed(),
-        Format::Text => layer
-            .event_format(Text)
-            .fmt_fields(TextFields)
-            .with_filter(filter)
-            .boxed(),
+    let form = match logging.format {
+        Format::Json => Form::json(told.build, told.hostname),
+        Format::Text => Form::Text {
+            is_coloured: match logging.output {
+                Output::Stdout => io::stdout().is_terminal(),
+                Output::Stderr => io::stderr().is_terminal(),
+            },
+        },
     };
-    Ok((layer, notes))
+    let lines = Lines::new(form, move |line: &[u8]| queue.write(line));
+    Ok((lines.with_filter(filter), notes))
 }
 
 /// The same filter, which [`set_level`] may replace.
 fn changing<S: tracing::Subscriber>(
     filter: EnvFilter,
-    shows_statements: bool,
+    verbose_target: Option<(&'static str, bool)>,
 ) -> reload::Layer<EnvFilter, S> {
     let (filter, handle) = reload::Layer::new(filter);
     let replace = move |level| {
-        let filter = EnvFilter::new(directives(level, shows_statements));
+        let filter = EnvFilter::new(directives(level, verbose_target));
         // Fails only if nothing logs any more.
         handle.reload(filter).is_ok()
     };
@@ -101,7 +87,7 @@ fn changing<S: tracing::Subscriber>(
 }
 
 /// Logs from this level on, from now on. Gives whether that counts.
-pub(super) fn set_level(level: Level) -> bool {
+pub(crate) fn set_level(level: Level) -> bool {
     REPLACE.get().is_some_and(|replace| replace(level))
 }
 
@@ -120,7 +106,7 @@ fn sink(output: Output) -> Box<dyn Write + Send> {
 }
 
 /// Waits until what was said is written, as long as it is being read ([`Queue::flush`]).
-pub(super) fn flush() {
+pub(crate) fn flush() {
     if let Some(queue) = QUEUE.get() {
         queue.flush();
     }
@@ -128,7 +114,7 @@ pub(super) fn flush() {
 
 /// Says what must not be lost, and waits until it is written, as long as somebody reads. Gives whether
 /// the log took it: there may be none yet, it may let nothing through, or not be writable.
-pub(super) fn say_last(say: impl FnOnce()) -> bool {
+pub(crate) fn say_last(say: impl FnOnce()) -> bool {
     let line = queue::said(say);
     let Some(queue) = QUEUE.get().filter(|_| !line.is_empty()) else {
         return false;
@@ -151,7 +137,7 @@ pub(super) fn check_is_heard() {
             io::stderr(),
             "{}: with {VARIABLE}={text:?} the log shows nothing of this program: \
              name a level (error, warn, info, debug), or hyperfleet=LEVEL",
-            ending::program()
+            program::name()
         );
     }
 }
@@ -174,20 +160,23 @@ fn named(text: Result<String, VarError>, notes: &mut Vec<String>) -> Option<EnvF
 }
 
 /// What each level lets through.
-fn directives(level: Level, shows_statements: bool) -> String {
+fn directives(level: Level, verbose_target: Option<(&'static str, bool)>) -> String {
     let level = match level {
         Level::Debug => "info,hyperfleet=debug",
         Level::Info => "info,actix_server=warn",
         Level::Warn => "warn",
         Level::Error => "error",
     };
-    // Slow statements are told at every level but `error`; all of them only where asked for.
-    let statements = match (shows_statements, level) {
-        (true, _) => "debug",
-        (false, "error") => "error",
-        (false, _) => "warn",
-    };
-    format!("{level},{STATEMENTS}={statements},{NO_HTTP},{EXPORT}")
+    let verbose = verbose_target.map_or_else(String::new, |(target, is_shown)| {
+        // Warnings are shown at every level but `error`; all of it only where asked for.
+        let most = match (is_shown, level) {
+            (true, _) => "debug",
+            (false, "error") => "error",
+            (false, _) => "warn",
+        };
+        format!(",{target}={most}")
+    });
+    format!("{level},{NO_HTTP},{EXPORT}{verbose}")
 }
 
 #[cfg(test)]

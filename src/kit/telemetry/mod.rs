@@ -1,4 +1,4 @@
-//! What the program says of itself: its log, its traces, its metrics.
+//! What a program says of itself: its log, its traces, its metrics.
 
 mod collector;
 mod export;
@@ -13,33 +13,37 @@ use anyhow::Context as _;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-pub use metrics::Metrics;
+pub(crate) use log::{flush, say_last, set_level};
+pub use metrics::{GaugeFamily, KIT_METRICS, Metric, MetricKind, MetricTable, Metrics};
 pub(crate) use traces::{FLUSH_TIME_MAX, Traces};
 
-use crate::config::{Level, Logging, Settings, Tracing};
-use crate::http::{Build, Masks};
-use format::Constants;
+use crate::config::{Logging, Masking, Tracing};
+use crate::http::Masks;
+use crate::kit::program::Build;
 
 /// What was started. Every clone is the same one.
 #[derive(Clone)]
 pub(crate) struct Telemetry {
     /// To be ended before the program does, or the last spans are lost.
     pub(crate) traces: Traces,
-    /// What is counted.
     pub(crate) metrics: Metrics,
 }
 
-/// What is said, and as which program.
+/// What a program says, and how.
 pub(crate) struct Told<'a> {
-    /// What all series are said to be of.
-    pub(crate) component: &'static str,
-    /// What this instance is called in its log; empty for nothing.
+    pub(crate) build: &'a Build,
+    /// Instance name in logs; empty for none.
     pub(crate) hostname: &'a str,
     pub(crate) logging: &'a Logging,
     /// Whether the level may be changed later, which costs a little with every line.
     pub(crate) has_changing_level: bool,
-    pub(crate) shows_statements: bool,
+    /// A target whose lines below `warn` are shown only where the flag beside it says so.
+    pub(crate) verbose_target: Option<(&'static str, bool)>,
     pub(crate) tracing: &'a Tracing,
+    /// What the program counts beside [`KIT_METRICS`].
+    pub(crate) tables: &'static [MetricTable],
+    /// Whether a panic of this thread is expected: its catcher says what there is to say.
+    pub(crate) expects_panic: fn() -> bool,
 }
 
 /// Starts the log, what is counted and, where a collector is named, traces.
@@ -47,39 +51,17 @@ pub(crate) struct Told<'a> {
 /// # Errors
 ///
 /// The machine has no thread to write the log with.
-pub(crate) fn start(settings: &Settings, build: &Build) -> anyhow::Result<Telemetry> {
-    let told = Told {
-        component: metrics::API,
-        hostname: &settings.server.hostname,
-        logging: &settings.logging,
-        has_changing_level: false,
-        shows_statements: settings.database.debug,
-        tracing: &settings.tracing,
-    };
-    start_as(&told, build)
-}
-
-/// The same for a program with other settings.
-///
-/// # Errors
-///
-/// The machine has no thread to write the log with.
-pub(crate) fn start_as(told: &Told<'_>, build: &Build) -> anyhow::Result<Telemetry> {
-    let metrics = Metrics::start_as(told.component, build);
-    let constants = Constants {
-        version: build.version,
-        hostname: told.hostname.to_owned(),
-    };
-    let log = log::layer(told, &constants);
-    let (log, mut notes) = log.context("cannot start the log")?;
-    let (traces, odd) = traces::start(told.tracing, build.version);
+pub(crate) fn start(told: &Told<'_>) -> anyhow::Result<Telemetry> {
+    let metrics = Metrics::start(told.build, told.tables);
+    let (log, mut notes) = log::layer(told).context("cannot start the log")?;
+    let (traces, odd) = traces::start(told.tracing, told.build.version);
     notes.extend(odd);
     // Fails only if a log was started before, as in tests: that one stays.
     let _ = tracing_subscriber::registry()
         .with(log)
         .with(traces.layer())
         .try_init();
-    panics::tell();
+    panics::tell(told.expects_panic);
     log::check_is_heard();
     for note in notes {
         tracing::warn!("{note}");
@@ -87,40 +69,9 @@ pub(crate) fn start_as(told: &Told<'_>, build: &Build) -> anyhow::Result<Telemet
     Ok(Telemetry { traces, metrics })
 }
 
-/// Logs from this level on from now on; gives whether that counts: `RUST_LOG` has the last word, and a log whose level
-/// does not change has none.
-pub(crate) fn set_level(level: Level) -> bool {
-    log::set_level(level)
-}
-
-/// Waits until the log is written, as long as it is being read.
-pub(crate) fn flush() {
-    log::flush();
-}
-
-/// Says why the program ends, whatever else waits to be written, and waits until it is.
-pub(crate) fn say_last(say: impl FnOnce()) -> bool {
-    log::say_last(say)
-}
-
-/// What the log does not show of requests where nobody presents a token.
-pub(crate) fn masks_without_tokens(logging: &Logging) -> Masks {
-    let masking = &logging.masking;
-    if !masking.enabled {
-        return Masks::new(&[], &[]);
-    }
-    Masks::new(&masking.headers, &masking.fields)
-}
-
-/// What the log does not show of requests: what the settings name, and always the headers of tokens
-/// and identities.
-pub(crate) fn masks(settings: &Settings) -> Masks {
-    let masking = &settings.logging.masking;
-    let issuers = settings.server.jwt.configs.iter();
-    let mut headers: Vec<_> = issuers
-        .flat_map(|issuer| [issuer.header.clone(), issuer.identity_header.clone()])
-        .filter(|header| !header.is_empty())
-        .collect();
+/// What the log does not show of requests: what the settings name, and always these headers, which
+/// carry credentials.
+pub(crate) fn masks(masking: &Masking, mut headers: Vec<String>) -> Masks {
     if !masking.enabled {
         return Masks::new(&headers, &[]);
     }

@@ -2,13 +2,10 @@
 
 use std::panic::{self, PanicHookInfo};
 
-use crate::domain::mapping;
-
-/// From now on. Panics of the rules' interpreter are part of its work: the rule fails, and that is
-/// what is told.
-pub(super) fn tell() {
-    panic::set_hook(Box::new(|panic| {
-        if !mapping::is_evaluating() {
+/// From now on, but for expected ones.
+pub(super) fn tell(is_expected: fn() -> bool) {
+    panic::set_hook(Box::new(move |panic| {
+        if !is_expected() {
             tell_one(panic);
             // It may be the last thing that the process does.
             super::flush();

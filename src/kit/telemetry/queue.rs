@@ -11,8 +11,6 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tracing_subscriber::fmt::MakeWriter;
-
 /// Bytes that may wait. As many again may be on their way at the same time.
 pub(super) const WAITING_BYTES_MAX: usize = 1024 * 1024;
 /// How much is written at once: what is taken of it shows that somebody reads.
@@ -76,6 +74,17 @@ impl Queue {
         let thread = thread::Builder::new().name(THREAD.to_owned());
         thread.spawn(move || writer.run())?;
         Ok(queue)
+    }
+
+    /// Takes a line in, unless this thread keeps what it says.
+    pub(super) fn write(&self, line: &[u8]) {
+        let is_kept = KEPT.with_borrow_mut(|kept| {
+            let kept = kept.as_mut();
+            kept.map(|kept| kept.extend_from_slice(line)).is_some()
+        });
+        if !is_kept {
+            self.push(line);
+        }
     }
 
     /// Takes a line in, if there is room. Never waits for the reader.
@@ -146,9 +155,20 @@ impl Queue {
         }
         let missing = std::mem::take(&mut state.dropped) + std::mem::take(&mut state.failed);
         let gap = std::mem::take(&mut state.gap);
-        let lines = std::mem::replace(&mut state.waiting, spare);
+        let mut lines = std::mem::replace(&mut state.waiting, spare);
         drop(state);
-        Batch::new(lines, missing, gap)
+        let (came, mut told) = (lines.len(), gap);
+        if missing > 0 {
+            let text = missing_lines(missing);
+            told += text.len();
+            lines.splice(gap..gap, text);
+        }
+        Batch {
+            lines,
+            came,
+            missing,
+            told,
+        }
     }
 
     /// So many bytes have left, and so many lines of them could not be written.
@@ -173,39 +193,8 @@ struct Batch {
     came: usize,
     /// Lines that are missing.
     missing: u64,
-    /// Where it is said.
+    /// Up to where that is said.
     told: usize,
-}
-
-impl Batch {
-    fn new(mut lines: Vec<u8>, missing: u64, gap: usize) -> Self {
-        let came = lines.len();
-        let mut told = gap;
-        if missing > 0 {
-            let behind = lines.split_off(gap);
-            lines.extend(missing_lines(missing));
-            told = lines.len();
-            lines.extend(behind);
-        }
-        Self {
-            lines,
-            came,
-            missing,
-            told,
-        }
-    }
-
-    /// How many lines are lost if this is as far as writing came.
-    fn lost_from(&self, written: usize) -> (u64, u64) {
-        let lines = self.lines[written..].iter();
-        let lost: u64 = lines.map(|byte| u64::from(*byte == b'\n')).sum();
-        if self.missing > 0 && written < self.told {
-            // One of these was to say what is missing.
-            (lost.saturating_sub(1), self.missing)
-        } else {
-            (lost, 0)
-        }
-    }
 }
 
 /// The thread that writes.
@@ -227,11 +216,14 @@ impl<W: Write> Writer<W> {
     /// Writes as much as can be. What cannot is counted, and told with what can be again.
     fn write(&mut self, batch: &Batch) {
         let (mut written, mut came) = (0, batch.came);
-        while written < batch.lines.len() {
-            let rest = &batch.lines[written..];
-            let chunk = &rest[..rest.len().min(CHUNK_BYTES)];
+        for chunk in batch.lines.chunks(CHUNK_BYTES) {
             if self.write_chunk(chunk).is_err() {
-                let (lost, untold) = batch.lost_from(written);
+                let rest = &batch.lines[written..];
+                let lines: u64 = rest.iter().map(|byte| u64::from(*byte == b'\n')).sum();
+                // One of these was to say what is missing, which is still to be said.
+                let is_untold = batch.missing > 0 && written < batch.told;
+                let lost = lines.saturating_sub(u64::from(is_untold));
+                let untold = if is_untold { batch.missing } else { 0 };
                 metrics::counter!(DROPPED).increment(lost);
                 self.queue.moved(came, lost + untold);
                 return;
@@ -276,35 +268,6 @@ pub(super) fn said(say: impl FnOnce()) -> Vec<u8> {
     KEPT.set(Some(Vec::new()));
     say();
     KEPT.take().unwrap_or_default()
-}
-
-/// Takes one line; a line is written at once.
-pub(super) struct Line<'q>(&'q Queue);
-
-impl<'q> MakeWriter<'q> for Queue {
-    type Writer = Line<'q>;
-
-    fn make_writer(&'q self) -> Line<'q> {
-        Line(self)
-    }
-}
-
-impl Write for Line<'_> {
-    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let is_kept = KEPT.with_borrow_mut(|kept| {
-            kept.as_mut()
-                .map(|kept| kept.extend_from_slice(line))
-                .is_some()
-        });
-        if !is_kept {
-            self.0.push(line);
-        }
-        Ok(line.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 #[cfg(test)]

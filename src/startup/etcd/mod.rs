@@ -9,6 +9,7 @@ use anyhow::{Context as _, bail};
 use reqwest::Url;
 
 use crate::config::{Etcd, Secret};
+use crate::kit::faults::Faults;
 use crate::kit::{files, tls};
 use crate::storage::etcd::{Credentials, Identity, InvalidSettings, Settings, Tls};
 
@@ -33,13 +34,13 @@ pub(super) struct Names {
 ///
 /// Everything that cannot be right, a line each, with the name of its setting.
 pub(super) fn settings(etcd: &Etcd, password: &Secret, names: &Names) -> anyhow::Result<Settings> {
-    let mut check = Check::default();
+    let mut faults = Faults::default();
     for url in &etcd.endpoints {
-        check.part(endpoint(url).map_err(|fault| anyhow::anyhow!("{}: {fault}", names.endpoints)));
+        faults.part(endpoint(url).map_err(|fault| anyhow::anyhow!("{}: {fault}", names.endpoints)));
     }
-    let credentials = check.part(credentials(etcd, password, names)).flatten();
-    let authorities = check.part(authorities(&etcd.ca_file, names)).flatten();
-    let identity = check.part(identity(etcd, names)).flatten();
+    let credentials = faults.part(credentials(etcd, password, names)).flatten();
+    let authorities = faults.part(authorities(&etcd.ca_file, names)).flatten();
+    let identity = faults.part(identity(etcd, names)).flatten();
     let server_name = Some(etcd.server_name.clone()).filter(|name| !name.is_empty());
     let is_tls = authorities.is_some() || identity.is_some() || server_name.is_some();
     let settings = Settings {
@@ -54,31 +55,16 @@ pub(super) fn settings(etcd: &Etcd, password: &Secret, names: &Names) -> anyhow:
         ..Settings::plain(etcd.endpoints.clone())
     };
     // What would follow from another fault is left for later.
-    if check.faults.is_empty() {
+    if faults.0.is_empty() {
         let checked = settings.check().map_err(|fault| named(fault, names));
-        check.part(checked);
+        faults.part(checked);
     }
-    if !check.faults.is_empty() {
-        bail!("{}", check.faults.join("\n"));
-    }
+    faults.refuse()?;
     Ok(settings)
 }
 
 /// How long a connection may take, where calls may take longer: the next server may answer.
 const CONNECT_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(2);
-
-/// What is wrong so far.
-#[derive(Default)]
-struct Check {
-    faults: Vec<String>,
-}
-
-impl Check {
-    fn part<T>(&mut self, made: anyhow::Result<T>) -> Option<T> {
-        made.map_err(|fault| self.faults.push(format!("{fault:#}")))
-            .ok()
-    }
-}
 
 /// What storage finds wrong, with the settings that it is about.
 fn named(fault: InvalidSettings, names: &Names) -> anyhow::Error {

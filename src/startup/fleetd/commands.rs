@@ -6,15 +6,16 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::CommandFactory as _;
 
-use super::daemon;
 use super::listen::Doors;
 use super::plan::Plan;
+use super::{BUILD, daemon};
 use crate::config::fleetd::{self, Args, CheckArgs, Command, ConfigCommand};
 use crate::http;
 use crate::kit::activation;
 use crate::kit::ending::Misuse;
+use crate::kit::program::{self, print, print_completion};
 use crate::kit::settings::OpenapiFormat;
-use crate::startup::commands::{BUILD, completion, on_runtime, print, print_check};
+use crate::startup::commands::print_check;
 
 /// Runs a command to its end; gives what the process is to end with.
 ///
@@ -30,12 +31,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         None => {
             // Before there are threads: it changes the environment.
             let handed_over = activation::handed_over().context(Misuse)?;
-            on_runtime(daemon::run(file, handed_over))?;
+            program::run(daemon::run(file, handed_over))?;
         }
         Some(Command::Config(ConfigCommand::Check(options))) => check(file.as_deref(), &options)?,
         Some(Command::Config(ConfigCommand::Reference)) => print(&fleetd::reference()),
         Some(Command::Openapi { format }) => openapi(format)?,
-        Some(Command::Completion { shell }) => completion(shell, Args::command()),
+        Some(Command::Completion { shell }) => print_completion(shell, Args::command()),
         Some(Command::Version) => print(&format!("fleetd version {}\n", BUILD.version)),
     }
     Ok(ExitCode::SUCCESS)

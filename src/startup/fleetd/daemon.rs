@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use super::BUILD;
 use super::engine::Engine;
 use super::listen::{Doors, Sockets};
 use super::plan::Plan;
@@ -14,6 +15,7 @@ use super::reload::Running;
 use super::serve;
 use super::state::{Facts, describe};
 use crate::config::fleetd::{self, Settings};
+use crate::fleet::engine::METRICS;
 use crate::http::Gate;
 use crate::kit::clock::Clock;
 use crate::kit::ending::{self, Misuse};
@@ -21,13 +23,10 @@ use crate::kit::manager;
 use crate::kit::server::{Listener, Serving};
 use crate::kit::shutdown::{self, Times};
 use crate::kit::signals::{Signals, Wish, Wishes};
-use crate::kit::telemetry::{self, Telemetry, Told};
+use crate::kit::telemetry::{self, MetricTable, Telemetry, Told};
 use crate::kit::tls;
-use crate::startup::commands::BUILD;
 use crate::startup::fleet::Prepared;
 
-/// What its series are said to be of.
-const COMPONENT: &str = "fleetd";
 /// How long the engine may take to resign, beyond which its lease runs out.
 const RESIGN_TIME_MAX: Duration = Duration::from_secs(5);
 
@@ -70,15 +69,22 @@ pub(super) async fn run(file: Option<PathBuf>, handed_over: Vec<Listener>) -> an
 }
 
 fn start_log(settings: &Settings) -> anyhow::Result<Telemetry> {
-    let told = Told {
-        component: COMPONENT,
+    // Series of an engine are there where one runs.
+    let tables: &[MetricTable] = if settings.engine.is_disabled {
+        &[]
+    } else {
+        &[METRICS]
+    };
+    telemetry::start(&Told {
+        build: &BUILD,
         hostname: "",
         logging: &settings.logging,
         has_changing_level: true,
-        shows_statements: false,
+        verbose_target: None,
         tracing: &settings.tracing,
-    };
-    telemetry::start_as(&told, &BUILD)
+        tables,
+        expects_panic: || false,
+    })
 }
 
 /// What runs.

@@ -25,7 +25,6 @@ impl Engine {
         settings: &fleetd::Engine,
         machine_id: &str,
     ) -> Self {
-        engine::describe_metrics();
         engine::count_from_zero();
         let settings = engine::Settings {
             id: machine_id.to_owned(),

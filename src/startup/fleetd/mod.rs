@@ -14,4 +14,15 @@ mod reload;
 mod serve;
 mod state;
 
+use crate::kit::program::Build;
+
 pub use commands::run;
+
+/// This program.
+const BUILD: Build = Build {
+    component: "fleetd",
+    version: env!("CARGO_PKG_VERSION"),
+    commit: env!("HYPERFLEET_BUILD_COMMIT"),
+    time: env!("HYPERFLEET_BUILD_TIME"),
+    compiler: env!("HYPERFLEET_BUILD_RUSTC"),
+};

@@ -7,6 +7,7 @@ use rustls::ServerConfig;
 
 use super::listen::{self, Doors};
 use crate::config::fleetd::{Loaded, Settings, machine_id};
+use crate::kit::faults::Faults;
 use crate::kit::files;
 use crate::kit::tls;
 use crate::startup::etcd;
@@ -49,10 +50,7 @@ impl Plan {
     /// it is told at once.
     pub(super) fn of(loaded: &Loaded, doors: &Doors) -> anyhow::Result<Self> {
         let settings = &loaded.settings;
-        let mut check = Check {
-            loaded,
-            faults: Vec::new(),
-        };
+        let mut faults = Faults::default();
         let of_etcd = [
             "etcd_servers",
             "etcd_username",
@@ -67,19 +65,18 @@ impl Plan {
             "listen_key_file",
             "listen_client_ca_file",
         ];
-        let etcd = check.part(&of_etcd, || {
+        let of_listen = ["listen", "listen_client_ca_file", "listen_anonymous"];
+        let etcd = faults.part_if(loaded.knows(&of_etcd), || {
             etcd::settings(&settings.etcd, &settings.etcd_password, &ETCD)
         });
-        let prefix = check.part(&["etcd_key_prefix"], || {
+        let prefix = faults.part_if(loaded.knows(&["etcd_key_prefix"]), || {
             fleet::prefix("etcd_key_prefix", &settings.etcd.key_prefix)
         });
-        let machine_id = check.part(&["machine_id"], || own_machine_id(settings));
-        let tls = check.part(&of_tls, || tls(settings));
-        check.part(
-            &["listen", "listen_client_ca_file", "listen_anonymous"],
-            || guarded(settings, doors),
-        );
-        loaded.refuse(check.faults)?;
+        let is_known = loaded.knows(&["machine_id"]);
+        let machine_id = faults.part_if(is_known, || own_machine_id(settings));
+        let tls = faults.part_if(loaded.knows(&of_tls), || tls(settings));
+        faults.part_if(loaded.knows(&of_listen), || guarded(settings, doors));
+        loaded.refuse(faults.0)?;
         let (Some(etcd), Some(prefix), Some(machine_id), Some(tls)) =
             (etcd, prefix, machine_id, tls)
         else {
@@ -95,25 +92,6 @@ impl Plan {
             machine_id,
             tls,
         })
-    }
-}
-
-/// Looks at one part of the plan after the other, and goes on.
-struct Check<'a> {
-    loaded: &'a Loaded,
-    faults: Vec<String>,
-}
-
-impl Check<'_> {
-    /// One part, made from these settings. Where one of them is not known, that is what is told, and not what would
-    /// follow from it.
-    fn part<T>(&mut self, keys: &[&str], make: impl FnOnce() -> anyhow::Result<T>) -> Option<T> {
-        if !self.loaded.knows(keys) {
-            return None;
-        }
-        let part = make();
-        part.map_err(|fault| self.faults.push(format!("{fault:#}")))
-            .ok()
     }
 }
 

@@ -4,19 +4,17 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use actix_web::HttpServer;
-use rustix::net::sockopt;
 use rustls::ServerConfig;
 
+use super::BUILD;
 use crate::config::fleetd::{Listen, Settings};
 use crate::fleet::EtcdFleet;
-use crate::http::{self, Admission, FleetApi, Gate, Hosts, Limits};
+use crate::http::{self, Admission, FleetApi, Gate, Hosts};
 use crate::kit::clock::Clock;
 use crate::kit::files;
-use crate::kit::server::{self, Connections, Listener, Options, SEND_BYTES, Serving, serve_on};
-use crate::kit::sockets::Room;
+use crate::kit::server::{Listener, Options, Server, Serving};
+use crate::kit::sockets::{self, Needs, Room};
 use crate::kit::telemetry::{self, Metrics};
-use crate::startup::commands::BUILD;
 
 /// Where the kernel tells what this machine is called (`proc_sys_kernel(5)`).
 const HOST_NAME: &str = "/proc/sys/kernel/hostname";
@@ -36,11 +34,6 @@ pub(super) fn start(
     parts: Parts,
     settings: &Settings,
 ) -> io::Result<Serving> {
-    for listener in &listeners {
-        if let Listener::Tcp(socket) = listener {
-            sockopt::set_socket_send_buffer_size(socket, SEND_BYTES)?;
-        }
-    }
     let (limits, times) = (&settings.limits, &settings.timeouts);
     let Parts {
         fleet,
@@ -48,39 +41,31 @@ pub(super) fn start(
         metrics,
         tls,
     } = parts;
-    let limits_of_requests = Limits {
-        in_flight_max: limits.max_in_flight,
-        buffered_bytes_max: limits.max_buffered_mib * 1024 * 1024,
-        body_time: times.read,
-        rate_per_second: limits.rate.per_second,
-        rate_burst: limits.rate.burst,
-    };
     let api = FleetApi {
         fleet,
         clock: Clock::system(),
-        version: BUILD.version,
-        admission: Admission::new(gate, &limits_of_requests),
-        masks: telemetry::masks_without_tokens(&settings.logging),
+            version: BUILD.version,
+            admission: Admission::new(gate, &sockets::admission(limits, times)),
+            masks: telemetry::masks(&settings.logging.masking, Vec::new()),
         scrape: Arc::new(move || metrics.render()),
         hosts: hosts(&settings.listen),
     };
+    let room = Room::of(&Needs {
+        connections_max: limits.max_connections,
+        key: "max_connections",
+        others: 0,
+        has_sides: false,
+    });
     let options = Options {
         workers: std::thread::available_parallelism().map_or(2, usize::from),
-        connections_max: Room::of_one(limits.max_connections, "max_connections"),
+        connections_max: room.api,
         head_time: times.read,
         idle_time: times.idle,
         tls,
     };
-    let memory = api.admission.budget().clone();
-    let connections = Connections::default();
-    let counted = connections.clone();
-    let idle_time = options.idle_time.saturating_add(options.head_time);
+        let memory = api.admission.budget().clone();
     let app = move || http::fleet_app(api.clone());
-    let running = serve_on!(app, listeners, &options, move |io, data| {
-        let guard = counted.join();
-        http::Connection::open(data, server::socket(io), idle_time, Some(&memory), guard);
-    })?;
-    Ok(Serving::start(running, connections))
+    Ok(Server::bind(listeners, app, memory, &options)?.start())
 }
 
 /// Where no certificate says who calls, a browser on this machine could be made to. Where anybody else may call,

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
+use super::BUILD;
 use crate::fleet::EtcdFleet;
-use crate::startup::commands::BUILD;
 
 /// Whether a line is on its way: who does not read them gets no more.
 static IS_WRITING: AtomicBool = AtomicBool::new(false);

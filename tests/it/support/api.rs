@@ -8,7 +8,7 @@ use hyperfleet::domain::entity_config::{self, EntityConfig};
 use hyperfleet::domain::tenancy::Rules;
 use hyperfleet::fleet::EtcdFleet;
 use hyperfleet::http::{Admission, Api, Build, Gate, Limits, Masks};
-use hyperfleet::startup::{Options, Server};
+use hyperfleet::startup::{self, Options};
 use hyperfleet::storage::postgres::Store;
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
@@ -130,9 +130,11 @@ impl TestApi {
             service,
             clock: clock.clock(),
             build: Build {
+                component: "api",
                 version: "1.2.3",
                 commit: "abc",
                 time: "now",
+                compiler: "rustc 1.95.0",
             },
             authentication: Authentication::Off,
             admission: Admission::new(Gate::serving(), &Limits::default()),
@@ -141,8 +143,9 @@ impl TestApi {
             fleet: None,
         };
         adjust(&mut api);
-        let server = Server::bind(listener, &api, &Options::default()).unwrap();
-        let base = format!("http://{}/api/hyperfleet/v1", server.address);
+        let address = listener.local_addr().unwrap();
+        let server = startup::bind(listener, &api, &Options::default()).unwrap();
+        let base = format!("http://{address}/api/hyperfleet/v1");
         tokio::spawn(server.run());
         Self {
             base,

@@ -24,7 +24,7 @@ use tokio::sync::watch;
 
 use self::lead::End;
 use self::outage::{Outages, Part};
-pub use self::telemetry::{METRICS, Metric, MetricType, count_from_zero, describe_metrics};
+pub use self::telemetry::{METRICS, count_from_zero};
 use self::term::Term;
 use crate::keys::{self, KeyStore};
 use crate::registry::{Error, Registry};

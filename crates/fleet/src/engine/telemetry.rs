@@ -2,13 +2,15 @@
 //!
 //! The names are those of the older fleet, where it had some; its figures were wrong (reference fleet §8.3).
 
-use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics::{counter, gauge, histogram};
 use tokio::time::Instant;
 
 use super::decider::Decision;
 use crate::keys::Revision;
 use crate::registry::{Carried, Step, is_newer};
 use hyperfleet_fleet_model::schedule::Reason;
+use hyperfleet_server_kit::telemetry::MetricKind::{Counter, Gauge, Histogram};
+use hyperfleet_server_kit::telemetry::{Metric, MetricTable};
 
 /// A plan of more steps than this is told in one line; its steps are told at level `debug`.
 const TOLD_STEPS_MAX: usize = 100;
@@ -35,86 +37,43 @@ const MACHINE_AWAY: &str = "machine_away";
 const RUN: &str = "run";
 const SCHEDULE: &str = "schedule";
 
-/// How a metric is read.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum MetricType {
-    /// It only grows.
-    Counter,
-    /// It is so at the moment.
-    Gauge,
-    /// How long things took, in buckets of these upper bounds.
-    Histogram(&'static [f64]),
-}
-
-/// One metric of the engine.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Metric {
-    /// What it is called.
-    pub name: &'static str,
-    /// How it is read.
-    pub of: MetricType,
-    /// Its labels, each with every value that it can have.
-    pub labels: &'static [(&'static str, &'static [&'static str])],
-    /// What it says.
-    pub help: &'static str,
-}
-
-use MetricType::{Counter, Gauge, Histogram};
-
-const TASK_TYPES: &[(&str, &[&str])] = &[("type", &[PLACE, WITHDRAW])];
-
-/// All of them. `docs/observability.md` shows this table.
+/// What the engine counts.
 #[rustfmt::skip]
-pub const METRICS: &[Metric] = &[
-    Metric { name: LEADING, of: Gauge, labels: &[],
-             help: "Whether this engine leads: 1 or 0." },
-    Metric { name: LEADER_START_TIME, of: Gauge, labels: &[],
-             help: "Since when this engine leads, in seconds since 1970; 0 while it does not." },
-    Metric { name: EPOCH, of: Gauge, labels: &[],
-             help: "The term of this engine, by its epoch; 0 while it does not lead." },
-    Metric { name: UNITS_UNPLACED, of: Gauge, labels: &[],
-             help: "Units that are to be on a machine and are on none; 0 while this engine does not lead." },
-    Metric { name: KEYS_LEFT_ALONE, of: Gauge, labels: &[],
-             help: "Keys that hold what this engine cannot read, and keys that it does not know; what they belong to is left as it is." },
-    Metric { name: TASKS, of: Counter, labels: TASK_TYPES,
-             help: "Placements and withdrawals that were written; a move is one of each." },
-    Metric { name: TASK_FAILURES, of: Counter, labels: TASK_TYPES,
-             help: "Those that were not, because what they were decided on had changed; it was decided again." },
-    Metric { name: PASSES, of: Counter, labels: &[],
-             help: "Plans with something to do." },
-    Metric { name: PASS_FAILURES, of: Counter, labels: &[("type", &[MACHINE_AWAY, RUN, SCHEDULE])],
-             help: "Units whose machine went away (machine_away), or could not run them any more (run); reasons that were stored for units that found none (schedule)." },
-    Metric { name: PASS_SECONDS, of: Histogram(&[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0]), labels: &[],
-             help: "How long plans with something to do took to be made and written." },
+pub const METRICS: MetricTable = &[
+    Metric::new(LEADING, Gauge, &[],
+        "Whether this engine leads: 1 or 0."),
+    Metric::new(LEADER_START_TIME, Gauge, &[],
+        "Since when this engine leads, in seconds since 1970; 0 while it does not."),
+    Metric::new(EPOCH, Gauge, &[],
+        "The term of this engine, by its epoch; 0 while it does not lead."),
+    Metric::new(UNITS_UNPLACED, Gauge, &[],
+        "Units that are to be on a machine and are on none; 0 while this engine does not lead."),
+    Metric::new(KEYS_LEFT_ALONE, Gauge, &[],
+        "Keys that hold what this engine cannot read, and keys that it does not know; what they belong to is left as it is."),
+    Metric::new(TASKS, Counter, &["type"],
+        "Placements and withdrawals that were written; a move is one of each."),
+    Metric::new(TASK_FAILURES, Counter, &["type"],
+        "Those that were not, because what they were decided on had changed; it was decided again."),
+    Metric::new(PASSES, Counter, &[],
+        "Plans with something to do."),
+    Metric::new(PASS_FAILURES, Counter, &["type"],
+        "Units whose machine went away (machine_away), or could not run them any more (run); reasons that were stored for units that found none (schedule)."),
+    Metric::new(PASS_SECONDS, Histogram(&[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0]), &[],
+        "How long plans with something to do took to be made and written."),
 ];
-
-/// Tells the recorder of metrics what they say.
-pub fn describe_metrics() {
-    for metric in METRICS {
-        match metric.of {
-            Counter => describe_counter!(metric.name, metric.help),
-            Gauge => describe_gauge!(metric.name, metric.help),
-            Histogram(_) => describe_histogram!(metric.name, metric.help),
-        }
-    }
-}
 
 /// Makes every series appear at 0, so that a first event is seen as growth.
 pub fn count_from_zero() {
-    for metric in METRICS {
-        match (metric.of, metric.labels) {
-            (Counter, []) => counter!(metric.name).absolute(0),
-            (Counter, labels) => {
-                for (label, values) in labels {
-                    for value in *values {
-                        counter!(metric.name, *label => *value).absolute(0);
-                    }
-                }
-            }
-            (Gauge, _) => gauge!(metric.name).set(0.0),
-            (Histogram(_), _) => {}
+    for name in [TASKS, TASK_FAILURES] {
+        for kind in [PLACE, WITHDRAW] {
+            counter!(name, "type" => kind).absolute(0);
         }
     }
+    for why in [MACHINE_AWAY, RUN, SCHEDULE] {
+        counter!(PASS_FAILURES, "type" => why).absolute(0);
+    }
+    counter!(PASSES).absolute(0);
+    leads_no_more();
 }
 
 #[expect(
@@ -320,9 +279,6 @@ fn tell(decision: &Decision, is_long: bool) {
 
 #[cfg(test)]
 mod tests {
-    use std::fmt::Write as _;
-    use std::path::Path;
-
     use super::*;
 
     #[test]
@@ -336,27 +292,5 @@ mod tests {
             shortened(&"k".repeat(5000)).chars().count(),
             KEY_CHARACTERS_MAX + 1
         );
-    }
-
-    #[test]
-    fn the_manual_has_the_table() {
-        let mut table = String::new();
-        for metric in METRICS {
-            let of = match metric.of {
-                Counter => "counter",
-                Gauge => "gauge",
-                Histogram(_) => "histogram",
-            };
-            let labels: Vec<_> = metric
-                .labels
-                .iter()
-                .map(|(l, _)| format!("`{l}`"))
-                .collect();
-            let (name, labels, help) = (metric.name, labels.join(", "), metric.help);
-            writeln!(table, "| `{name}` | {of} | {labels} | {help} |").unwrap();
-        }
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/observability.md");
-        let text = std::fs::read_to_string(file).unwrap();
-        assert!(text.contains(&table), "expected:\n{table}");
     }
 }

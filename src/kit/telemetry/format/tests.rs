@@ -1,37 +1,18 @@
-use std::io::Write;
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
-use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use super::*;
 
-#[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Kept {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl MakeWriter<'_> for Kept {
-    type Writer = Self;
-
-    fn make_writer(&self) -> Self {
-        self.clone()
-    }
-}
-
-impl Kept {
-    fn text(&self) -> String {
-        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
-    }
+/// What is said, in this form.
+fn said(form: Form) -> String {
+    let kept = Arc::new(Mutex::new(Vec::new()));
+    let lines = Arc::clone(&kept);
+    let write = move |line: &[u8]| lines.lock().unwrap().extend_from_slice(line);
+    let layer = Lines::new(form, write);
+    tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), say);
+    String::from_utf8(kept.lock().unwrap().clone()).unwrap()
 }
 
 fn say() {
@@ -52,17 +33,14 @@ fn say() {
 
 #[test]
 fn a_line_is_one_json_object_with_what_its_spans_say() {
-    let kept = Kept::default();
-    let constants = Constants {
+    let build = Build {
+        component: "api",
         version: "1.2.3",
-        hostname: "here".to_owned(),
+        commit: "abc",
+        time: "now",
+        compiler: "rustc 1.95.0",
     };
-    let layer = tracing_subscriber::fmt::layer()
-        .with_writer(kept.clone())
-        .event_format(Json::new(&constants))
-        .fmt_fields(JsonFields);
-    tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), say);
-    let text = kept.text();
+    let text = said(Form::json(&build, "here"));
     let lines: Vec<Value> = text
         .lines()
         .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
@@ -86,14 +64,7 @@ fn a_line_is_one_json_object_with_what_its_spans_say() {
 
 #[test]
 fn a_line_for_people_is_one_line_whatever_is_in_it() {
-    let kept = Kept::default();
-    let layer = tracing_subscriber::fmt::layer()
-        .with_writer(kept.clone())
-        .with_ansi(false)
-        .event_format(Text)
-        .fmt_fields(TextFields);
-    tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), say);
-    let text = kept.text();
+    let text = said(Form::Text { is_coloured: false });
     let lines: Vec<_> = text
         .lines()
         .map(|line| line.split_once(' ').unwrap().1)

@@ -1,23 +1,30 @@
 use super::*;
+use crate::kit::program::Build;
 
 const BUILD: Build = Build {
+    component: "api",
     version: "1.2.3",
     commit: "abc",
     time: "now",
+    compiler: "rustc 1.95.0",
 };
+
+fn metrics() -> ApiMetrics {
+    ApiMetrics::new(Metrics::start(&BUILD, METRIC_TABLES))
+}
 
 #[test]
 fn unreconciled_resources_are_shown_as_alerts_look_for_them() {
-    let metrics = Metrics::start(&BUILD);
+    let metrics = metrics();
     assert!(!metrics.render().contains("_pending_reconciliation{"));
-    let gauge = |resource_type: &str, is_delete, stuck| Gauge {
+    let gauge = |resource_type: &str, is_delete, stuck| Pending {
         resource_type: resource_type.to_owned(),
         is_delete,
-        pending: 3,
+        count: 3,
         stuck,
         stuck_seconds: if stuck > 0 { 90.5 } else { 0.0 },
     };
-    *lock(&metrics.0.unreconciled) = vec![gauge("cluster", false, 2), gauge("no\"de", true, 0)];
+    *lock(&metrics.unreconciled) = vec![gauge("cluster", false, 2), gauge("no\"de", true, 0)];
     let text = metrics.render();
     for line in [
         "# TYPE hyperfleet_api_resource_pending_reconciliation gauge",
@@ -32,7 +39,7 @@ fn unreconciled_resources_are_shown_as_alerts_look_for_them() {
 
 #[test]
 fn the_program_and_its_process_are_shown() {
-    let text = Metrics::start(&BUILD).render();
+    let text = metrics().render();
     let info = text
         .lines()
         .find(|l| l.starts_with("hyperfleet_api_build_info{"));

@@ -1,0 +1,67 @@
+//! The metrics of the API, beside those that every program has.
+
+mod table;
+mod unreconciled;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::app::Service;
+use crate::kit::telemetry::{GaugeFamily, Metrics};
+pub use table::METRIC_TABLES;
+use unreconciled::Pending;
+
+/// The metrics of the API. Cheap to clone.
+#[derive(Clone)]
+pub struct ApiMetrics {
+    metrics: Metrics,
+    unreconciled: Arc<Mutex<Vec<Pending>>>,
+}
+
+impl ApiMetrics {
+    /// Shows, among these, what [`ApiMetrics::refresh`] finds.
+    #[must_use]
+    pub fn new(metrics: Metrics) -> Self {
+        let unreconciled: Arc<Mutex<Vec<Pending>>> = Arc::default();
+        let shown = Arc::clone(&unreconciled);
+        metrics.add_source(move || unreconciled::families(&lock(&shown)));
+        Self {
+            metrics,
+            unreconciled,
+        }
+    }
+
+    /// Shows the connections of this service from now on.
+    pub fn show(&self, service: &Service) {
+        let service = service.clone();
+        self.metrics.add_source(move || connections(&service));
+    }
+
+    /// All series, as text in the format of Prometheus.
+    #[must_use]
+    pub fn render(&self) -> String {
+        self.metrics.render()
+    }
+}
+
+fn connections(service: &Service) -> Vec<GaugeFamily> {
+    let connections = service.connections();
+    let values = [
+        ("hyperfleet_db_connections_open", connections.open),
+        ("hyperfleet_db_connections_in_use", connections.in_use),
+        ("hyperfleet_db_connections_max", connections.max),
+        ("hyperfleet_db_connections_waiting", connections.waiting),
+    ];
+    #[expect(clippy::cast_precision_loss, reason = "there are few connections")]
+    let family = |(name, value)| GaugeFamily {
+        name,
+        series: vec![(Vec::new(), value as f64)],
+    };
+    values.map(family).into()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+//! The API's own metrics. The older service's names and labels come first, as dashboards and alerts
+//! know them.
+
+use crate::kit::telemetry::MetricKind::{Counter, Gauge};
+use crate::kit::telemetry::{Metric, MetricKind, MetricTable};
+
+/// Of statements, in seconds.
+const STATEMENT_SECONDS: MetricKind =
+    MetricKind::Histogram(&[0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0]);
+
+/// What the API counts beside what every program does.
+pub const METRIC_TABLES: &[MetricTable] = &[API_METRICS];
+
+#[rustfmt::skip]
+const API_METRICS: MetricTable = &[
+    Metric::new("hyperfleet_api_reconciliation_started_total", Counter, &["resource_type", "is_delete"],
+        "Resources whose condition Reconciled became False."),
+    Metric::new("hyperfleet_api_resource_pending_reconciliation", Gauge, &["resource_type", "is_delete"],
+        "Resources whose condition Reconciled is False; no series where there are none."),
+    Metric::new("hyperfleet_api_resource_pending_reconciliation_stuck", Gauge, &["resource_type", "is_delete"],
+        "Of these, the ones that have been so for longer than metrics.reconciliation_stuck_threshold."),
+    Metric::new("hyperfleet_api_resource_pending_reconciliation_stuck_duration_seconds", Gauge, &["resource_type", "is_delete"],
+        "For how long the first of the stuck ones has been so; 0 where none is."),
+    Metric::new("hyperfleet_db_query_duration_seconds", STATEMENT_SECONDS, &["operation", "table"],
+        "How long statements took, their way to the database and back included."),
+    Metric::new("hyperfleet_db_errors_total", Counter, &["operation", "error_type"],
+        "Statements that failed; names that are taken count as constraint_violation."),
+    Metric::new("hyperfleet_db_connections_open", Gauge, &[],
+        "Connections to the database."),
+    Metric::new("hyperfleet_db_connections_in_use", Gauge, &[],
+        "Connections to the database that are used at the moment."),
+    Metric::new("hyperfleet_db_connections_max", Gauge, &[],
+        "Most connections that requests may use: database.pool.max_connections."),
+    Metric::new("hyperfleet_db_connections_waiting", Gauge, &[],
+        "Requests that wait for a connection."),
+    Metric::new("hyperfleet_db_connection_wait_seconds", STATEMENT_SECONDS, &[],
+        "How long connections took to be had."),
+    Metric::new("hyperfleet_api_auth_failures_total", Counter, &["reason"],
+        "Requests without a good token, or whose token does not say who is calling."),
+    Metric::new("hyperfleet_api_jwks_refreshes_total", Counter, &["issuer", "source", "outcome"],
+        "How often keys of issuers were fetched or read anew: success, or why not."),
+    Metric::new("hyperfleet_api_jwks_last_success_timestamp_seconds", Gauge, &["issuer", "source"],
+        "When keys of an issuer were last had from its address or file, in seconds since 1970."),
+    Metric::new("hyperfleet_api_jwks_keys", Gauge, &["issuer"],
+        "Keys of an issuer that can be used; with 0 none of its tokens is taken."),
+    Metric::new("hyperfleet_api_reports_total", Counter, &["resource_type", "outcome"],
+        "Reports of adapters: accepted, repeated, rejected, or discarded and why."),
+    Metric::new("hyperfleet_api_audit_entries_total", Counter, &["action"],
+        "Entries of the audit trail."),
+    Metric::new("hyperfleet_api_hard_deletes_total", Counter, &["resource_type"],
+        "Resources removed because all work was done."),
+    Metric::new("hyperfleet_api_force_deletes_total", Counter, &["resource_type"],
+        "Resources removed although work was not done."),
+    Metric::new("hyperfleet_api_condition_rule_failures_total", Counter, &["kind", "type"],
+        "Rules of conditions that could not be computed."),
+    Metric::new("hyperfleet_api_reconciliation_refresh_errors_total", Counter, &[],
+        "How often the pending gauges could not be brought up to date; they keep their values then."),
+    Metric::new("hyperfleet_api_reconciliation_refresh_timestamp_seconds", Gauge, &[],
+        "When the pending gauges were last brought up to date, in seconds since 1970."),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::*;
+    use crate::fleet::engine;
+    use crate::kit::telemetry::KIT_METRICS;
+
+    /// Every metric of this program and of fleetd.
+    fn all() -> impl Iterator<Item = &'static Metric> {
+        [KIT_METRICS, API_METRICS, engine::METRICS]
+            .into_iter()
+            .flatten()
+    }
+
+    #[test]
+    fn the_manual_has_every_metric_and_no_other() {
+        let expected = all().map(|metric| {
+            let kind = match metric.kind {
+                Counter => "counter",
+                Gauge => "gauge",
+                MetricKind::Histogram(_) => "histogram",
+            };
+            let labels: Vec<_> = metric.labels.iter().map(|l| format!("`{l}`")).collect();
+            let (name, labels, help) = (metric.name, labels.join(", "), metric.help);
+            format!("| `{name}` | {kind} | {labels} | {help} |")
+        });
+        let expected: BTreeSet<_> = expected.collect();
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/observability.md");
+        let text = std::fs::read_to_string(file).unwrap();
+        let kinds = ["counter", "gauge", "histogram"];
+        let is_row = |line: &&str| line.split(" | ").nth(1).is_some_and(|k| kinds.contains(&k));
+        let found = text.lines().filter(is_row).map(ToOwned::to_owned).collect();
+        assert_eq!(expected, found);
+    }
+
+    /// Every text in the source that is the name of a metric.
+    fn names(folder: &Path, names: &mut Vec<String>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                self::names(&path, names);
+                continue;
+            }
+            let source = std::fs::read_to_string(path).unwrap();
+            let texts = source.split('"').map(ToOwned::to_owned);
+            names.extend(texts.filter(|text| {
+                let is_word = text.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+                is_word
+                    && !text.ends_with('_')
+                    && (text.starts_with("hyperfleet_api_") || text.starts_with("hyperfleet_db_"))
+            }));
+        }
+    }
+
+    #[test]
+    fn whatever_is_counted_is_described() {
+        let mut found = Vec::new();
+        names(
+            &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+            &mut found,
+        );
+        assert!(found.len() > API_METRICS.len(), "{found:?}");
+        for name in found {
+            let is_known = all().any(|metric| metric.name == name);
+            assert!(is_known, "{name} has no row in a table");
+        }
+    }
+
+    #[test]
+    fn every_name_is_there_once_and_is_a_good_one() {
+        let mut names = BTreeSet::new();
+        for metric in all() {
+            let name = metric.name;
+            assert!(names.insert(name), "{name}");
+            let is_ours = name.starts_with("hyperfleet_") || name.starts_with("fleet_engine_");
+            assert!(is_ours, "{name}");
+            let is_counter = metric.kind == Counter;
+            assert_eq!(name.ends_with("_total"), is_counter, "{name}");
+            assert!(metric.help.ends_with('.'), "{name}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The gauges of what waits to be reconciled: counted in the background, so that a scrape asks the
+//! database nothing, and that one which is down is seen with the values it had.
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::{ApiMetrics, lock};
+use crate::app::{Service, Unreconciled};
+use crate::kit::clock::Clock;
+use crate::kit::telemetry::GaugeFamily;
+
+const PENDING: &str = "hyperfleet_api_resource_pending_reconciliation";
+const STUCK: &str = "hyperfleet_api_resource_pending_reconciliation_stuck";
+const STUCK_SECONDS: &str = "hyperfleet_api_resource_pending_reconciliation_stuck_duration_seconds";
+const ERRORS: &str = "hyperfleet_api_reconciliation_refresh_errors_total";
+const REFRESHED: &str = "hyperfleet_api_reconciliation_refresh_timestamp_seconds";
+
+/// How often they are counted.
+const PERIOD: Duration = Duration::from_secs(15);
+
+/// The unreconciled resources of one kind, and those being deleted apart.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Pending {
+    pub(super) resource_type: String,
+    pub(super) is_delete: bool,
+    pub(super) count: i64,
+    pub(super) stuck: i64,
+    pub(super) stuck_seconds: f64,
+}
+
+impl ApiMetrics {
+    /// Counts for ever. What has not been reconciled for longer than `threshold` counts as stuck.
+    pub(in crate::startup) async fn keep(
+        self,
+        service: Service,
+        clock: Clock,
+        threshold: Duration,
+    ) {
+        let mut was_told = false;
+        loop {
+            let result = self.refresh(&service, clock.now(), threshold).await;
+            // Once an outage, not once a period.
+            if let Err(error) = &result
+                && !was_told
+            {
+                let error = error as &dyn std::error::Error;
+                tracing::warn!(
+                    error,
+                    "the gauges of unreconciled resources keep their values"
+                );
+            }
+            was_told = result.is_err();
+            tokio::time::sleep(PERIOD).await;
+        }
+    }
+
+    /// Counts once. What was counted before stays where that fails.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer.
+    pub async fn refresh(
+        &self,
+        service: &Service,
+        now: DateTime<Utc>,
+        threshold: Duration,
+    ) -> Result<(), crate::app::Error> {
+        let threshold = TimeDelta::from_std(threshold).unwrap_or(TimeDelta::MAX);
+        let before = now.checked_sub_signed(threshold);
+        let before = before.unwrap_or(DateTime::UNIX_EPOCH);
+        let counted = service.count_unreconciled(before).await;
+        // Those who answer requests have connections of their own.
+        service.rest();
+        let counted = counted.inspect_err(|_| metrics::counter!(ERRORS).increment(1))?;
+        *lock(&self.unreconciled) = counted.iter().map(|one| pending(one, now)).collect();
+        let since_1970 = now - DateTime::UNIX_EPOCH;
+        metrics::gauge!(REFRESHED).set(since_1970.as_seconds_f64());
+        Ok(())
+    }
+}
+
+fn pending(counted: &Unreconciled, now: DateTime<Utc>) -> Pending {
+    let since = counted.since.filter(|_| counted.stuck > 0);
+    let stuck_for = since.map_or(TimeDelta::zero(), |since| now - since);
+    Pending {
+        resource_type: counted.kind.to_lowercase(),
+        is_delete: counted.is_deleting,
+        count: counted.count,
+        stuck: counted.stuck,
+        stuck_seconds: stuck_for.as_seconds_f64(),
+    }
+}
+
+/// The three gauges; none where nothing is pending.
+pub(super) fn families(pending: &[Pending]) -> Vec<GaugeFamily> {
+    if pending.is_empty() {
+        return Vec::new();
+    }
+    let family = |name, value: fn(&Pending) -> f64| {
+        let series = pending.iter().map(|one| {
+            let (kind, is_delete) = (one.resource_type.clone(), one.is_delete.to_string());
+            (
+                vec![("resource_type", kind), ("is_delete", is_delete)],
+                value(one),
+            )
+        });
+        GaugeFamily {
+            name,
+            series: series.collect(),
+        }
+    };
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+    [
+        family(PENDING, |one| one.count as f64),
+        family(STUCK, |one| one.stuck as f64),
+        family(STUCK_SECONDS, |one| one.stuck_seconds),
+    ]
+    .into()
+}
