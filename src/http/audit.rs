@@ -5,7 +5,7 @@ use actix_web::{HttpRequest, HttpResponse};
 
 use super::request::{Caller, params};
 use crate::app::Service;
-use crate::kit::http::{Problem, Room};
+use crate::kit::http::{PendingResponse, Problem};
 use crate::wire::Views;
 
 /// `GET` of the trail, newest first.
@@ -16,7 +16,7 @@ pub(super) async fn list(
 ) -> Result<HttpResponse, Problem> {
     let params = params(&request);
     let (filter, page) = (params.audit_filter()?, params.page()?);
-    let room = Room::of_page(&request, page.size)?;
+    let response = PendingResponse::of_page(&request, page.size)?;
     let listing = service.audit(caller.view(), &filter, page).await?;
-    room.page(&Views::audit(&listing))
+    response.page(&Views::audit(&listing))
 }

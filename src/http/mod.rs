@@ -27,8 +27,8 @@ use crate::domain::tenancy;
 use crate::fleet::EtcdFleet;
 use crate::kit::clock::Clock;
 pub use crate::kit::http::{
-    Admission, ChooseWording, Connection, Gate, Limits, Masks, Memory, Phase, Readiness, Scrape,
-    Wording, health, metrics, side,
+    Admission, ChooseWording, Connection, Gate, Limits, Masks, Phase, Readiness, ResponseBudget,
+    Scrape, Wording, health, metrics, side,
 };
 use crate::kit::http::{BODY_BYTES_MAX, RequestSpan, frame, gzip_below, unknown_path, watch};
 use crate::wire::BASE;
@@ -78,7 +78,7 @@ pub fn app(
         .app_data(web::Data::new(api.clock))
         .app_data(web::Data::new(api.build))
         .app_data(web::Data::new(api.authentication))
-        .app_data(web::Data::new(api.admission.memory().clone()))
+        .app_data(web::Data::new(api.admission.budget().clone()))
         .app_data(web::Data::new(api.admission))
         .app_data(web::Data::new(api.masks))
         .app_data(web::Data::new(api.tenancy))

@@ -7,7 +7,7 @@ use super::request::{Caller, Place, params};
 use crate::app::{Collection, ListRequest, Search, Service};
 use crate::domain::Resource;
 use crate::kit::clock::Clock;
-use crate::kit::http::{Problem, Room, tell_body};
+use crate::kit::http::{PendingResponse, Problem, tell_body};
 use crate::wire::{self, Fields, Kinds, ListKey, Params, Views};
 
 /// `GET` of a list.
@@ -30,15 +30,15 @@ pub(super) async fn list(
             return Err(fault);
         }
     };
-    let room = Room::of_page(&request, wanted.page.size)?;
+    let response = PendingResponse::of_page(&request, wanted.page.size)?;
     let listing = service.list(caller.view(), narrowed, wanted).await?;
     let kind = collection.entity().map(|entity| entity.kind.as_str());
     let views = Views(service.registry());
     match fields {
-        None => room.page(&views.resources(kind, &listing, &key)),
+        None => response.page(&views.resources(kind, &listing, &key)),
         Some(fields) => {
             let sparse = views.sparse_resources(kind, &listing, &key, &fields);
-            room.page(&sparse)
+            response.page(&sparse)
         }
     }
 }
@@ -77,11 +77,11 @@ pub(super) async fn get(
 ) -> Result<HttpResponse, Problem> {
     let address = Place::new(&request, &service).address(&caller)?;
     let found = service.get(address).await?;
-    let room = Room::of(&request)?;
+    let response = PendingResponse::of(&request)?;
     let view = Views(service.registry()).resource(&found);
     match params(&request).fields()? {
-        None => room.item(HttpResponse::Ok(), &view),
-        Some(fields) => room.item(HttpResponse::Ok(), &fields.of(&view)),
+        None => response.item(HttpResponse::Ok(), &view),
+        Some(fields) => response.item(HttpResponse::Ok(), &fields.of(&view)),
     }
 }
 
@@ -173,5 +173,5 @@ fn shown(
     service: &Service,
     resource: &Resource,
 ) -> Result<HttpResponse, Problem> {
-    Room::of(request)?.item(answer, &Views(service.registry()).resource(resource))
+    PendingResponse::of(request)?.item(answer, &Views(service.registry()).resource(resource))
 }

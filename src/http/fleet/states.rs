@@ -7,7 +7,7 @@ use super::body::query;
 use super::follow;
 use super::{Fault, PAGE_ITEMS};
 use crate::fleet::{EtcdFleet, StateFilter, StateKey, StateView};
-use crate::kit::http::{Admission, Room};
+use crate::kit::http::{Admission, PendingResponse};
 use crate::wire::fleet as wire;
 
 /// `GET …/state`: a page, or what changes.
@@ -26,13 +26,13 @@ pub(super) async fn list(
         let changes = fleet.follow_states(filter, after).await?;
         return Ok(follow::answer(&request, &admission, changes, place));
     }
-    let room = Room::of_page(&request, PAGE_ITEMS)?;
+    let response = PendingResponse::of_page(&request, PAGE_ITEMS)?;
     let page = fleet.list_states(&filter, query.page_token()?).await?;
     let page = wire::StatePage {
         next: page.next,
         states: page.items.into_iter().map(view).collect(),
     };
-    Ok(room.page(&page)?)
+    Ok(response.page(&page)?)
 }
 
 /// `GET …/state/{unitName}`: that of the machine with the lowest id, if there are several.
@@ -43,7 +43,7 @@ pub(super) async fn get(
 ) -> Result<HttpResponse, Fault> {
     follow::refuse(&query(&request))?;
     let state = fleet.find_state(&name).await?;
-    Ok(Room::of(&request)?.item(HttpResponse::Ok(), &view(state))?)
+    Ok(PendingResponse::of(&request)?.item(HttpResponse::Ok(), &view(state))?)
 }
 
 impl follow::Shown for StateView {

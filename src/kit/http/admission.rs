@@ -16,7 +16,7 @@ use super::body;
 use super::capacity::{Capacity, Slot};
 use super::gate::{Gate, Phase};
 use super::headers::ResponseHeaders;
-use super::memory::{Memory, Share};
+use super::memory::{Reservation, ResponseBudget};
 use super::problem::Problem;
 use super::rate::{self, RateLimit};
 use super::refusals;
@@ -54,13 +54,13 @@ pub struct ProvenCaller(pub String);
 /// A place among those who watch; free again when it is dropped.
 pub struct Watching {
     _slot: Slot,
-    _share: Share,
+    _reservation: Reservation,
 }
 
 struct Parts {
     gate: Gate,
     capacity: Arc<Capacity>,
-    memory: Memory,
+    budget: ResponseBudget,
     watchers: Arc<Capacity>,
     rate: Option<RateLimit>,
     body_time: Duration,
@@ -73,16 +73,16 @@ impl Admission {
         Self(Arc::new(Parts {
             gate,
             capacity: Capacity::new(limits.in_flight_max),
-            memory: Memory::new(limits.buffered_bytes_max),
+            budget: ResponseBudget::new(limits.buffered_bytes_max),
             watchers: Capacity::new(watchers_max(limits.buffered_bytes_max)),
             rate: rate::limit(limits.rate_per_second, limits.rate_burst),
             body_time: limits.body_time,
         }))
     }
 
-    /// The memory that is held for clients.
-    pub fn memory(&self) -> &Memory {
-        &self.0.memory
+    /// The memory budget for clients.
+    pub fn budget(&self) -> &ResponseBudget {
+        &self.0.budget
     }
 
     /// Whether the service is there.
@@ -95,10 +95,10 @@ impl Admission {
     pub fn watch(&self) -> Option<Watching> {
         let slot = self.0.watchers.take(1);
         let watching = slot.and_then(|slot| {
-            let share = self.0.memory.hold(WATCHER_BYTES)?;
+            let reservation = self.0.budget.reserve(WATCHER_BYTES)?;
             Some(Watching {
                 _slot: slot,
-                _share: share,
+                _reservation: reservation,
             })
         });
         if watching.is_none() {
@@ -156,7 +156,7 @@ impl Parts {
             return Err(problem);
         }
         self.pass_rate(request)?;
-        body::read(request, self.body_time, &self.memory).await?;
+        body::read(request, self.body_time, &self.budget).await?;
         let slot = self.capacity.take(1);
         slot.ok_or_else(|| refusals::counted(refusals::IN_FLIGHT, Problem::busy()))
     }

@@ -26,7 +26,7 @@ mod routes;
 mod telemetry;
 
 pub use admission::{Admission, Limits, ProvenCaller, Watching, admit};
-pub use answer::{PIECE, Room, pieces};
+pub use answer::{PIECE, PendingResponse, pieces};
 pub use body::leave;
 pub use caching::{CallerHeaders, FOR_EVERYBODY, FOR_ITS_CALLER};
 pub use connection::Connection;
@@ -34,7 +34,7 @@ pub use encoding::{UNDERSTOOD, gzip_below};
 pub use frame::{Arrival, ChooseWording, ErrorResponse, Wording, frame};
 pub use gate::{Gate, Phase, Readiness};
 pub use headers::ResponseHeaders;
-pub use memory::Memory;
+pub use memory::ResponseBudget;
 pub use probes::{Scrape, health, metrics, scraped, side};
 pub use problem::{BODY_BYTES_MAX, Problem, ProblemKind};
 pub use request_id::RequestId;

@@ -1,6 +1,6 @@
 //! Requests that are refused for what other requests take, counted by reason.
 
-use super::memory::{Memory, Share};
+use super::memory::{Reservation, ResponseBudget};
 use super::problem::Problem;
 
 const REFUSED: &str = "hyperfleet_api_requests_refused_total";
@@ -32,18 +32,18 @@ pub(super) fn counted(reason: &'static str, problem: Problem) -> Problem {
 /// # Errors
 ///
 /// 503 when others hold it.
-pub(super) fn hold(memory: &Memory, bytes: usize) -> Result<Share, Problem> {
-    let share = memory.hold(bytes);
-    share.ok_or_else(|| counted(MEMORY, Problem::full()))
+pub(super) fn reserve(budget: &ResponseBudget, bytes: usize) -> Result<Reservation, Problem> {
+    let reservation = budget.reserve(bytes);
+    reservation.ok_or_else(|| counted(MEMORY, Problem::full()))
 }
 
-/// Resizes the memory of a client.
+/// Resizes a reservation.
 ///
 /// # Errors
 ///
 /// 503 when others hold it.
-pub(super) fn resize(share: &mut Share, bytes: usize) -> Result<(), Problem> {
-    let is_made = share.resize(bytes);
+pub(super) fn resize(reservation: &mut Reservation, bytes: usize) -> Result<(), Problem> {
+    let is_made = reservation.resize(bytes);
     is_made
         .then_some(())
         .ok_or_else(|| counted(MEMORY, Problem::full()))

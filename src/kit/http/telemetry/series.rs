@@ -33,11 +33,6 @@ impl RoutePath {
             label: label.join("/").into(),
         }
     }
-
-    /// As it is counted.
-    pub fn label(&self) -> &str {
-        &self.label
-    }
 }
 
 /// A request has come.
