@@ -23,7 +23,7 @@ mod units;
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
-use actix_web::middleware::from_fn;
+use actix_web::middleware::{DefaultHeaders, from_fn};
 use actix_web::web::{Data, PayloadConfig, ServiceConfig};
 use actix_web::{App, Error, web};
 use tracing_actix_web::TracingLogger;
@@ -88,17 +88,19 @@ pub fn fleet_app(
         .app_data(Data::new(api.scrape))
         .app_data(PayloadConfig::new(BODY_BYTES_MAX))
         .configure(|config| {
-            // Whatever the method, as the older server does.
-            let path = web::resource("/metrics").app_data(RoutePath::new("/metrics"));
-            config.service(path.to(scraped).wrap(from_fn(surface::named)));
-            // `*` is below no prefix.
-            config.default_service(web::to(routes::unknown_path));
             let surface = Surface {
                 fleet: api.fleet,
                 version: api.version,
                 hosts: api.hosts,
                 identify: None,
             };
+            let headers = surface.server().into_iter();
+            let headers = headers.fold(DefaultHeaders::new(), DefaultHeaders::add);
+            // Whatever the method, as the older server does.
+            let path = web::resource("/metrics").app_data(RoutePath::new("/metrics"));
+            config.service(path.to(scraped).wrap(headers));
+            // `*` is below no prefix.
+            config.default_service(web::to(routes::unknown_path));
             mount(config, surface, PREFIXES.into_iter().chain([""]));
         })
         .wrap(from_fn(|request, next| frame(|_| WORDING, request, next)))

@@ -2,7 +2,7 @@
 
 use actix_web::body::{EitherBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
-use actix_web::http::header::{HeaderValue, SERVER};
+use actix_web::http::header::{HeaderName, HeaderValue, SERVER};
 use actix_web::middleware::Next;
 use actix_web::web::Data;
 use actix_web::{Error, HttpMessage as _, HttpResponse};
@@ -35,10 +35,10 @@ pub(super) struct Surface {
 }
 
 impl Surface {
-    /// Names this program in the response to a request.
-    fn name(&self, request: &ServiceRequest) {
+    /// The program, as the `Server` of its responses names it.
+    pub(super) fn server(&self) -> Option<(HeaderName, HeaderValue)> {
         let server = HeaderValue::try_from(format!("fleetd/{}", self.version));
-        ResponseHeaders::add(request, server.map(|server| (SERVER, server)));
+        Some((SERVER, server.ok()?))
     }
 }
 
@@ -68,17 +68,6 @@ pub(super) async fn admit(
         },
     };
     http::admit(identify, request, next).await
-}
-
-/// Lets requests through to what is no part of the API, as one of this program's.
-pub(super) async fn named<B: MessageBody>(
-    request: ServiceRequest,
-    next: Next<B>,
-) -> Result<ServiceResponse<B>, Error> {
-    if let Some(surface) = request.app_data::<Data<Surface>>() {
-        surface.name(&request);
-    }
-    next.call(request).await
 }
 
 /// Lets requests through to the routes while it is known what there is, if their paths are clean.
@@ -112,7 +101,7 @@ fn answer_before_routes(request: &ServiceRequest) -> Option<Result<HttpResponse,
         RequestLog::of(request).entry_mut().is_told_elsewhere = true;
         return Some(Err(Fault::unconnected()));
     }
-    surface.name(request);
+    ResponseHeaders::add(request, surface.server());
     let path = request.match_info().as_str();
     if let Some(clean) = path::cleaned(path) {
         return Some(Ok(path::redirect(request.request(), &clean)));

@@ -81,7 +81,6 @@ impl Admission {
     }
 
     /// The memory budget for clients.
-    #[must_use]
     pub fn budget(&self) -> &ResponseBudget {
         &self.0.budget
     }
@@ -147,7 +146,9 @@ impl Parts {
         identify: impl AsyncFnOnce(&ServiceRequest) -> Result<(), Problem>,
         request: &mut ServiceRequest,
     ) -> Result<Slot, Problem> {
-        self.pass_gate()?;
+        if self.gate.phase() == Phase::Starting {
+            return Err(refusals::counted(refusals::STARTING, Problem::starting()));
+        }
         if let Err(problem) = identify(request).await {
             // Who is turned away counts, too. Not before its token was looked at: behind a proxy,
             // others of the same address would be refused for it.
@@ -158,13 +159,6 @@ impl Parts {
         body::read(request, self.body_time, &self.budget).await?;
         let slot = self.capacity.take(1);
         slot.ok_or_else(|| refusals::counted(refusals::IN_FLIGHT, Problem::busy()))
-    }
-
-    fn pass_gate(&self) -> Result<(), Problem> {
-        if self.gate.phase() == Phase::Starting {
-            return Err(refusals::counted(refusals::STARTING, Problem::starting()));
-        }
-        Ok(())
     }
 
     fn pass_rate(&self, request: &ServiceRequest) -> Result<(), Problem> {

@@ -1,10 +1,8 @@
 //! Whether the service takes requests, and whether it says that it is ready for them.
 
-use std::pin::pin;
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use tokio::sync::Notify;
+use tokio::sync::watch;
 
 /// What is said while nothing more is known.
 const NOT_READY: &str = "Application is not ready";
@@ -14,15 +12,13 @@ const SHUTTING_DOWN: &str = "Application is shutting down";
 /// The gate of one process: every clone is the same one. It goes from starting to serving to
 /// stopping, and never back.
 #[derive(Debug, Clone)]
-pub struct Gate(Arc<Inner>);
+pub struct Gate(Arc<watch::Sender<State>>);
 
 #[derive(Debug)]
-struct Inner {
-    phase: AtomicU8,
+struct State {
+    phase: Phase,
     /// Why it is not ready although it serves, or not yet.
-    fault: Mutex<Option<String>>,
-    /// Told once it stops.
-    stopped: Notify,
+    fault: Option<String>,
 }
 
 /// What a service does at a time.
@@ -59,55 +55,50 @@ impl Gate {
     }
 
     fn of(phase: Phase) -> Self {
-        Self(Arc::new(Inner {
-            phase: AtomicU8::new(phase as u8),
-            fault: Mutex::new(None),
-            stopped: Notify::new(),
-        }))
+        let fault = None;
+        Self(Arc::new(watch::Sender::new(State { phase, fault })))
     }
 
     /// Lets requests in; not once the service is stopping.
     pub fn open(&self) {
-        let (from, to) = (Phase::Starting as u8, Phase::Serving as u8);
-        let order = Ordering::AcqRel;
-        // Fails only if it was open, or is stopping: both are to stay.
-        let _ = (self.0.phase).compare_exchange(from, to, order, Ordering::Acquire);
+        self.0.send_modify(|state| {
+            if state.phase == Phase::Starting {
+                state.phase = Phase::Serving;
+            }
+        });
     }
 
     /// Says that the service is to end. Requests that still come are answered.
     pub fn stop(&self) {
-        self.0.phase.store(Phase::Stopping as u8, Ordering::Release);
-        self.0.stopped.notify_waiters();
+        self.0.send_modify(|state| state.phase = Phase::Stopping);
     }
 
     /// Waits until the service is to end. For answers that would go on for ever.
     pub async fn stopped(&self) {
-        let mut stopped = pin!(self.0.stopped.notified());
-        // From here on it is told, so that none falls between looking and waiting.
-        stopped.as_mut().enable();
-        if self.phase() != Phase::Stopping {
-            stopped.await;
-        }
+        let mut states = self.0.subscribe();
+        // Fails only without a gate.
+        let _ = states
+            .wait_for(|state| state.phase == Phase::Stopping)
+            .await;
     }
 
     /// Says why the service is not ready; `None` that nothing is in the way.
     pub fn set_fault(&self, fault: Option<String>) {
-        *self.0.fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
+        self.0.send_if_modified(|state| {
+            let is_new = state.fault != fault;
+            state.fault = fault;
+            is_new
+        });
     }
 
     /// What is said to be in the way.
     pub fn fault(&self) -> Option<String> {
-        let fault = self.0.fault.lock();
-        fault.unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.borrow().fault.clone()
     }
 
     /// What the service does now.
     pub fn phase(&self) -> Phase {
-        match self.0.phase.load(Ordering::Acquire) {
-            0 => Phase::Starting,
-            1 => Phase::Serving,
-            _ => Phase::Stopping,
-        }
+        self.0.borrow().phase
     }
 
     /// What `/readyz` says now.

@@ -8,7 +8,7 @@ use actix_web::http::StatusCode;
 use actix_web::middleware::from_fn;
 use actix_web::web::{Data, ServiceConfig};
 use actix_web::{App, Error, HttpResponse, web};
-use serde::Serialize;
+use serde_json::json;
 
 use super::frame::{ChooseWording, frame};
 use super::gate::{Gate, Readiness};
@@ -20,14 +20,6 @@ const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// What gives the metrics as text, at each scrape.
 pub type Scrape = Arc<dyn Fn() -> String + Send + Sync>;
-
-/// What a probe is told. Members in alphabetical order.
-#[derive(Serialize)]
-struct Health<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'a str>,
-    status: &'static str,
-}
 
 /// An application of these routes alone.
 pub fn side(
@@ -93,8 +85,11 @@ pub async fn scraped(scrape: Data<Scrape>) -> HttpResponse {
 
 /// An answer as the older service gives it, with a newline at its end.
 fn told(code: StatusCode, status: &'static str, reason: Option<&str>) -> HttpResponse {
-    let mut body = serde_json::to_string(&Health { reason, status }).unwrap_or_default();
-    body.push('\n');
+    let mut body = json!({ "status": status });
+    if let Some(reason) = reason {
+        body["reason"] = json!(reason);
+    }
     let mut answer = HttpResponse::build(code);
-    answer.content_type("application/json").body(body)
+    answer.content_type("application/json");
+    answer.body(format!("{body}\n"))
 }

@@ -32,18 +32,18 @@ pub(super) fn counted(reason: &'static str, problem: Problem) -> Problem {
 /// # Errors
 ///
 /// 503 when others hold it.
-pub(super) fn reserve(memory: &ResponseBudget, bytes: usize) -> Result<Reservation, Problem> {
-    let share = memory.reserve(bytes);
-    share.ok_or_else(|| counted(MEMORY, Problem::full()))
+pub(super) fn reserve(budget: &ResponseBudget, bytes: usize) -> Result<Reservation, Problem> {
+    let reservation = budget.reserve(bytes);
+    reservation.ok_or_else(|| counted(MEMORY, Problem::full()))
 }
 
-/// Resizes the memory of a client.
+/// Resizes a reservation.
 ///
 /// # Errors
 ///
 /// 503 when others hold it.
-pub(super) fn resize(share: &mut Reservation, bytes: usize) -> Result<(), Problem> {
-    let is_made = share.resize(bytes);
+pub(super) fn resize(reservation: &mut Reservation, bytes: usize) -> Result<(), Problem> {
+    let is_made = reservation.resize(bytes);
     is_made
         .then_some(())
         .ok_or_else(|| counted(MEMORY, Problem::full()))
