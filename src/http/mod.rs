@@ -19,6 +19,7 @@ mod gate;
 mod memory;
 mod meta;
 mod openapi;
+mod operation;
 mod probes;
 mod problem;
 mod rate;

@@ -15,6 +15,7 @@ use crate::domain::tenancy::Denied;
 use crate::domain::{Constraint, EntityRegistry, ListFilterKind};
 use crate::http::encoding::UNDERSTOOD;
 use crate::http::problem::{Body, Place, Problem, ViolationView};
+use crate::kit::openapi::Refusal as RefusedStatus;
 use crate::wire::schemas::examples;
 use crate::wire::{self, BASE, Kinds, Params};
 
@@ -35,12 +36,9 @@ impl PartialSchema for ValidationErrorConstraint {
     }
 }
 
-/// A status that is not a success: number, name of its answer in the document, what it means.
-type Sort = (u16, &'static str, &'static str);
-
 /// Every status that is not a success.
 #[rustfmt::skip]
-const SORTS: [Sort; 14] = [
+pub(super) const REFUSALS: [RefusedStatus; 14] = [
     (400, "BadRequest", "A parameter or the body breaks a rule, or cannot be read."),
     (401, "Unauthorized", "No token, or none that is taken; or, for changes, one that does not say who is calling. Only where the service is set to check tokens."),
     (403, "Forbidden", "The headers do not say for which tenant the request is made, or it is made by a system identity, which may read and report only."),
@@ -64,12 +62,6 @@ const LIMITS: [(&str, &str, &str); 2] = [
     ("RateLimit-Policy", "How many requests a caller has (`q`) in how many seconds (`w`).", "\"caller\";q=20;w=2"),
 ];
 
-/// What an operation answers with such a status.
-pub(super) fn response(status: u16) -> Option<Ref> {
-    let (_, name, _) = SORTS.iter().find(|(number, _, _)| *number == status)?;
-    Some(Ref::from_response_name(*name))
-}
-
 /// The answers, their schemas and the headers of all answers.
 pub(super) fn components(
     builder: ComponentsBuilder,
@@ -92,9 +84,11 @@ pub(super) fn components(
     });
     let headers = headers().into_iter().chain(limits);
     let builder = headers.fold(builder, |b, (name, header)| b.header(name, header));
-    SORTS.iter().fold(builder, |builder, (status, name, text)| {
-        builder.response(*name, described(*status, text, registry))
-    })
+    REFUSALS
+        .iter()
+        .fold(builder, |builder, (status, name, text)| {
+            builder.response(*name, described(*status, text, registry))
+        })
 }
 
 /// The id and what the answer depends on, as in every answer that has a body.
