@@ -3,6 +3,7 @@
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::caching;
 
@@ -17,8 +18,8 @@ pub struct Build {
     pub time: &'static str,
 }
 
-#[derive(Serialize)]
-struct Metadata<'a> {
+#[derive(Serialize, ToSchema)]
+pub(super) struct Metadata<'a> {
     id: &'static str,
     href: &'a str,
     kind: &'static str,

@@ -11,8 +11,8 @@ use utoipa::openapi::{
 use super::PREFIXES;
 use super::routes::ENDPOINTS;
 use crate::kit::openapi::{
-    About, Refusal, any, assemble, empty_answer, json_answer, json_body, operation, parameter,
-    refuse, to_3_0, with_parameters,
+    DocumentInfo, RefusedStatus, any, assemble, empty_answer, json_answer, json_body, operation,
+    parameter, refuse, to_3_0, with_parameters,
 };
 use crate::wire::fleet::{CHANGES_MAX, EVENT_STREAM, schemas};
 
@@ -24,7 +24,7 @@ Unknown query parameters are passed over, and so is the body of a `GET` or `DELE
 out of answers: an empty page is `{}`. While it is not known what there is, every path answers 503.";
 
 #[rustfmt::skip]
-const REFUSALS: [Refusal; 11] = [
+const REFUSALS: [RefusedStatus; 11] = [
     (400, "BadRequest", "The body, a parameter or the unit is not what it must be."),
     (401, "Unauthorized", "No token, or none that is taken. Only where tokens are checked."),
     (403, "Forbidden", "A tenant asks for what belongs to none. Only where requests are made for tenants."),
@@ -52,7 +52,7 @@ pub fn openapi(version: &str) -> Value {
         });
         paths = paths.path(endpoint.path, item.build());
     }
-    let about = About {
+    let about = DocumentInfo {
         title: "HyperFleet fleet API",
         version,
         description: DESCRIPTION,

@@ -29,7 +29,7 @@ use utoipa::openapi::{ComponentsBuilder, PathsBuilder};
 use self::operations::Subject;
 use super::routes;
 use crate::domain::EntityRegistry;
-use crate::kit::openapi::{About, assemble, to_3_0};
+use crate::kit::openapi::{DocumentInfo, assemble, to_3_0};
 use crate::wire::schemas::{self, Names};
 
 pub use crate::kit::openapi::yaml;
@@ -91,7 +91,7 @@ pub fn openapi(registry: &EntityRegistry, version: &str) -> Value {
     let mut components = ComponentsBuilder::from(schemas::components(registry, &names));
     components = problems::components(components, registry);
     components = operations::shared_parameters(components);
-    let about = About {
+    let about = DocumentInfo {
         title: "HyperFleet API",
         version,
         description: DESCRIPTION,

@@ -1,12 +1,14 @@
 //! What the document says of each operation.
 
 use serde_json::{Value, json};
+use utoipa::PartialSchema as _;
 use utoipa::openapi::path::{OperationBuilder, Parameter, ParameterIn};
-use utoipa::openapi::schema::{Object, Schema, Type};
+use utoipa::openapi::schema::Type;
 use utoipa::openapi::{ComponentsBuilder, ContentBuilder, Ref, Response, ResponseBuilder};
 
 use super::problems::{REFUSALS, with_headers, with_request_id};
 use crate::domain::{Entity, EntityRegistry, ListFilterKind};
+use crate::http::meta::Metadata;
 use crate::http::request::Route;
 use crate::kit::openapi::{
     any, empty_answer, json_answer, json_body, operation, parameter, refuse, with_parameters,
@@ -270,12 +272,6 @@ pub(in crate::http) fn audit(subject: &Subject<'_>) -> OperationBuilder {
 }
 
 pub(in crate::http) fn metadata(_: &Subject<'_>) -> OperationBuilder {
-    let mut schema = Object::with_type(Type::Object);
-    for member in ["id", "href", "kind", "version", "build_time"] {
-        let text = any(Type::String);
-        schema.properties.insert(member.to_owned(), text.into());
-        schema.required.push(member.to_owned());
-    }
     let example = json!({
         "id": "hyperfleet",
         "href": "/api/hyperfleet",
@@ -283,7 +279,7 @@ pub(in crate::http) fn metadata(_: &Subject<'_>) -> OperationBuilder {
         "version": "0.1.0",
         "build_time": "2026-01-01T10:00:00Z",
     });
-    let schema = Schema::Object(schema);
+    let schema = Metadata::schema();
     let answer = json_answer("Which program this is.", schema, Some(example));
     of_service("getService", "Which program this is", answer)
 }

@@ -33,11 +33,11 @@ const ORDER: [&str; 7] = [
 ];
 
 /// A status that is no success: number, name of its response in the document, meaning.
-pub type Refusal = (u16, &'static str, &'static str);
+pub type RefusedStatus = (u16, &'static str, &'static str);
 
 /// What a document says of an API as a whole.
 #[derive(Debug)]
-pub struct About<'a> {
+pub struct DocumentInfo<'a> {
     /// Name of the API.
     pub title: &'a str,
     /// Its version.
@@ -52,7 +52,7 @@ pub struct About<'a> {
 
 /// Puts a document together, in OpenAPI 3.1. Operations take bearer tokens unless they say otherwise.
 #[must_use]
-pub fn assemble(about: About<'_>, paths: Paths, mut components: Components) -> Value {
+pub fn assemble(about: DocumentInfo<'_>, paths: Paths, mut components: Components) -> Value {
     let bearer = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
         .bearer_format("JWT")
@@ -104,7 +104,7 @@ pub fn operation(
 #[must_use]
 pub fn refuse(
     described: OperationBuilder,
-    refusals: &[Refusal],
+    refusals: &[RefusedStatus],
     statuses: &[u16],
 ) -> OperationBuilder {
     let named = refusals.iter().filter(|(s, _, _)| statuses.contains(s));
@@ -173,6 +173,7 @@ pub fn json_answer(
 }
 
 /// An answer without a body.
+#[must_use]
 pub fn empty_answer(description: &str) -> ResponseBuilder {
     ResponseBuilder::new().description(description)
 }
