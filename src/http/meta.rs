@@ -3,12 +3,13 @@
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::kit::http::FOR_EVERYBODY;
 use crate::kit::program::Build;
 
-#[derive(Serialize)]
-struct Metadata<'a> {
+#[derive(Serialize, ToSchema)]
+pub(super) struct Metadata<'a> {
     id: &'static str,
     href: &'a str,
     kind: &'static str,

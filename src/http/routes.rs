@@ -3,100 +3,60 @@
 
 use actix_web::middleware::from_fn;
 use actix_web::{Route as ActixRoute, web};
+use utoipa::openapi::path::OperationBuilder;
 
 use super::identification::identify;
+use super::openapi::operations::{self as describe, Subject};
 use super::request::{Route, Wish};
 use super::{audit, meta, openapi, reports, resources};
 use crate::domain::EntityRegistry;
-use crate::kit::http::{admit, resource};
+use crate::kit::http::{self, admit, resource};
 use crate::wire::BASE;
 
-/// What can be done at a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Operation {
-    /// What the service says of itself.
-    Metadata,
-    /// The OpenAPI document.
-    Document,
-    /// Its page for people.
-    Page,
-    /// The audit trail.
-    Audit,
-    /// A page of resources.
-    List,
-    /// A new resource.
-    Create,
-    /// One resource.
-    Get,
-    /// A change of one.
-    Patch,
-    /// The deletion of one.
-    Delete,
-    /// The removal of one that is being deleted.
-    ForceDelete,
-    /// A page of reports.
-    Reports,
-    /// A report.
-    Report,
-}
+/// One operation.
+pub(super) type Operation = http::Operation<Wish, fn(&Subject<'_>) -> OperationBuilder>;
 
-impl Operation {
-    /// How it is asked for. `HEAD` goes wherever `GET` does.
-    pub(super) fn method(self) -> &'static str {
-        match self {
-            Self::Metadata
-            | Self::Document
-            | Self::Page
-            | Self::Audit
-            | Self::List
-            | Self::Get
-            | Self::Reports => "GET",
-            Self::Create | Self::ForceDelete => "POST",
-            Self::Patch => "PATCH",
-            Self::Delete => "DELETE",
-            Self::Report => "PUT",
-        }
-    }
+const READ: Option<Wish> = Some(Wish::Read);
+const REPORT: Option<Wish> = Some(Wish::Report);
+const AUTHOR: Option<Wish> = Some(Wish::Author);
 
-    /// What a caller wants to do by it; `None` if anybody may.
-    fn wish(self) -> Option<Wish> {
-        match self {
-            Self::Metadata | Self::Document | Self::Page => None,
-            Self::Audit | Self::List | Self::Get | Self::Reports => Some(Wish::Read),
-            Self::Report => Some(Wish::Report),
-            Self::Create | Self::Patch | Self::Delete | Self::ForceDelete => Some(Wish::Author),
-        }
-    }
+/// The paths of the service itself.
+#[rustfmt::skip]
+static SERVICE: [(&str, [Operation; 1]); 4] = [
+    ("/api/hyperfleet", [
+        Operation { method: "GET", permission: None, handler: || web::to(meta::metadata), describe: describe::metadata },
+    ]),
+    ("/api/hyperfleet/v1/openapi", [
+        Operation { method: "GET", permission: None, handler: || web::to(openapi::document), describe: describe::document },
+    ]),
+    ("/api/hyperfleet/v1/openapi.html", [
+        Operation { method: "GET", permission: None, handler: || web::to(openapi::page), describe: describe::page },
+    ]),
+    ("/api/hyperfleet/v1/audit", [
+        Operation { method: "GET", permission: READ, handler: || web::to(audit::list), describe: describe::audit },
+    ]),
+];
 
-    /// What answers it.
-    fn route(self) -> ActixRoute {
-        let route = self.handler();
-        match self.wish() {
-            None => route,
-            Some(wish) => route.wrap(from_fn(move |request, next| {
-                let identify = async move |request: &_| identify(request, wish).await;
-                admit(identify, request, next)
-            })),
-        }
-    }
-
-    fn handler(self) -> ActixRoute {
-        match self {
-            Self::Metadata => web::to(meta::metadata),
-            Self::Document => web::to(openapi::document),
-            Self::Page => web::to(openapi::page),
-            Self::Audit => web::to(audit::list),
-            Self::List => web::to(resources::list),
-            Self::Create => web::to(resources::create),
-            Self::Get => web::to(resources::get),
-            Self::Patch => web::to(resources::patch),
-            Self::Delete => web::to(resources::delete),
-            Self::ForceDelete => web::to(resources::force_delete),
-            Self::Reports => web::to(reports::list),
-            Self::Report => web::to(reports::put),
-        }
-    }
-}
+/// The paths of a list, below its own.
+#[rustfmt::skip]
+static LIST: [(&str, &[Operation]); 4] = [
+    ("/{id}/force-delete", &[
+        Operation { method: "POST", permission: AUTHOR, handler: || web::to(resources::force_delete), describe: describe::force_delete },
+    ]),
+    ("/{id}/statuses", &[
+        Operation { method: "GET", permission: READ, handler: || web::to(reports::list), describe: describe::reports },
+        Operation { method: "PUT", permission: REPORT, handler: || web::to(reports::put), describe: describe::report },
+    ]),
+    ("/{id}", &[
+        Operation { method: "DELETE", permission: AUTHOR, handler: || web::to(resources::delete), describe: describe::delete },
+        Operation { method: "GET", permission: READ, handler: || web::to(resources::get), describe: describe::get },
+        Operation { method: "PATCH", permission: AUTHOR, handler: || web::to(resources::patch), describe: describe::patch },
+    ]),
+    ("", &[
+        Operation { method: "GET", permission: READ, handler: || web::to(resources::list), describe: describe::list },
+        Operation { method: "POST", permission: AUTHOR, handler: || web::to(resources::create), describe: describe::create },
+    ]),
+];
 
 /// One path.
 #[derive(Debug)]
@@ -109,25 +69,14 @@ pub(super) struct Endpoint {
     pub(super) operations: &'static [Operation],
 }
 
-impl Endpoint {
-    fn of_service(path: String, operations: &'static [Operation]) -> Self {
-        Self {
-            path,
-            about: None,
-            operations,
-        }
-    }
-}
-
 /// Every path of the API.
 pub(super) fn endpoints(registry: &EntityRegistry) -> Vec<Endpoint> {
-    use Operation as O;
-    let mut endpoints = vec![
-        Endpoint::of_service("/api/hyperfleet".to_owned(), &[O::Metadata]),
-        Endpoint::of_service(format!("{BASE}/openapi"), &[O::Document]),
-        Endpoint::of_service(format!("{BASE}/openapi.html"), &[O::Page]),
-        Endpoint::of_service(format!("{BASE}/audit"), &[O::Audit]),
-    ];
+    let of_service = |(path, operations): &'static (&str, [Operation; 1])| Endpoint {
+        path: (*path).to_owned(),
+        about: None,
+        operations,
+    };
+    let mut endpoints: Vec<_> = SERVICE.iter().map(of_service).collect();
     endpoints.extend(of_list(&format!("{BASE}/resources"), &Route::All));
     for entity in registry.entities() {
         if let Some(parent) = entity.parent.as_deref().and_then(|p| registry.get(p)) {
@@ -145,26 +94,27 @@ pub(super) fn endpoints(registry: &EntityRegistry) -> Vec<Endpoint> {
 }
 
 /// The paths of one list.
-fn of_list(path: &str, route: &Route) -> [Endpoint; 4] {
-    use Operation as O;
-    let endpoints: [(&str, &'static [Operation]); 4] = [
-        ("/{id}/force-delete", &[O::ForceDelete]),
-        ("/{id}/statuses", &[O::Reports, O::Report]),
-        ("/{id}", &[O::Delete, O::Get, O::Patch]),
-        ("", &[O::List, O::Create]),
-    ];
-    endpoints.map(|(suffix, operations)| Endpoint {
+fn of_list(path: &str, route: &Route) -> impl Iterator<Item = Endpoint> {
+    LIST.iter().map(move |(suffix, operations)| Endpoint {
         path: format!("{path}{suffix}"),
         about: Some(route.clone()),
         operations,
     })
 }
 
+/// The handler behind admission.
+fn admitted(route: ActixRoute, wish: Wish) -> ActixRoute {
+    route.wrap(from_fn(move |request, next| {
+        let identify = async move |request: &_| identify(request, wish).await;
+        admit(identify, request, next)
+    }))
+}
+
 /// Mounts every route, and the files of the OpenAPI page, which are no part of the API.
 pub(super) fn configure(config: &mut web::ServiceConfig, registry: &EntityRegistry) {
     for endpoint in endpoints(registry) {
         let operations = endpoint.operations.iter();
-        let routes = operations.map(|o| (o.method(), o.route()));
+        let routes = operations.map(|o| (o.method, o.route(admitted)));
         let mut resource = resource(&endpoint.path, routes.collect());
         if let Some(about) = endpoint.about {
             resource = resource.app_data(about);

@@ -10,6 +10,7 @@ pub(crate) mod files;
 pub mod http;
 pub mod json;
 pub(crate) mod manager;
+pub mod openapi;
 pub mod program;
 pub(crate) mod server;
 pub mod settings;

@@ -1,313 +1,339 @@
 //! What the document says of each operation.
 
-use serde_json::Value;
-use utoipa::openapi::path::{
-    HttpMethod, OperationBuilder, Parameter, ParameterBuilder, ParameterIn, PathItem,
-    PathItemBuilder,
-};
-use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};
-use utoipa::openapi::schema::{Object, Schema, Type};
-use utoipa::openapi::{
-    ComponentsBuilder, Content, ContentBuilder, Ref, Required, Response, ResponseBuilder,
-};
+use serde_json::{Value, json};
+use utoipa::PartialSchema as _;
+use utoipa::openapi::path::{OperationBuilder, Parameter, ParameterIn};
+use utoipa::openapi::schema::Type;
+use utoipa::openapi::{ComponentsBuilder, ContentBuilder, Ref, Response, ResponseBuilder};
 
-use super::subject::Subject;
-use super::{problems, service};
-use crate::domain::{EntityRegistry, ListFilterKind};
+use super::problems::{REFUSALS, with_headers, with_request_id};
+use crate::domain::{Entity, EntityRegistry, ListFilterKind};
+use crate::http::meta::Metadata;
 use crate::http::request::Route;
-use crate::http::routes::{Endpoint, Operation};
+use crate::kit::openapi::{
+    any, empty_answer, json_answer, json_body, operation, parameter, refuse, with_parameters,
+};
 use crate::wire::schemas::examples::{self, Examples};
-use crate::wire::schemas::{Names, parameters};
+use crate::wire::schemas::{KindNames, Names, parameters};
 
-/// Describes the operations of a service.
-pub(super) struct Describer<'a> {
+/// Tag of what the service says of itself.
+pub(super) const SERVICE: &str = "Service";
+/// Tag of the audit trail.
+pub(super) const AUDIT: &str = "Audit";
+/// Statuses of everything that needs a caller.
+const COMMON: [u16; 6] = [401, 403, 405, 429, 500, 503];
+/// Statuses of what has a body.
+const WITH_BODY: [u16; 4] = [400, 408, 413, 415];
+
+/// The list that operations are about, or that of every kind.
+pub(in crate::http) struct Subject<'a> {
     registry: &'a EntityRegistry,
-    names: &'a Names,
+    /// The kind; `None` where resources of any are meant.
+    entity: Option<&'a Entity>,
+    /// What it is called.
+    names: &'a KindNames,
+    /// What its parent is called, where that is in the path.
+    parent: Option<&'a KindNames>,
 }
 
-impl<'a> Describer<'a> {
-    /// For these kinds, under these names.
-    pub(super) fn new(registry: &'a EntityRegistry, names: &'a Names) -> Self {
-        Self { registry, names }
-    }
-
-    /// A path, as the document spells it, with its operations.
-    pub(super) fn path(&self, endpoint: &'a Endpoint) -> (String, PathItem) {
-        let mut item = PathItemBuilder::new();
-        let mut path = endpoint.path.clone();
-        for &operation in endpoint.operations {
-            let described = match &endpoint.about {
-                None => service::describe(operation, self.first_created().as_ref()),
-                Some(about) => {
-                    let subject = self.subject(operation, about);
-                    path = endpoint
-                        .path
-                        .replace("{parent_id}", &format!("{{{}}}", subject.parent_id()));
-                    path = path.replace("{id}", &format!("{{{}}}", subject.id()));
-                    Some(self.of_resources(&subject))
-                }
-            };
-            if let Some(described) = described {
-                item = item.operation(method(operation), described);
-            }
-        }
-        (path, item.build())
-    }
-
-    /// The groups of operations, with what they are about.
-    pub(super) fn tags(&self) -> Vec<(String, String)> {
-        let kinds = self.registry.entities().iter().map(|entity| {
-            let many = &self.names.of(Some(&entity.kind)).many;
-            (
-                many.clone(),
-                format!("Resources of kind `{}`.", entity.kind),
-            )
-        });
-        let any = self.names.of(None).many.clone();
-        let others = [
-            (any, "Resources of every kind.".to_owned()),
-            (service::AUDIT.to_owned(), "Who changed what.".to_owned()),
-            (
-                service::SERVICE.to_owned(),
-                "The service itself.".to_owned(),
-            ),
-        ];
-        kinds.chain(others).collect()
-    }
-
-    fn subject(&self, operation: Operation, about: &'a Route) -> Subject<'a> {
+impl<'a> Subject<'a> {
+    pub(super) fn new(
+        registry: &'a EntityRegistry,
+        names: &'a Names,
+        about: Option<&'a Route>,
+    ) -> Self {
         let (kind, parent) = match about {
-            Route::All => (None, None),
-            Route::Kind(kind) => (Some(kind.as_str()), None),
-            Route::Owned { kind, parent } => (Some(kind.as_str()), Some(parent.as_str())),
+            None | Some(Route::All) => (None, None),
+            Some(Route::Kind(kind)) => (Some(kind.as_str()), None),
+            Some(Route::Owned { kind, parent }) => (Some(kind.as_str()), Some(parent.as_str())),
         };
-        Subject {
-            operation,
-            entity: kind.and_then(|kind| self.registry.get(kind)),
-            names: self.names.of(kind),
-            parent: parent.map(|parent| self.names.of(Some(parent))),
+        Self {
+            registry,
+            entity: kind.and_then(|kind| registry.get(kind)),
+            names: names.of(kind),
+            parent: parent.map(|parent| names.of(Some(parent))),
         }
     }
 
-    fn of_resources(&self, subject: &Subject<'a>) -> OperationBuilder {
-        let (summary, description) = subject.texts();
-        let mut described = OperationBuilder::new()
-            .operation_id(Some(subject.operation_id()))
-            .summary(Some(summary))
-            .description(Some(description).filter(|text| !text.is_empty()))
-            .tag(subject.names.many.clone())
-            .request_body(self.body(subject));
-        for parameter in subject.path_parameters() {
-            described = described.parameter(parameter);
-        }
-        described = described.parameter_ref(Ref::new("#/components/parameters/X-Request-Id"));
-        described = self.query_parameters(described, subject);
-        for (status, answer) in self.successes(subject) {
-            described = described.response(status, answer);
-        }
-        refusals(described, &subject.refusals())
+    /// A path as the document spells it.
+    pub(super) fn path(&self, path: &str) -> String {
+        path.replace("{parent_id}", &format!("{{{}}}", self.parent_id()))
+            .replace("{id}", &format!("{{{}}}", self.names.id))
     }
 
-    fn query_parameters(
-        &self,
-        mut described: OperationBuilder,
-        subject: &Subject<'a>,
-    ) -> OperationBuilder {
-        let shared = match subject.operation {
-            Operation::List => parameters::resources(),
-            Operation::Reports => parameters::page(),
-            Operation::Get => vec![parameters::fields()],
-            _ => Vec::new(),
-        };
-        if subject.operation == Operation::List && subject.entity.is_none() {
-            let kinds = self.registry.entities().iter().map(|e| e.kind.as_str());
-            let kinds: Vec<_> = kinds.collect();
-            for parameter in parameters::filter(ListFilterKind::Kind, &kinds) {
-                described = described.parameter(parameter);
-            }
-        }
-        for parameter in shared {
-            let reference = format!("#/components/parameters/{}", parameter.name);
-            described = described.parameter_ref(Ref::new(reference));
-        }
-        described
-    }
-
-    fn body(&self, subject: &Subject<'a>) -> Option<RequestBody> {
-        let examples = self.examples(subject);
-        let (schema, example) = match subject.operation {
-            Operation::Create => (
-                subject.names.schema("CreateRequest"),
-                examples.map(Examples::create),
-            ),
-            Operation::Patch => (
-                subject.names.schema("PatchRequest"),
-                examples.map(Examples::patch),
-            ),
-            Operation::ForceDelete => (
-                "ForceDeleteRequest".to_owned(),
-                Some(examples::force_delete()),
-            ),
-            Operation::Report => (
-                "AdapterStatusCreateRequest".to_owned(),
-                Some(examples::report()),
-            ),
-            _ => return None,
-        };
-        let body = RequestBodyBuilder::new()
-            .required(Some(Required::True))
-            .content(
-                "application/json",
-                content(Ref::from_schema_name(schema), example),
-            );
-        Some(body.build())
-    }
-
-    fn successes(&self, subject: &Subject<'a>) -> Vec<(&'static str, Response)> {
-        let examples = self.examples(subject);
-        let of = |suffix: &str| Ref::from_schema_name(subject.names.schema(suffix));
-        let answer = |text: &str, schema: Ref, example: Option<Value>| {
-            problems::with_headers(json_answer(text, schema, example)).build()
-        };
-        let nothing = |text: &str| {
-            let empty = ResponseBuilder::new().description(text);
-            problems::with_request_id(empty).build()
-        };
-        let created = examples.map(Examples::created);
-        match subject.operation {
-            Operation::List => {
-                let kind = subject.entity.map(|e| e.kind.as_str());
-                let listed = examples.map(|e| e.listed(kind));
-                vec![("200", answer("A page of resources.", of("List"), listed))]
-            }
-            // Child kinds are created below their parent alone.
-            Operation::Create if subject.is_flat_child() => Vec::new(),
-            Operation::Create => vec![("201", answer("The new resource.", of(""), created))],
-            Operation::Get => vec![("200", answer("The resource.", of(""), created))],
-            Operation::Patch => {
-                vec![("200", answer("The resource as it is now.", of(""), created))]
-            }
-            Operation::Delete => {
-                let deleted = examples.map(Examples::deleted);
-                vec![(
-                    "202",
-                    answer(
-                        "The resource, being deleted or just removed.",
-                        of(""),
-                        deleted,
-                    ),
-                )]
-            }
-            Operation::ForceDelete => vec![("204", nothing("It is removed."))],
-            Operation::Reports => {
-                let list = Ref::from_schema_name("AdapterStatusList");
-                vec![(
-                    "200",
-                    answer("A page of reports.", list, Some(examples::reports())),
-                )]
-            }
-            Operation::Report => {
-                let report = Ref::from_schema_name("AdapterStatus");
-                let accepted = answer(
-                    "The report as it is kept.",
-                    report,
-                    Some(examples::reported()),
-                );
-                vec![
-                    ("201", accepted),
-                    (
-                        "204",
-                        nothing(
-                            "The report is discarded: a later one is known, or it is of a generation to come.",
-                        ),
-                    ),
-                ]
-            }
-            Operation::Metadata | Operation::Document | Operation::Page | Operation::Audit => {
-                Vec::new()
-            }
+    /// Never that of the resource itself, which kinds with alike names might share.
+    fn parent_id(&self) -> &str {
+        match self.parent {
+            Some(parent) if parent.id != self.names.id => &parent.id,
+            _ => "parent_id",
         }
     }
 
-    /// A resource of the first kind.
-    fn first_created(&self) -> Option<Value> {
-        let entity = self.registry.entities().first()?;
-        Some(Examples::new(self.registry, entity)?.created())
+    /// Whether a child kind is meant without its parent in the path.
+    fn is_flat_child(&self) -> bool {
+        self.parent.is_none() && self.entity.is_some_and(|e| e.parent.is_some())
+    }
+
+    /// The kind's name, as operations are called; those of the older document, and for the flat
+    /// routes of child kinds, most of which it does not know, the same with `Flat`.
+    fn one(&self) -> String {
+        let flat = if self.is_flat_child() { "Flat" } else { "" };
+        format!("{flat}{}", self.names.one)
+    }
+
+    fn what(&self) -> String {
+        match self.entity {
+            Some(entity) => format!("`{}`", entity.kind),
+            None => "resource".to_owned(),
+        }
+    }
+
+    fn below(&self) -> String {
+        let parent = self
+            .parent
+            .map(|parent| format!(" below a `{}`", parent.one));
+        parent.unwrap_or_default()
     }
 
     /// Examples of the kind; of the first root kind where any is meant.
-    fn examples(&self, subject: &Subject<'a>) -> Option<Examples<'a>> {
-        let mut roots = self
-            .registry
-            .entities()
-            .iter()
-            .filter(|e| e.parent.is_none());
-        let entity = subject.entity.or_else(|| roots.next())?;
+    fn examples(&self) -> Option<Examples<'a>> {
+        let mut roots = self.registry.entities().iter();
+        let entity = self.entity.or_else(|| roots.find(|e| e.parent.is_none()))?;
         Examples::new(self.registry, entity)
     }
+
+    /// Begins an operation on the list.
+    fn of_list(&self, id: String, summary: String, text: &str) -> OperationBuilder {
+        let mut described = operation(id, self.names.many.clone(), summary, text);
+        if self.parent.is_some() {
+            described = described.parameter(path_id(self.parent_id(), "Id of the parent."));
+            described = refuse(described, &REFUSALS, &[404]);
+        }
+        refuse(with_request_id_chosen(described), &REFUSALS, &COMMON)
+    }
+
+    /// Begins an operation on one resource.
+    fn of_one(&self, id: String, summary: String, text: &str) -> OperationBuilder {
+        let mut described = operation(id, self.names.many.clone(), summary, text);
+        if self.parent.is_some() {
+            described = described.parameter(path_id(self.parent_id(), "Id of the parent."));
+        }
+        described = described.parameter(path_id(&self.names.id, "Id of the resource."));
+        described = refuse(described, &REFUSALS, &[404]);
+        refuse(with_request_id_chosen(described), &REFUSALS, &COMMON)
+    }
+
+    /// An answer with one of the kind's schemas.
+    fn answer(&self, text: &str, suffix: &str, example: Option<Value>) -> Response {
+        answer(text, self.names.schema(suffix), example)
+    }
+}
+
+pub(in crate::http) fn list(subject: &Subject<'_>) -> OperationBuilder {
+    let many = &subject.names.many;
+    let id = match subject.parent {
+        None => format!("get{many}"),
+        Some(parent) => format!("get{many}By{}Id", parent.one),
+    };
+    let summary = format!("List each {}{}", subject.what(), subject.below());
+    let mut described = subject.of_list(id, summary, "Newest first.");
+    if subject.entity.is_none() {
+        let kinds = subject.registry.entities().iter();
+        let kinds: Vec<_> = kinds.map(|entity| entity.kind.as_str()).collect();
+        let kind = parameters::filter(ListFilterKind::Kind, &kinds);
+        described = with_parameters(described, kind);
+    }
+    let kind = subject.entity.map(|entity| entity.kind.as_str());
+    let listed = subject.examples().map(|examples| examples.listed(kind));
+    let page = subject.answer("A page of resources.", "List", listed);
+    let described = shared(described, parameters::resources()).response("200", page);
+    refuse(described, &REFUSALS, &[400, 504])
+}
+
+pub(in crate::http) fn create(subject: &Subject<'_>) -> OperationBuilder {
+    let id = match subject.parent {
+        None => format!("post{}", subject.one()),
+        Some(_) => format!("create{}", subject.one()),
+    };
+    let example = subject.examples().map(Examples::create);
+    let schema = Ref::from_schema_name(subject.names.schema("CreateRequest"));
+    let (what, body) = (subject.what(), json_body(schema, example));
+    // Child kinds are created below their parent alone.
+    let described = if subject.is_flat_child() {
+        let summary = format!("Refused: create a {what} below its parent");
+        let described = subject.of_list(id, summary, "Answers 422 once the body is right.");
+        refuse(described, &REFUSALS, &[422])
+    } else {
+        let created = subject.examples().map(Examples::created);
+        let summary = format!("Create a {what}{}", subject.below());
+        let described = subject.of_list(id, summary, "");
+        let described = described.response("201", subject.answer("The new resource.", "", created));
+        let statuses: &[u16] = match subject.entity {
+            Some(_) => &[409],
+            None => &[409, 422],
+        };
+        refuse(described, &REFUSALS, statuses)
+    };
+    refuse(described.request_body(body), &REFUSALS, &WITH_BODY)
+}
+
+pub(in crate::http) fn get(subject: &Subject<'_>) -> OperationBuilder {
+    let id = format!("get{}ById", subject.one());
+    let described = subject.of_one(id, format!("Get a {} by its id", subject.what()), "");
+    let created = subject.examples().map(Examples::created);
+    let described = shared(described, vec![parameters::fields()])
+        .response("200", subject.answer("The resource.", "", created));
+    refuse(described, &REFUSALS, &[400])
+}
+
+pub(in crate::http) fn patch(subject: &Subject<'_>) -> OperationBuilder {
+    let text =
+        "The generation rises by one if something really differs, or if `references` is sent.";
+    let id = format!("patch{}ById", subject.one());
+    let schema = Ref::from_schema_name(subject.names.schema("PatchRequest"));
+    let body = json_body(schema, subject.examples().map(Examples::patch));
+    let created = subject.examples().map(Examples::created);
+    let patched = subject.answer("The resource as it is now.", "", created);
+    let described = subject.of_one(id, format!("Change a {}", subject.what()), text);
+    let described = described.request_body(body).response("200", patched);
+    refuse(refuse(described, &REFUSALS, &[409]), &REFUSALS, &WITH_BODY)
+}
+
+pub(in crate::http) fn delete(subject: &Subject<'_>) -> OperationBuilder {
+    let text = "It keeps answering until every required adapter has reported `Finalized=True` and \
+        nothing below it is left. Repeating it changes nothing.";
+    let id = format!("delete{}ById", subject.one());
+    let described = subject.of_one(id, format!("Delete a {}", subject.what()), text);
+    let deleted = subject.examples().map(Examples::deleted);
+    let deleted = subject.answer("The resource, being deleted or just removed.", "", deleted);
+    refuse(described.response("202", deleted), &REFUSALS, &[409])
+}
+
+pub(in crate::http) fn force_delete(subject: &Subject<'_>) -> OperationBuilder {
+    let text = "With everything below it. It must be being deleted already.";
+    let summary = format!(
+        "Remove a {} although its adapters are not done",
+        subject.what()
+    );
+    let schema = Ref::from_schema_name("ForceDeleteRequest");
+    let described = subject.of_one(format!("forceDelete{}", subject.one()), summary, text);
+    let described = described
+        .request_body(json_body(schema, Some(examples::force_delete())))
+        .response("204", nothing("It is removed."));
+    refuse(refuse(described, &REFUSALS, &[409]), &REFUSALS, &WITH_BODY)
+}
+
+pub(in crate::http) fn reports(subject: &Subject<'_>) -> OperationBuilder {
+    let id = match subject.parent {
+        None => format!("get{}Statuses", subject.one()),
+        Some(_) => format!("get{}Statuses", subject.names.many),
+    };
+    let summary = format!("List the reports on a {}", subject.what());
+    let described = subject.of_one(id, summary, "First reporter first.");
+    let list = "AdapterStatusList".to_owned();
+    let page = answer("A page of reports.", list, Some(examples::reports()));
+    let described = shared(described, parameters::page()).response("200", page);
+    refuse(described, &REFUSALS, &[400])
+}
+
+pub(in crate::http) fn report(subject: &Subject<'_>) -> OperationBuilder {
+    let text = "For adapters. The latest report of each adapter is kept.";
+    let summary = format!("Report on a {}", subject.what());
+    let schema = Ref::from_schema_name("AdapterStatusCreateRequest");
+    let reported = Some(examples::reported());
+    let kept = answer(
+        "The report as it is kept.",
+        "AdapterStatus".to_owned(),
+        reported,
+    );
+    let discarded =
+        "The report is discarded: a later one is known, or it is of a generation to come.";
+    let described = subject.of_one(format!("put{}Statuses", subject.one()), summary, text);
+    let described = described
+        .request_body(json_body(schema, Some(examples::report())))
+        .response("201", kept)
+        .response("204", nothing(discarded));
+    refuse(described, &REFUSALS, &WITH_BODY)
+}
+
+pub(in crate::http) fn audit(subject: &Subject<'_>) -> OperationBuilder {
+    let text = "Every create, patch, delete, removal and force-delete, newest first.";
+    let first = subject.registry.entities().first();
+    let created = first.and_then(|entity| Examples::new(subject.registry, entity));
+    let example = created.map(Examples::created).map(|resource| {
+        let text = |member: &str| resource[member].as_str().unwrap_or_default();
+        examples::audit(text("kind"), text("name"))
+    });
+    let list = "AuditList".to_owned();
+    let page = answer("A page of the trail, newest first.", list, example);
+    let described = operation("getAudit", AUDIT, "List changes", text).response("200", page);
+    let described = with_parameters(with_request_id_chosen(described), parameters::audit());
+    refuse(refuse(described, &REFUSALS, &COMMON), &REFUSALS, &[400])
+}
+
+pub(in crate::http) fn metadata(_: &Subject<'_>) -> OperationBuilder {
+    let example = json!({
+        "id": "hyperfleet",
+        "href": "/api/hyperfleet",
+        "kind": "API",
+        "version": "0.1.0",
+        "build_time": "2026-01-01T10:00:00Z",
+    });
+    let schema = Metadata::schema();
+    let answer = json_answer("Which program this is.", schema, Some(example));
+    of_service("getService", "Which program this is", answer)
+}
+
+pub(in crate::http) fn document(_: &Subject<'_>) -> OperationBuilder {
+    let answer = json_answer("The OpenAPI document.", any(Type::Object), None);
+    of_service("getOpenapi", "This document", answer)
+        .response("304", nothing("You have this document already."))
+}
+
+pub(in crate::http) fn page(_: &Subject<'_>) -> OperationBuilder {
+    let html = ContentBuilder::new().schema(Some(any(Type::String)));
+    let answer = empty_answer("The page.").content("text/html", html.build());
+    of_service("getOpenapiPage", "This document as a page", answer)
+}
+
+fn of_service(id: &str, summary: &str, answer: ResponseBuilder) -> OperationBuilder {
+    let described = operation(id, SERVICE, summary, "");
+    let described = described.response("200", with_request_id(answer).build());
+    refuse(with_request_id_chosen(described), &REFUSALS, &[405, 500])
+}
+
+fn answer(text: &str, schema: String, example: Option<Value>) -> Response {
+    with_headers(json_answer(text, Ref::from_schema_name(schema), example)).build()
+}
+
+fn nothing(text: &str) -> Response {
+    with_request_id(empty_answer(text)).build()
+}
+
+fn path_id(name: &str, text: &str) -> Parameter {
+    let id = parameter(ParameterIn::Path, name, text, any(Type::String));
+    id.example(Some(json!("019b7868-8e00-7000-8000-000000000001")))
+        .build()
+}
+
+/// Refers to parameters that several operations share.
+fn shared(described: OperationBuilder, parameters: Vec<Parameter>) -> OperationBuilder {
+    parameters.into_iter().fold(described, |described, one| {
+        described.parameter_ref(Ref::new(format!("#/components/parameters/{}", one.name)))
+    })
+}
+
+fn with_request_id_chosen(described: OperationBuilder) -> OperationBuilder {
+    described.parameter_ref(Ref::new("#/components/parameters/X-Request-Id"))
 }
 
 /// The parameters that several operations share.
 pub(super) fn shared_parameters(builder: ComponentsBuilder) -> ComponentsBuilder {
-    let shared = parameters::resources().into_iter().chain([request_id()]);
+    let text = "The id of the request, if it is to have a certain one, such as `deploy-42`: 1 to 128 of \
+        `A-Za-z0-9._-`. Any other is replaced.";
+    let id = parameter(ParameterIn::Header, "X-Request-Id", text, any(Type::String)).build();
+    let shared = parameters::resources().into_iter().chain([id]);
     shared.fold(builder, |builder, parameter| {
         builder.parameter(parameter.name.clone(), parameter)
     })
-}
-
-/// Adds what it answers where it is no success.
-pub(super) fn refusals(mut described: OperationBuilder, statuses: &[u16]) -> OperationBuilder {
-    for &status in statuses {
-        if let Some(response) = problems::response(status) {
-            described = described.response(status.to_string(), response);
-        }
-    }
-    described
-}
-
-fn method(operation: Operation) -> HttpMethod {
-    match operation.method() {
-        "POST" => HttpMethod::Post,
-        "PATCH" => HttpMethod::Patch,
-        "DELETE" => HttpMethod::Delete,
-        "PUT" => HttpMethod::Put,
-        _ => HttpMethod::Get,
-    }
-}
-
-/// The id that a caller may choose.
-fn request_id() -> Parameter {
-    ParameterBuilder::new()
-        .name("X-Request-Id")
-        .parameter_in(ParameterIn::Header)
-        .required(Required::False)
-        .description(Some(
-            "The id of the request, if it is to have a certain one, such as `deploy-42`: 1 to 128 of \
-             `A-Za-z0-9._-`. Any other is replaced.",
-        ))
-        .schema(Some(text()))
-        .build()
-}
-
-/// A body that is JSON.
-pub(super) fn json_answer(
-    text: &str,
-    schema: impl Into<utoipa::openapi::RefOr<Schema>>,
-    example: Option<Value>,
-) -> ResponseBuilder {
-    ResponseBuilder::new()
-        .description(text)
-        .content("application/json", content(schema, example))
-}
-
-fn content(schema: impl Into<utoipa::openapi::RefOr<Schema>>, example: Option<Value>) -> Content {
-    ContentBuilder::new()
-        .schema(Some(schema))
-        .example(example)
-        .build()
-}
-
-/// Any text.
-pub(super) fn text() -> Schema {
-    Schema::Object(Object::with_type(Type::String))
 }

@@ -13,18 +13,17 @@ use crate::domain::tenancy::Denied;
 use crate::domain::{EntityRegistry, ListFilterKind};
 use crate::http::problem::{Body, ValidationErrorConstraint, ViolationView, unavailable};
 use crate::kit::http::{Arrival, Problem, UNDERSTOOD};
+use crate::kit::openapi::{RefusedStatus, empty_answer};
 use crate::wire::schemas::examples;
 use crate::wire::{self, BASE, Kinds, Params};
 
 /// Header of every answer.
 const X_REQUEST_ID: &str = "X-Request-Id";
 
-/// A status that is not a success: number, name of its answer in the document, what it means.
-type Sort = (u16, &'static str, &'static str);
 
 /// Every status that is not a success.
 #[rustfmt::skip]
-const SORTS: [Sort; 14] = [
+pub(super) const REFUSALS: [RefusedStatus; 14] = [
     (400, "BadRequest", "A parameter or the body breaks a rule, or cannot be read."),
     (401, "Unauthorized", "No token, or none that is taken; or, for changes, one that does not say who is calling. Only where the service is set to check tokens."),
     (403, "Forbidden", "The headers do not say for which tenant the request is made, or it is made by a system identity, which may read and report only."),
@@ -41,19 +40,6 @@ const SORTS: [Sort; 14] = [
     (504, "GatewayTimeout", "The search takes more time than a request may."),
 ];
 
-/// What a limited caller is told: header, what it is, an example.
-#[rustfmt::skip]
-const LIMITS: [(&str, &str, &str); 2] = [
-    ("RateLimit", "What the caller has left (`r`), and in how many seconds more comes back (`t`).", "\"caller\";r=0;t=1"),
-    ("RateLimit-Policy", "How many requests a caller has (`q`) in how many seconds (`w`).", "\"caller\";q=20;w=2"),
-];
-
-/// What an operation answers with such a status.
-pub(super) fn response(status: u16) -> Option<Ref> {
-    let (_, name, _) = SORTS.iter().find(|(number, _, _)| *number == status)?;
-    Some(Ref::from_response_name(*name))
-}
-
 /// The answers, their schemas and the headers of all answers.
 pub(super) fn components(
     builder: ComponentsBuilder,
@@ -69,16 +55,13 @@ pub(super) fn components(
             "ValidationErrorConstraint",
             ValidationErrorConstraint::schema(),
         );
-    let limits = LIMITS.map(|(name, text, example)| {
-        let header = HeaderBuilder::new().schema(Some(Object::with_type(Type::String)));
-        let header = header.description(Some(text)).example(Some(json!(example)));
-        (name, header.build())
-    });
-    let headers = headers().into_iter().chain(limits);
+    let headers = headers().into_iter();
     let builder = headers.fold(builder, |b, (name, header)| b.header(name, header));
-    SORTS.iter().fold(builder, |builder, (status, name, text)| {
-        builder.response(*name, described(*status, text, registry))
-    })
+    REFUSALS
+        .iter()
+        .fold(builder, |builder, (status, name, text)| {
+            builder.response(*name, described(*status, text, registry))
+        })
 }
 
 /// The id and what the answer depends on, as in every answer that has a body.
@@ -98,59 +81,22 @@ fn header(name: &str) -> Ref {
     Ref::new(format!("#/components/headers/{name}"))
 }
 
-fn headers() -> [(&'static str, Header); 6] {
-    let header = |kind: Type, text: &str, example: Value| {
+#[rustfmt::skip]
+fn headers() -> [(&'static str, Header); 8] {
+    use Type::{Integer, String};
+    let header = |name, kind, text: &str, example: Value| {
         let header = HeaderBuilder::new().schema(Some(Object::with_type(kind)));
-        header
-            .description(Some(text))
-            .example(Some(example))
-            .build()
+        (name, header.description(Some(text)).example(Some(example)).build())
     };
     [
-        (
-            "Accept-Encoding",
-            header(
-                Type::String,
-                "What a body may be packed as.",
-                json!(UNDERSTOOD.join(", ")),
-            ),
-        ),
-        (
-            "Allow",
-            header(
-                Type::String,
-                "The methods of the path.",
-                json!("DELETE, GET, HEAD, PATCH"),
-            ),
-        ),
-        (
-            "Retry-After",
-            header(Type::Integer, "When to come back, in seconds.", json!(5)),
-        ),
-        (
-            "Vary",
-            header(
-                Type::String,
-                "What else the answer depends on.",
-                json!("Authorization"),
-            ),
-        ),
-        (
-            "WWW-Authenticate",
-            header(
-                Type::String,
-                "What is to be proven, and what is wrong with the token if there is one.",
-                json!("Bearer realm=\"hyperfleet\""),
-            ),
-        ),
-        (
-            X_REQUEST_ID,
-            header(
-                Type::String,
-                "The id of the request: the one that was sent, if it is a sane one. It is in the log and in the audit trail, too.",
-                json!(examples::REQUEST_ID),
-            ),
-        ),
+        header("Accept-Encoding", String, "What a body may be packed as.", json!(UNDERSTOOD.join(", "))),
+        header("Allow", String, "The methods of the path.", json!("DELETE, GET, HEAD, PATCH")),
+        header("RateLimit", String, "What the caller has left (`r`), and in how many seconds more comes back (`t`).", json!("\"caller\";r=0;t=1")),
+        header("RateLimit-Policy", String, "How many requests a caller has (`q`) in how many seconds (`w`).", json!("\"caller\";q=20;w=2")),
+        header("Retry-After", Integer, "When to come back, in seconds.", json!(5)),
+        header("Vary", String, "What else the answer depends on.", json!("Authorization")),
+        header("WWW-Authenticate", String, "What is to be proven, and what is wrong with the token if there is one.", json!("Bearer realm=\"hyperfleet\"")),
+        header(X_REQUEST_ID, String, "The id of the request: the one that was sent, if it is a sane one. It is in the log and in the audit trail, too.", json!(examples::REQUEST_ID)),
     ]
 }
 
@@ -165,24 +111,20 @@ fn described(status: u16, text: &str, registry: &EntityRegistry) -> Response {
         .schema(Some(Ref::from_schema_name("Error")))
         .examples_from_iter(shown)
         .build();
-    let mut answer = ResponseBuilder::new()
-        .description(text)
-        .content("application/problem+json", content);
-    answer = with_headers(answer);
-    answer = match status {
-        401 => answer.header_ref("WWW-Authenticate", header("WWW-Authenticate")),
-        405 => answer.header_ref("Allow", header("Allow")),
-        415 => answer.header_ref("Accept-Encoding", header("Accept-Encoding")),
-        429 => LIMITS
-            .iter()
-            .fold(answer, |answer, (name, _, _)| {
-                answer.header_ref(*name, header(name))
-            })
-            .header_ref("Retry-After", header("Retry-After")),
-        503 => answer.header_ref("Retry-After", header("Retry-After")),
-        _ => answer,
+    let answer = empty_answer(text).content("application/problem+json", content);
+    let more: &[&str] = match status {
+        401 => &["WWW-Authenticate"],
+        405 => &["Allow"],
+        415 => &["Accept-Encoding"],
+        429 => &["RateLimit", "RateLimit-Policy", "Retry-After"],
+        503 => &["Retry-After"],
+        _ => &[],
     };
-    answer.build()
+    let more = more.iter();
+    more.fold(with_headers(answer), |answer, name| {
+        answer.header_ref(*name, header(name))
+    })
+    .build()
 }
 
 /// Problems of a status, each with what it is an example of.

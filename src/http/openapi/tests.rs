@@ -146,7 +146,7 @@ fn what_is_mounted_is_described_and_nothing_else() {
         let mounted: BTreeSet<_> = endpoints
             .iter()
             .flat_map(|e| {
-                let methods = e.operations.iter().map(|o| o.method().to_lowercase());
+                let methods = e.operations.iter().map(|o| o.method.to_lowercase());
                 methods.map(|method| (shape(&e.path), method))
             })
             .collect();

@@ -5,15 +5,16 @@
 
 use serde_json::{Value, json};
 use strum::IntoEnumIterator as _;
-use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn, ParameterStyle};
+use utoipa::openapi::Ref;
+use utoipa::openapi::path::{Parameter, ParameterIn, ParameterStyle};
 use utoipa::openapi::schema::{
     ArrayBuilder, KnownFormat, Object, ObjectBuilder, Schema, SchemaFormat, SchemaType, Type,
 };
-use utoipa::openapi::{Ref, Required};
 
 use super::AUDIT_ACTION;
 use crate::domain::ListFilterKind;
 use crate::domain::page::Page;
+use crate::kit::openapi::parameter;
 use crate::wire::fields::Fields;
 
 /// Those of a page: every list has them.
@@ -134,15 +135,9 @@ pub fn fields() -> Parameter {
     let mut name = text();
     name.enum_values = Some(Fields::names().map(Value::from).collect());
     let names = ArrayBuilder::new().items(name).build();
-    ParameterBuilder::new()
-        .name("fields")
-        .parameter_in(ParameterIn::Query)
-        .required(Required::False)
-        .description(Some(
-            "Only these members and `id`, such as `name,status.conditions.type`: each resource of the answer \
-             is then a `SparseResource`.",
-        ))
-        .schema(Some(names))
+    let description = "Only these members and `id`, such as `name,status.conditions.type`: each resource of the answer \
+         is then a `SparseResource`.";
+    parameter(ParameterIn::Query, "fields", description, names)
         .style(Some(ParameterStyle::Form))
         .explode(Some(false))
         .build()
@@ -157,12 +152,12 @@ pub fn audit() -> Vec<Parameter> {
         text.format = Some(SchemaFormat::KnownFormat(format));
         text
     };
-    let action = ParameterBuilder::new()
-        .name("action")
-        .parameter_in(ParameterIn::Query)
-        .required(Required::False)
-        .description(Some("Only changes of this sort, such as `force_delete`."))
-        .schema(Some(Ref::from_schema_name(AUDIT_ACTION)));
+    let action = parameter(
+        ParameterIn::Query,
+        "action",
+        "Only changes of this sort, such as `force_delete`.",
+        Ref::from_schema_name(AUDIT_ACTION),
+    );
     parameters.extend([
         query(
             "resource_id",
@@ -204,12 +199,12 @@ fn text() -> Object {
 }
 
 fn query(name: &str, description: &str, schema: Object, example: Value) -> Parameter {
-    ParameterBuilder::new()
-        .name(name)
-        .parameter_in(ParameterIn::Query)
-        .required(Required::False)
-        .description(Some(description))
-        .schema(Some(Schema::Object(schema)))
-        .example(Some(example).filter(|example| !example.is_null()))
-        .build()
+    parameter(
+        ParameterIn::Query,
+        name,
+        description,
+        Schema::Object(schema),
+    )
+    .example(Some(example).filter(|example| !example.is_null()))
+    .build()
 }
