@@ -3,7 +3,7 @@
 use super::{Error, Service};
 use crate::domain::tenancy::View;
 use crate::domain::{Entity, ResourceId};
-use crate::storage::postgres::{Db, Place};
+use crate::storage::postgres::{Db, ResourceScope};
 
 /// A list of resources, as a path names it.
 #[derive(Debug, Clone, Copy)]
@@ -47,12 +47,12 @@ impl<'a> Collection<'a> {
 
 impl<'a> Address<'a> {
     /// Where to look; `None` if the texts are no ids, so that nothing can be there.
-    pub(super) fn place(&self) -> Option<Place<'a>> {
+    pub(super) fn place(&self) -> Option<ResourceScope<'a>> {
         let owner = match self.collection {
             Collection::Owned { parent_id, .. } => Some(ResourceId::parse(parent_id)?),
             Collection::All | Collection::Kind(_) => None,
         };
-        Some(Place {
+        Some(ResourceScope {
             view: self.view,
             kind: self.collection.entity().map(|e| e.kind.as_str()),
             owner,

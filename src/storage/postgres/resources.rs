@@ -5,7 +5,7 @@ use sqlx::types::Json;
 use super::measure::SqlOperation::{Create, Query, Update};
 use super::measure::SqlTable::Resources;
 use super::row::ResourceRow;
-use super::{Db, Error, Place};
+use super::{Db, Error, ResourceScope};
 use crate::domain::audit::{Action, Origin};
 use crate::domain::tenancy::View;
 use crate::domain::{Resource, ResourceId};
@@ -23,7 +23,10 @@ pub enum Created {
 
 impl Db<'_> {
     /// One resource, if it is there.
-    pub async fn find_resource(&mut self, place: Place<'_>) -> Result<Option<Resource>, Error> {
+    pub async fn find_resource(
+        &mut self,
+        place: ResourceScope<'_>,
+    ) -> Result<Option<Resource>, Error> {
         let result = sqlx::query_as!(
             ResourceRow,
             r#"SELECT id, kind, name, owner_id, generation, revision,

@@ -14,7 +14,7 @@ use crate::domain::schema::SpecSchema;
 use crate::domain::tenancy::View;
 use crate::domain::{
     Entity, EntityRegistry, Labels, Reference, Report, Resource, ResourceId, ResourceName,
-    Standing, Tenancy, Violations,
+    ResourceSnapshot, Tenancy, Violations,
 };
 use crate::wire::{ListKey, Params, Views};
 
@@ -95,7 +95,7 @@ impl<'a> Examples<'a> {
         let mut resource = self.resource();
         let family = Family {
             ancestors: Vec::new(),
-            root: Standing {
+            root: ResourceSnapshot {
                 state: resource.state.clone(),
                 reports: Vec::new(),
                 children: 0,
