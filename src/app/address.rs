@@ -1,7 +1,7 @@
 //! What a request is about: a list, or one resource in it.
 
 use super::{Error, Service};
-use crate::domain::tenancy::View;
+use crate::domain::tenancy::TenantScope;
 use crate::domain::{Entity, ResourceId};
 use crate::storage::postgres::{Db, ResourceScope};
 
@@ -27,7 +27,7 @@ pub enum Collection<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Address<'a> {
     /// As who sees it.
-    pub view: &'a View,
+    pub view: &'a TenantScope,
     /// The list that it is in.
     pub collection: Collection<'a>,
     /// Its id, as it stands in the path: any text.
@@ -77,7 +77,7 @@ impl Service {
     /// Checks that a list is there: it is, unless it is that of a missing owner.
     pub async fn require_collection(
         &self,
-        view: &View,
+        view: &TenantScope,
         collection: Collection<'_>,
     ) -> Result<(), Error> {
         let Collection::Owned { .. } = collection else {
@@ -99,7 +99,7 @@ impl Service {
     /// Checks that the owner of a list is there.
     pub(super) async fn require_owner(
         &self,
-        view: &View,
+        view: &TenantScope,
         collection: Collection<'_>,
         db: &mut Db<'_>,
     ) -> Result<(), Error> {

@@ -7,7 +7,7 @@ use super::effects::{self, Effects};
 use super::{Address, Collection, Error, Service};
 use crate::domain::audit::Origin;
 use crate::domain::lifecycle::{self, Family, Outcome, Refusal};
-use crate::domain::tenancy::View;
+use crate::domain::tenancy::TenantScope;
 use crate::domain::{Resource, ResourceState};
 use crate::storage::postgres::{Db, LockedRow, Tx};
 
@@ -149,11 +149,12 @@ fn states(family: &Family) -> impl Iterator<Item = &ResourceState> {
 async fn visible(
     refusal: Refusal,
     root: &ResourceState,
-    view: &View,
+    view: &TenantScope,
     db: &mut Db<'_>,
 ) -> Result<Error, Error> {
     let (kind, id) = refusal.subject();
-    let is_seen = id == root.id || *view == View::ALL || db.has_resource(view, kind, id).await?;
+    let is_seen =
+        id == root.id || *view == TenantScope::ALL || db.has_resource(view, kind, id).await?;
     Ok(if is_seen {
         refusal.into()
     } else {

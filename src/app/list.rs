@@ -3,7 +3,7 @@
 use super::{Collection, Error, Service};
 use crate::domain::page::{Listing, Order, Page};
 use crate::domain::position::Position;
-use crate::domain::tenancy::View;
+use crate::domain::tenancy::TenantScope;
 use crate::domain::tsl::Property;
 use crate::domain::{Resource, ResourceId, shown};
 use crate::storage::postgres::{ListQuery, ReferenceFilter, Scope, Search};
@@ -56,7 +56,7 @@ impl Service {
     /// One page of what is seen of a list.
     pub async fn list(
         &self,
-        view: &View,
+        view: &TenantScope,
         collection: Collection<'_>,
         request: ListRequest,
     ) -> Result<Listing<Resource>, Error> {

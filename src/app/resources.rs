@@ -7,7 +7,7 @@ use super::{Address, Error, Service, UNLOCKED_ATTEMPTS_MAX};
 use crate::domain::audit::Origin;
 use crate::domain::lifecycle::{self, Draft, Patch, Refusal};
 use crate::domain::reference::{self, Target};
-use crate::domain::tenancy::{Tenant, View};
+use crate::domain::tenancy::{Tenant, TenantScope};
 use crate::domain::{
     Entity, References, RequestedPatch, RequestedResource, Resource, ResourceId, Violations,
 };
@@ -106,7 +106,7 @@ impl Service {
 
     async fn check_parent(
         &self,
-        view: &View,
+        view: &TenantScope,
         owner: Option<(&Entity, ResourceId)>,
     ) -> Result<(), Error> {
         let Some((parent, id)) = owner else {
@@ -132,7 +132,7 @@ impl Service {
     async fn create_linked(
         &self,
         tx: &mut Tx,
-        view: &View,
+        view: &TenantScope,
         resource: &Resource,
         parent: Option<&Entity>,
         origin: &Origin,
@@ -168,7 +168,7 @@ impl Service {
     async fn lock_targets(
         &self,
         tx: &mut Tx,
-        view: &View,
+        view: &TenantScope,
         references: &References,
         also: Option<(usize, ResourceId)>,
     ) -> Result<Vec<Target>, Error> {
@@ -320,7 +320,7 @@ impl Service {
 
 async fn insert(
     db: &mut Db<'_>,
-    view: &View,
+    view: &TenantScope,
     resource: &Resource,
     parent: Option<&Entity>,
     origin: &Origin,

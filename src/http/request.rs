@@ -11,7 +11,7 @@ use super::problem::Problem;
 use crate::app::{Address, Collection, Service};
 use crate::clock::Clock;
 use crate::domain::audit::Origin;
-use crate::domain::tenancy::{Tenant, View};
+use crate::domain::tenancy::{Tenant, TenantScope};
 use crate::domain::{Entity, EntityRegistry};
 use crate::wire::Params;
 
@@ -124,7 +124,7 @@ impl Caller {
     }
 
     /// What the caller sees.
-    pub(super) fn view(&self) -> &View {
+    pub(super) fn view(&self) -> &TenantScope {
         self.tenant.view()
     }
 

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use super::query::{Params, ParamsFault};
 use crate::domain::page::Order;
 use crate::domain::position::Position;
-use crate::domain::tenancy::View;
+use crate::domain::tenancy::TenantScope;
 use crate::domain::{Constraint, Violation, shown};
 
 /// The parameters that say which resources a list has, and in which order.
@@ -50,7 +50,7 @@ impl ListKey {
     /// The key of the list that `path` and `params` ask for, as it is seen: where one tenant's list
     /// ends says something of what is in it, which is not for another.
     #[must_use]
-    pub fn new(path: &str, params: &Params, view: &View) -> Self {
+    pub fn new(path: &str, params: &Params, view: &TenantScope) -> Self {
         let mut digest = Sha256::new();
         let mut add = |text: &str| {
             digest.update(text.len().to_le_bytes());

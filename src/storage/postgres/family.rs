@@ -9,7 +9,7 @@ use super::measure::SqlTable::{ResourceReferences, Resources};
 use super::{Db, Error, LockedRow, ResourceScope, uuids};
 use crate::domain::lifecycle::{Outcome, Referrer};
 use crate::domain::reference::Target;
-use crate::domain::tenancy::View;
+use crate::domain::tenancy::TenantScope;
 use crate::domain::{References, ResourceId, ResourceState, audit::Origin};
 
 impl Db<'_> {
@@ -63,7 +63,7 @@ impl Db<'_> {
     /// are left out.
     pub async fn lock_targets(
         &mut self,
-        view: &View,
+        view: &TenantScope,
         ids: &[ResourceId],
     ) -> Result<Vec<Target>, Error> {
         let result = sqlx::query!(
@@ -88,7 +88,7 @@ impl Db<'_> {
     /// The active resources that link to any of these, and whether they are seen.
     pub async fn list_referrers(
         &mut self,
-        view: &View,
+        view: &TenantScope,
         targets: &[LockedRow],
     ) -> Result<Vec<Referrer>, Error> {
         let result = sqlx::query!(

@@ -15,7 +15,7 @@ use super::{Db, Error, Search};
 use crate::domain::audit::{Action, Entry, Filter};
 use crate::domain::page::{Direction, Listing, Order, OrderField, Page};
 use crate::domain::position::Position;
-use crate::domain::tenancy::View;
+use crate::domain::tenancy::TenantScope;
 use crate::domain::{Resource, ResourceId};
 
 /// Which resources a list is about.
@@ -49,7 +49,7 @@ pub struct ListQuery<'a> {
     /// Of which resources.
     pub scope: Scope<'a>,
     /// As who sees them.
-    pub view: &'a View,
+    pub view: &'a TenantScope,
     /// Whether finalizing ones are listed, too.
     pub includes_deleted: bool,
     /// Only those that match.
@@ -109,7 +109,7 @@ impl Db<'_> {
     /// One page of what is seen of the audit trail, newest first, with the exact total of all pages.
     pub async fn list_audit(
         &mut self,
-        view: &View,
+        view: &TenantScope,
         filter: &Filter,
         page: Page,
     ) -> Result<Listing<Entry>, Error> {
@@ -162,7 +162,7 @@ impl Db<'_> {
     }
 }
 
-fn push_audit_filter(query: &mut QueryBuilder<Postgres>, view: &View, filter: &Filter) {
+fn push_audit_filter(query: &mut QueryBuilder<Postgres>, view: &TenantScope, filter: &Filter) {
     query.push(" WHERE true");
     push_view(query, view);
     if let Some(id) = filter.resource_id {
@@ -306,7 +306,7 @@ fn push_filter(query: &mut QueryBuilder<Postgres>, wanted: &ListQuery<'_>) {
 
 /// Adds the condition that rows of a table with a column `tenancy` are seen. The second half is what
 /// the indexes of tenants are for; whoever does not see all has a tenancy.
-fn push_view(query: &mut QueryBuilder<Postgres>, view: &View) {
+fn push_view(query: &mut QueryBuilder<Postgres>, view: &TenantScope) {
     if let Some(tenancy) = view.tenancy() {
         query
             .push(" AND tenancy = ")
@@ -316,7 +316,7 @@ fn push_view(query: &mut QueryBuilder<Postgres>, view: &View) {
 }
 
 /// Adds the condition that a resource which the client names is seen; looked at once.
-fn push_seen(query: &mut QueryBuilder<Postgres>, view: &View, id: Option<ResourceId>) {
+fn push_seen(query: &mut QueryBuilder<Postgres>, view: &TenantScope, id: Option<ResourceId>) {
     if let Some((id, tenancy)) = id.zip(view.tenancy()) {
         query.push(" AND has_tenancy(").push_bind(id.as_uuid());
         query.push(", ").push_bind(Json(tenancy.clone())).push(")");

@@ -12,7 +12,7 @@
 //! that no two transactions wait for each other.
 //!
 //! A statement that looks for what a client names takes a [`ResourceScope`] or a
-//! [`View`](crate::domain::tenancy::View): rows outside it do not exist for the caller. All other
+//! [`TenantScope`](crate::domain::tenancy::TenantScope): rows outside it do not exist for the caller. All other
 //! statements go on from rows that these have found.
 
 mod audit;

@@ -7,7 +7,7 @@ use super::measure::SqlTable::Resources;
 use super::row::ResourceRow;
 use super::{Db, Error, ResourceScope};
 use crate::domain::audit::{Action, Origin};
-use crate::domain::tenancy::View;
+use crate::domain::tenancy::TenantScope;
 use crate::domain::{Resource, ResourceId};
 
 /// What became of a new row.
@@ -52,7 +52,7 @@ impl Db<'_> {
     /// Whether there is such a resource.
     pub async fn has_resource(
         &mut self,
-        view: &View,
+        view: &TenantScope,
         kind: &str,
         id: ResourceId,
     ) -> Result<bool, Error> {
@@ -73,7 +73,7 @@ impl Db<'_> {
     /// apart.
     pub async fn insert_resource(
         &mut self,
-        view: &View,
+        view: &TenantScope,
         resource: &Resource,
         parent_kind: Option<&str>,
         origin: &Origin,
@@ -163,7 +163,7 @@ impl Db<'_> {
     }
 
     /// Holds one row if it is seen, so that nobody else changes it before the transaction ends.
-    pub async fn lock_resource(&mut self, view: &View, id: ResourceId) -> Result<(), Error> {
+    pub async fn lock_resource(&mut self, view: &TenantScope, id: ResourceId) -> Result<(), Error> {
         let result = sqlx::query!(
             "SELECT FROM resources WHERE id = $1 AND ($2::jsonb IS NULL OR tenancy = $2) FOR NO KEY UPDATE",
             id.as_uuid(),

@@ -4,7 +4,7 @@
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use crate::domain::tenancy::View;
+use crate::domain::tenancy::TenantScope;
 use crate::domain::{ResourceId, Tenancy};
 
 /// The rows in which one resource is looked for. A caller cannot tell a missing resource from one
@@ -12,7 +12,7 @@ use crate::domain::{ResourceId, Tenancy};
 #[derive(Debug, Clone, Copy)]
 pub struct ResourceScope<'a> {
     /// Applies to the owner too, if there is one.
-    pub view: &'a View,
+    pub view: &'a TenantScope,
     /// Unset for any kind.
     pub kind: Option<&'a str>,
     /// Unset for any owner and none.

@@ -11,7 +11,7 @@ use crate::domain::audit::{Action, Change, Entry, Origin};
 use crate::domain::lifecycle::{self, Draft, Family};
 use crate::domain::page::{Listing, Page};
 use crate::domain::schema::SpecSchema;
-use crate::domain::tenancy::View;
+use crate::domain::tenancy::TenantScope;
 use crate::domain::{
     Entity, EntityRegistry, Labels, Reference, Report, Resource, ResourceId, ResourceName,
     ResourceSnapshot, Tenancy, Violations,
@@ -113,7 +113,7 @@ impl<'a> Examples<'a> {
     #[must_use]
     pub fn listed(self, kind: Option<&str>) -> Value {
         // Of a list that ends here, whichever it is.
-        let key = ListKey::new("", &Params::default(), &View::ALL);
+        let key = ListKey::new("", &Params::default(), &TenantScope::ALL);
         let listing = listing(self.resource());
         json(&Views(self.registry).resources(kind, &listing, &key))
     }
