@@ -1,9 +1,9 @@
 //! What a request is about: a list, or one resource in it.
 
 use super::{Error, Service};
-use crate::domain::tenancy::View;
+use crate::domain::tenancy::TenantScope;
 use crate::domain::{Entity, ResourceId};
-use crate::storage::postgres::{Db, Place};
+use crate::storage::postgres::{Db, ResourceScope};
 
 /// A list of resources, as a path names it.
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +27,7 @@ pub enum Collection<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Address<'a> {
     /// As who sees it.
-    pub view: &'a View,
+    pub view: &'a TenantScope,
     /// The list that it is in.
     pub collection: Collection<'a>,
     /// Its id, as it stands in the path: any text.
@@ -47,12 +47,12 @@ impl<'a> Collection<'a> {
 
 impl<'a> Address<'a> {
     /// Where to look; `None` if the texts are no ids, so that nothing can be there.
-    pub(super) fn place(&self) -> Option<Place<'a>> {
+    pub(super) fn place(&self) -> Option<ResourceScope<'a>> {
         let owner = match self.collection {
             Collection::Owned { parent_id, .. } => Some(ResourceId::parse(parent_id)?),
             Collection::All | Collection::Kind(_) => None,
         };
-        Some(Place {
+        Some(ResourceScope {
             view: self.view,
             kind: self.collection.entity().map(|e| e.kind.as_str()),
             owner,
@@ -77,7 +77,7 @@ impl Service {
     /// Checks that a list is there: it is, unless it is that of a missing owner.
     pub async fn require_collection(
         &self,
-        view: &View,
+        view: &TenantScope,
         collection: Collection<'_>,
     ) -> Result<(), Error> {
         let Collection::Owned { .. } = collection else {
@@ -99,7 +99,7 @@ impl Service {
     /// Checks that the owner of a list is there.
     pub(super) async fn require_owner(
         &self,
-        view: &View,
+        view: &TenantScope,
         collection: Collection<'_>,
         db: &mut Db<'_>,
     ) -> Result<(), Error> {

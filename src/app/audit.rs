@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use super::{Error, Service};
 use crate::domain::audit::{Entry, Filter};
 use crate::domain::page::{Listing, Page};
-use crate::domain::tenancy::View;
+use crate::domain::tenancy::TenantScope;
 
 /// Entries that one transaction of the retention removes at most: its locks stay short.
 const EXPIRED_PER_TRANSACTION: i64 = 10_000;
@@ -14,7 +14,7 @@ impl Service {
     /// One page of what is seen of the trail, newest first.
     pub async fn audit(
         &self,
-        view: &View,
+        view: &TenantScope,
         filter: &Filter,
         page: Page,
     ) -> Result<Listing<Entry>, Error> {

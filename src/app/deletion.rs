@@ -7,9 +7,9 @@ use super::effects::{self, Effects};
 use super::{Address, Collection, Error, Service};
 use crate::domain::audit::Origin;
 use crate::domain::lifecycle::{self, Family, Outcome, Refusal};
-use crate::domain::tenancy::View;
+use crate::domain::tenancy::TenantScope;
 use crate::domain::{Resource, ResourceState};
-use crate::storage::postgres::{Db, Held, Tx};
+use crate::storage::postgres::{Db, LockedRow, Tx};
 
 impl Service {
     /// Asks for the deletion of a resource and finishes what can be finished at once. Gives the
@@ -26,7 +26,7 @@ impl Service {
         address: Address<'_>,
         origin: &Origin,
     ) -> Result<(Resource, Effects), Error> {
-        let Some((mut resource, family, held)) = self.lock_family(tx, address).await? else {
+        let Some((mut resource, family, locked)) = self.lock_family(tx, address).await? else {
             // Clients of the flat routes know another text.
             return Err(match address.collection {
                 Collection::Kind(entity) => Error::NothingToDelete {
@@ -37,13 +37,13 @@ impl Service {
                 }
             });
         };
-        let referrers = tx.db().list_referrers(address.view, &held).await?;
+        let referrers = tx.db().list_referrers(address.view, &locked).await?;
         let decided = lifecycle::delete(&family, &referrers, &self.registry, origin);
         let (state, outcome) = match decided {
             Ok(decided) => decided,
             Err(refusal) => {
                 let root = &family.root.state;
-                return Err(told(refusal, root, address.view, &mut tx.db()).await?);
+                return Err(visible(refusal, root, address.view, &mut tx.db()).await?);
             }
         };
         tx.db().carry_out(&outcome, origin).await?;
@@ -71,7 +71,7 @@ impl Service {
                 "Force-deleting resource"
             );
         }
-        Effects::carried_out(states(&family), outcome).tell();
+        Effects::carried_out(states(&family), outcome).emit();
         Ok(())
     }
 
@@ -95,16 +95,16 @@ impl Service {
         &self,
         tx: &mut Tx,
         address: Address<'_>,
-    ) -> Result<Option<(Resource, Family, Vec<Held>)>, Error> {
+    ) -> Result<Option<(Resource, Family, Vec<LockedRow>)>, Error> {
         let Some(place) = address.place() else {
             return Ok(None);
         };
         let mut db = tx.db();
-        let mut held = db.lock_lineage(place).await?;
+        let mut locked = db.lock_lineage(place).await?;
         let Some(resource) = db.find_resource(place).await? else {
             return Ok(None);
         };
-        let above = held.len().saturating_sub(1);
+        let above = locked.len().saturating_sub(1);
         // A kind that was taken out of the configuration may own whatever is there.
         let kind = &resource.state.kind;
         let is_known = self.registry.get(kind).is_some();
@@ -113,17 +113,17 @@ impl Service {
         } else {
             usize::MAX
         };
-        let mut level = held.split_off(above.min(held.len()));
-        held.extend(&level);
+        let mut level = locked.split_off(above.min(locked.len()));
+        locked.extend(&level);
         for _ in 0..levels {
             level = db.lock_children(&level).await?;
             if level.is_empty() {
                 break;
             }
-            held.extend(&level);
+            locked.extend(&level);
         }
         let with_rules = self.registry.kinds_with_rules();
-        let mut ancestors = db.list_snapshots(&held, with_rules).await?;
+        let mut ancestors = db.list_snapshots(&locked, with_rules).await?;
         let descendants = ancestors.split_off((above + 1).min(ancestors.len()));
         let Some(root) = ancestors.pop() else {
             return Ok(None);
@@ -134,26 +134,27 @@ impl Service {
             root,
             descendants,
         };
-        Ok(Some((resource, family, held.split_off(above))))
+        Ok(Some((resource, family, locked.split_off(above))))
     }
 }
 
 /// Everybody in a family as they were.
 fn states(family: &Family) -> impl Iterator<Item = &ResourceState> {
     let everybody = family.ancestors.iter().chain(family.nodes());
-    everybody.map(|standing| &standing.state)
+    everybody.map(|snapshot| &snapshot.state)
 }
 
-/// A refusal as the caller is told it: what is below a resource may be another tenant's, and is
+/// A refusal that names only what the caller sees: what is below a resource may be another tenant's, and is
 /// deleted with it all the same, but not named.
-async fn told(
+async fn visible(
     refusal: Refusal,
     root: &ResourceState,
-    view: &View,
+    view: &TenantScope,
     db: &mut Db<'_>,
 ) -> Result<Error, Error> {
     let (kind, id) = refusal.subject();
-    let is_seen = id == root.id || *view == View::ALL || db.has_resource(view, kind, id).await?;
+    let is_seen =
+        id == root.id || *view == TenantScope::ALL || db.has_resource(view, kind, id).await?;
     Ok(if is_seen {
         refusal.into()
     } else {

@@ -1,4 +1,4 @@
-//! What follows from a change once it is made: what is counted, and what the log tells.
+//! Metrics and log lines that follow from a change, emitted once it is committed.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,6 @@ use crate::domain::{
 };
 use crate::storage::postgres::Tx;
 
-/// How often a rule could not be computed, by kind and type of the condition.
 const RULE_FAILURES: &str = "hyperfleet_api_condition_rule_failures_total";
 const STARTED: &str = "hyperfleet_api_reconciliation_started_total";
 const AUDITED: &str = "hyperfleet_api_audit_entries_total";
@@ -20,23 +19,23 @@ const HARD_DELETES: &str = "hyperfleet_api_hard_deletes_total";
 const FORCE_DELETES: &str = "hyperfleet_api_force_deletes_total";
 const REPORTS: &str = "hyperfleet_api_reports_total";
 
-/// What follows from one change. To be told once it is committed: what is rolled back never was.
+/// What follows from one change. Emitted after commit: a change that is rolled back never happened.
 #[derive(Debug, Default)]
-#[must_use = "what is not told is neither counted nor logged"]
+#[must_use = "effects that are not emitted are neither counted nor logged"]
 pub(super) struct Effects {
     failures: Vec<Failure>,
-    /// What stopped being reconciled: the kind, and whether it is finalizing.
+    /// Resources that stopped being reconciled: the kind, and whether it is finalizing.
     started: Vec<(String, bool)>,
-    /// What the audit trail says: the action and the kind.
+    /// Entries of the audit trail.
     audited: Vec<(Action, String)>,
-    /// What became of a report on a resource of that kind.
+    /// The outcome of a report on a resource of that kind.
     reported: Option<(String, ReportOutcome)>,
 }
 
-/// Ends the transaction of a change, and tells what follows from it once it is kept.
+/// Ends the transaction of a change, and emits its effects if it was committed.
 pub(super) async fn keep<T>(tx: Tx, result: Result<(T, Effects), Error>) -> Result<T, Error> {
     let (changed, effects) = tx.finish(result).await?;
-    effects.tell();
+    effects.emit();
     Ok(changed)
 }
 
@@ -123,9 +122,9 @@ impl Effects {
     }
 
     /// Counts and logs all of it.
-    pub(super) fn tell(self) {
+    pub(super) fn emit(self) {
         for failure in self.failures {
-            tell_failure(failure);
+            emit_failure(failure);
         }
         for (kind, is_deleting) in self.started {
             let labels = [
@@ -144,7 +143,7 @@ impl Effects {
             metrics::counter!(removals, "resource_type" => resource_type(&kind)).increment(1);
         }
         if let Some((kind, outcome)) = self.reported {
-            tell_report(&kind, outcome);
+            count_report(&kind, outcome);
         }
     }
 }
@@ -186,7 +185,7 @@ pub(super) fn count_from_zero(registry: &EntityRegistry) {
 }
 
 /// A rule that failed: the change is made all the same.
-fn tell_failure(failure: Failure) {
+fn emit_failure(failure: Failure) {
     let Failure {
         kind,
         id,
@@ -204,7 +203,7 @@ fn tell_failure(failure: Failure) {
 }
 
 /// Counts what became of a report.
-pub(super) fn tell_report(kind: &str, outcome: ReportOutcome) {
+pub(super) fn count_report(kind: &str, outcome: ReportOutcome) {
     let kind = resource_type(kind);
     metrics::counter!(REPORTS, "resource_type" => kind, "outcome" => outcome.label()).increment(1);
 }
@@ -237,9 +236,9 @@ mod tests {
         };
         let recorder = DebuggingRecorder::new();
         metrics::with_local_recorder(&recorder, || {
-            Effects::failed(vec![failure("Zone"), failure("Quota")]).tell();
-            Effects::failed(vec![failure("Zone")]).tell();
-            Effects::default().tell();
+            Effects::failed(vec![failure("Zone"), failure("Quota")]).emit();
+            Effects::failed(vec![failure("Zone")]).emit();
+            Effects::default().emit();
         });
         let counted = recorder.snapshotter().snapshot().into_vec().into_iter();
         let mut counted: Vec<_> = counted

@@ -3,7 +3,7 @@
 use super::{Collection, Error, Service};
 use crate::domain::page::{KindPath, Listing, Order, OwnerPath, Page};
 use crate::domain::position::Position;
-use crate::domain::tenancy::View;
+use crate::domain::tenancy::TenantScope;
 use crate::domain::tsl::Property;
 use crate::domain::{Entity, ListFilter, PATHS_BASE, Resource, ResourceId, shown};
 use crate::storage::postgres::ListQuery;
@@ -59,7 +59,7 @@ impl Service {
     /// One page of what a caller sees of a list.
     pub async fn list(
         &self,
-        view: &View,
+        view: &TenantScope,
         collection: Collection<'_>,
         request: ListRequest,
     ) -> Result<Listing<Resource>, Error> {

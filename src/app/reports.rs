@@ -1,5 +1,4 @@
-//! What adapters report, the hot path: one read, and one guarded statement where the report is
-//! accepted.
+//! Reports of adapters, the hot path: one read, then one guarded write if the report is accepted.
 
 use super::effects::{self, Effects};
 use super::resources::still_changing;
@@ -7,17 +6,18 @@ use super::{Address, Error, Service, UNLOCKED_ATTEMPTS_MAX};
 use crate::domain::audit::Origin;
 use crate::domain::lifecycle::{self, ReportDecision};
 use crate::domain::page::{Listing, Page};
-use crate::domain::{InvalidReport, Report, ReportOutcome, Standing};
-use crate::storage::postgres::{Db, Place, Tx};
+use crate::domain::{InvalidReport, Report, ReportOutcome, ResourceSnapshot};
+use crate::storage::postgres::{Db, ResourceScope, Tx};
 
-/// The adapter's stored report after a report, unless it was discarded; and what follows.
+/// The adapter's stored report, `None` if the incoming one was discarded; and the effects to emit
+/// after commit.
 type Taken = (Option<Report>, Effects);
 
 impl Service {
-    /// Counts a report that could not even be read.
+    /// Counts a report whose body cannot be read.
     pub fn reject_report(&self, address: Address<'_>) {
         let kind = address.collection.entity().map_or("unknown", |e| &e.kind);
-        effects::tell_report(kind, ReportOutcome::Rejected(InvalidReport::Unreadable));
+        effects::count_report(kind, ReportOutcome::Rejected(InvalidReport::Unreadable));
     }
 
     /// One page of the reports on a resource.
@@ -36,9 +36,9 @@ impl Service {
         Err(self.missing(address).await)
     }
 
-    /// Takes in what an adapter says, brings the conditions up to date, and removes the resource
-    /// if this was the last word its deletion waited for. Gives the adapter's stored report, unless
-    /// this one was discarded.
+    /// Judges and stores an adapter's report, updates the conditions, and removes the resource if the
+    /// report completes its deletion. Returns the adapter's stored report, or `None` if the incoming
+    /// one was discarded.
     pub async fn report(
         &self,
         address: Address<'_>,
@@ -58,7 +58,7 @@ impl Service {
             }
             let taken = carry_out(&mut db, address, &snapshot, &report, decision).await?;
             if let Some((stored, effects)) = taken {
-                effects.tell();
+                effects.emit();
                 return Ok(stored);
             }
         }
@@ -73,7 +73,7 @@ impl Service {
         &self,
         tx: &mut Tx,
         address: Address<'_>,
-        place: Place<'_>,
+        place: ResourceScope<'_>,
         report: &mut Report,
         origin: &Origin,
     ) -> Result<Taken, Error> {
@@ -97,16 +97,16 @@ impl Service {
         Ok((stored, effects))
     }
 
-    fn decide(&self, snapshot: &Standing, report: &mut Report) -> ReportDecision {
+    fn decide(&self, snapshot: &ResourceSnapshot, report: &mut Report) -> ReportDecision {
         lifecycle::report(snapshot, self.registry.get(&snapshot.state.kind), report)
     }
 }
 
-/// Stores what was decided, but for a removal. `None`: the row has moved on since it was read.
+/// Carries out a decision, except for a removal. Returns `None` if the row changed since it was read.
 async fn carry_out(
     db: &mut Db<'_>,
     address: Address<'_>,
-    snapshot: &Standing,
+    snapshot: &ResourceSnapshot,
     report: &Report,
     decision: ReportDecision,
 ) -> Result<Option<Taken>, Error> {
@@ -130,7 +130,7 @@ async fn carry_out(
             None
         }
         ReportOutcome::Rejected(invalid) => {
-            effects.tell();
+            effects.emit();
             return Err(invalid.into());
         }
     };

@@ -7,11 +7,11 @@ use super::{Address, Error, Service, UNLOCKED_ATTEMPTS_MAX};
 use crate::domain::audit::Origin;
 use crate::domain::lifecycle::{self, Draft, Patch, Refusal};
 use crate::domain::reference::{self, Target};
-use crate::domain::tenancy::{Tenant, View};
+use crate::domain::tenancy::{Tenant, TenantScope};
 use crate::domain::{
     Entity, References, RequestedPatch, RequestedResource, Resource, ResourceId, Violations,
 };
-use crate::storage::postgres::{self, Created, Db, Place, Tx};
+use crate::storage::postgres::{self, Created, Db, ResourceScope, Tx};
 
 /// A resource as it is after a patch, and what follows from that.
 type Patched = (Resource, Effects);
@@ -81,7 +81,7 @@ impl Service {
         };
         match (created, owner) {
             (Created::Yes, _) => {
-                Effects::created(&resource, failures).tell();
+                Effects::created(&resource, failures).emit();
                 Ok(resource)
             }
             (Created::NoParent, Some((parent, id))) => {
@@ -106,13 +106,13 @@ impl Service {
 
     async fn check_parent(
         &self,
-        view: &View,
+        view: &TenantScope,
         owner: Option<(&Entity, ResourceId)>,
     ) -> Result<(), Error> {
         let Some((parent, id)) = owner else {
             return Ok(());
         };
-        let place = Place {
+        let place = ResourceScope {
             view,
             kind: Some(&parent.kind),
             owner: None,
@@ -122,8 +122,8 @@ impl Service {
         let found = session.db().find_snapshot(place, &[]).await?;
         match found {
             None => Err(Error::not_found(&parent.kind, &id.to_string())),
-            Some(standing) if standing.state.is_finalizing() => {
-                Err(lifecycle::marked_for_deletion(&standing.state).into())
+            Some(snapshot) if snapshot.state.is_finalizing() => {
+                Err(lifecycle::marked_for_deletion(&snapshot.state).into())
             }
             Some(_) => Ok(()),
         }
@@ -132,7 +132,7 @@ impl Service {
     async fn create_linked(
         &self,
         tx: &mut Tx,
-        view: &View,
+        view: &TenantScope,
         resource: &Resource,
         parent: Option<&Entity>,
         origin: &Origin,
@@ -168,7 +168,7 @@ impl Service {
     async fn lock_targets(
         &self,
         tx: &mut Tx,
-        view: &View,
+        view: &TenantScope,
         references: &References,
         also: Option<(usize, ResourceId)>,
     ) -> Result<Vec<Target>, Error> {
@@ -203,7 +203,7 @@ impl Service {
                     .try_patch(&mut db, address, place, change, origin)
                     .await?
                 {
-                    effects.tell();
+                    effects.emit();
                     return Ok(patched);
                 }
             }
@@ -219,7 +219,7 @@ impl Service {
         &self,
         tx: &mut Tx,
         address: Address<'_>,
-        place: Place<'_>,
+        place: ResourceScope<'_>,
         change: &RequestedPatch,
         origin: &Origin,
     ) -> Result<Patched, Error> {
@@ -258,7 +258,7 @@ impl Service {
         &self,
         db: &mut Db<'_>,
         address: Address<'_>,
-        place: Place<'_>,
+        place: ResourceScope<'_>,
         change: &RequestedPatch,
         origin: &Origin,
     ) -> Result<Option<Patched>, Error> {
@@ -320,7 +320,7 @@ impl Service {
 
 async fn insert(
     db: &mut Db<'_>,
-    view: &View,
+    view: &TenantScope,
     resource: &Resource,
     parent: Option<&Entity>,
     origin: &Origin,

@@ -1,5 +1,5 @@
 //! All conditions of a resource: the aggregated ones, then those that the rules of its kind derive,
-//! sorted by type. They are brought up to date with every change of a resource or its reports.
+//! sorted by type. Every change of a resource or its reports updates them.
 //!
 //! A kind that no adapter works on has no conditions until something reports, and none while it waits
 //! for its children: its rules are not applied then.
@@ -22,7 +22,7 @@ pub(super) struct Evidence<'a> {
 }
 
 impl<'a> Evidence<'a> {
-    /// That of a kind, without reports; of one that was taken out of the configuration if unset.
+    /// Evidence without reports. `None` is a kind that was removed from the configuration.
     pub(super) fn of(entity: Option<&'a Entity>) -> Self {
         Self {
             required: entity.map_or(&[], |e| &e.required_adapters),
@@ -33,7 +33,7 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// Brings all conditions up to date. Gives the rules that failed.
+    /// Updates all conditions. Returns the rules that failed.
     pub(super) fn aggregate_and_derive(&self, state: &mut ResourceState) -> Vec<Failure> {
         let aggregated = if self.required.is_empty() && state.is_finalizing() {
             Vec::new()
@@ -52,7 +52,7 @@ impl<'a> Evidence<'a> {
         self.derive(state, &previous)
     }
 
-    /// Brings the derived conditions up to date, and leaves the aggregated ones as they are.
+    /// Updates the derived conditions only. Returns the rules that failed.
     pub(super) fn derive(&self, state: &mut ResourceState, previous: &[Condition]) -> Vec<Failure> {
         let Some(rules) = self.rules else {
             return Vec::new();

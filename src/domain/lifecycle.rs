@@ -23,7 +23,7 @@ use super::report::AVAILABLE;
 use super::{
     Condition, ConditionStatus, DeletePolicy, Deletion, Entity, EntityRegistry, InvalidReport,
     Labels, References, Report, ReportOutcome, ReportState, Resource, ResourceId, ResourceName,
-    ResourceState, Standing, Tenancy,
+    ResourceSnapshot, ResourceState, Tenancy,
 };
 
 /// Why something may not be done to a resource in its present state.
@@ -112,8 +112,8 @@ pub struct Draft {
     pub tenancy: Tenancy,
 }
 
-/// Makes a new resource at generation 1. Kinds with required adapters start not reconciled. Gives
-/// the rules that failed, too.
+/// Makes a new resource at generation 1. Kinds with required adapters start not reconciled. Also
+/// returns the rules that failed.
 #[must_use]
 pub fn create(entity: &Entity, draft: Draft, origin: &Origin) -> (Resource, Vec<Failure>) {
     let mut resource = Resource {
@@ -164,10 +164,10 @@ pub struct Patch {
 /// adapters and rules.
 ///
 /// `None` means that nothing really differs: nothing is to be written. Otherwise the generation
-/// is one higher, however many parts changed. Gives the rules that failed, too.
+/// is one higher, however many parts changed. Also returns the rules that failed.
 pub fn patch(
     resource: &Resource,
-    snapshot: Option<&Standing>,
+    snapshot: Option<&ResourceSnapshot>,
     entity: Option<&Entity>,
     patch: &Patch,
     origin: &Origin,
@@ -228,14 +228,17 @@ pub struct ReportDecision {
     pub conditions: Vec<Condition>,
     /// Whether it completes a deletion: the resource must be removed instead, by [`remove`].
     pub completes: bool,
-    /// The rules that failed; they hold nothing up.
+    /// The rules that failed. The report is accepted all the same.
     pub failures: Vec<Failure>,
 }
 
-/// Takes in what an adapter says. An accepted report takes over what the adapter's stored one leaves
-/// to it.
+/// Decides about a report. An accepted report takes over the times of the adapter's stored one.
 #[must_use]
-pub fn report(snapshot: &Standing, entity: Option<&Entity>, report: &mut Report) -> ReportDecision {
+pub fn report(
+    snapshot: &ResourceSnapshot,
+    entity: Option<&Entity>,
+    report: &mut Report,
+) -> ReportDecision {
     let (state, reports) = (&snapshot.state, &snapshot.reports);
     let existing = reports.iter().find(|r| r.adapter == report.state.adapter);
     let mut decision = ReportDecision {
@@ -263,7 +266,7 @@ pub fn report(snapshot: &Standing, entity: Option<&Entity>, report: &mut Report)
 }
 
 impl ReportDecision {
-    fn accept(&mut self, snapshot: &Standing, entity: Option<&Entity>, report: &Report) {
+    fn accept(&mut self, snapshot: &ResourceSnapshot, entity: Option<&Entity>, report: &Report) {
         let mut reports = snapshot.reports.clone();
         reports.retain(|r| r.adapter != report.state.adapter);
         reports.push(report.state.clone());
@@ -275,7 +278,7 @@ impl ReportDecision {
         };
         let is_done = is_done(&state, evidence.required, &reports, snapshot.children);
         self.completes = report.state.is_finalized() && is_done;
-        // What is removed derives nothing.
+        // A removed resource derives no conditions.
         evidence.rules = evidence.rules.filter(|_| !self.completes);
         let facts = snapshot
             .facts
@@ -301,17 +304,17 @@ impl ReportDecision {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Family {
     /// The owner, its owner and so on.
-    pub ancestors: Vec<Standing>,
+    pub ancestors: Vec<ResourceSnapshot>,
     /// The resource itself.
-    pub root: Standing,
+    pub root: ResourceSnapshot,
     /// Everything that it owns, owners before what they own.
-    pub descendants: Vec<Standing>,
+    pub descendants: Vec<ResourceSnapshot>,
 }
 
 impl Family {
     /// The resource and what it owns, owners first.
     #[must_use]
-    pub fn nodes(&self) -> impl DoubleEndedIterator<Item = &Standing> {
+    pub fn nodes(&self) -> impl DoubleEndedIterator<Item = &ResourceSnapshot> {
         std::iter::once(&self.root).chain(&self.descendants)
     }
 }
@@ -375,18 +378,18 @@ pub fn delete(
     }
     // Children are settled before their owner, which is told how many of them went.
     let mut lost: HashMap<ResourceId, usize> = HashMap::new();
-    let mut settle = |node: &Standing, mut standing: Standing| {
-        let lost_here = lost.get(&standing.state.id).copied().unwrap_or(0);
-        standing.children -= lost_here;
+    let mut settle = |node: &ResourceSnapshot, mut snapshot: ResourceSnapshot| {
+        let lost_here = lost.get(&snapshot.state.id).copied().unwrap_or(0);
+        snapshot.children -= lost_here;
         let must_save = lost_here > 0 || !node.state.is_finalizing();
-        let is_gone = outcome.settle(&mut standing, registry, must_save);
-        if let (true, Some(owner)) = (is_gone, standing.state.owner) {
+        let is_gone = outcome.settle(&mut snapshot, registry, must_save);
+        if let (true, Some(owner)) = (is_gone, snapshot.state.owner) {
             *lost.entry(owner).or_default() += 1;
         }
-        (standing.state, is_gone)
+        (snapshot.state, is_gone)
     };
-    for (node, standing) in family.descendants.iter().zip(marked.drain(1..)).rev() {
-        settle(node, standing);
+    for (node, snapshot) in family.descendants.iter().zip(marked.drain(1..)).rev() {
+        settle(node, snapshot);
     }
     let (state, is_gone) = settle(&family.root, marked.remove(0));
     if is_gone {
@@ -396,11 +399,15 @@ pub fn delete(
 }
 
 /// Removes a resource whose deletion is complete, and every owner above it that was only waiting
-/// for it. `standing` has the report that completes it.
+/// for it. `snapshot` has the report that completes it.
 #[must_use]
-pub fn remove(standing: &Standing, ancestors: &[Standing], registry: &EntityRegistry) -> Outcome {
+pub fn remove(
+    snapshot: &ResourceSnapshot,
+    ancestors: &[ResourceSnapshot],
+    registry: &EntityRegistry,
+) -> Outcome {
     let mut outcome = Outcome::default();
-    outcome.remove(&standing.state, Action::HardDelete, None);
+    outcome.remove(&snapshot.state, Action::HardDelete, None);
     outcome.settle_upwards(ancestors, registry);
     outcome
 }
@@ -430,11 +437,11 @@ impl Outcome {
     /// Makes an active resource finalizing; a finalizing one stays as it is.
     fn mark(
         &mut self,
-        node: &Standing,
+        node: &ResourceSnapshot,
         children: &Children<'_>,
         referrers: &[&Referrer],
         origin: &Origin,
-    ) -> Result<Standing, Refusal> {
+    ) -> Result<ResourceSnapshot, Refusal> {
         let mut state = node.state.clone();
         if !state.is_finalizing() {
             refuse_referrers(&state, referrers)?;
@@ -449,7 +456,7 @@ impl Outcome {
             let change = Change::of(Action::Delete, Some(before), &state);
             self.changes.push(change);
         }
-        Ok(Standing {
+        Ok(ResourceSnapshot {
             children: children.get(&state.id).map_or(0, Vec::len),
             reports: node.reports.clone(),
             facts: node.facts.clone(),
@@ -460,16 +467,16 @@ impl Outcome {
     /// Removes a resource that is done, or brings its conditions up to date; true if it is gone.
     fn settle(
         &mut self,
-        standing: &mut Standing,
+        snapshot: &mut ResourceSnapshot,
         registry: &EntityRegistry,
         must_save: bool,
     ) -> bool {
-        let Standing {
+        let ResourceSnapshot {
             state,
             reports,
             children,
             facts,
-        } = standing;
+        } = snapshot;
         let evidence = Evidence {
             reports,
             has_children: *children > 0,
@@ -488,7 +495,7 @@ impl Outcome {
     }
 
     /// One child of the first ancestor is gone: settles it, then the next if that one went too.
-    fn settle_upwards(&mut self, ancestors: &[Standing], registry: &EntityRegistry) {
+    fn settle_upwards(&mut self, ancestors: &[ResourceSnapshot], registry: &EntityRegistry) {
         for ancestor in ancestors {
             if !ancestor.state.is_finalizing() {
                 return;
@@ -553,7 +560,7 @@ fn children_of(family: &Family) -> Children<'_> {
 }
 
 fn refuse_restricting_children(
-    node: &Standing,
+    node: &ResourceSnapshot,
     children: &Children<'_>,
     registry: &EntityRegistry,
 ) -> Result<(), Refusal> {

@@ -43,7 +43,7 @@ pub use report::{
 };
 pub use requested::{RequestedPatch, RequestedResource};
 pub use resource::{
-    Deletion, Resource, ResourceId, ResourceName, ResourceState, Standing, Tenancy,
+    Deletion, Resource, ResourceId, ResourceName, ResourceSnapshot, ResourceState, Tenancy,
 };
 pub use violation::{Constraint, Violation, Violations, shown};
 

@@ -1,4 +1,4 @@
-//! Adapter reports: what an adapter says of a resource, what is kept of it, and which of two wins.
+//! Reports of adapters on resources, and which of two reports wins.
 //!
 //! ```text
 //! ahead of the resource? ─▶ discard
@@ -32,13 +32,13 @@ pub const HEALTH: &str = "Health";
 /// Whether the adapter has cleaned up after a deletion.
 pub const FINALIZED: &str = "Finalized";
 
-/// The latest report of an adapter on a resource. As it comes in, its times are those of a first
-/// report: it takes over what an earlier one leaves by [`ReportState::follow`].
+/// A report of an adapter on a resource, incoming or stored. An incoming one has the times of a first
+/// report; [`ReportState::follow`] takes over those of the adapter's stored one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// What rules look at.
+    /// The part that rules read.
     pub state: ReportState,
-    /// Anything else the adapter wants other adapters to see.
+    /// Data for other adapters.
     pub data: Map<String, Value>,
     /// About the job that did the work.
     pub metadata: Option<Metadata>,
@@ -88,7 +88,7 @@ pub struct ReportedCondition {
     pub kind: String,
 }
 
-/// What rules need of a report.
+/// The part of a report that rules read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportState {
     /// Any name; only the required adapters of the kind count.
@@ -99,7 +99,7 @@ pub struct ReportState {
     pub created_at: DateTime<Utc>,
     /// When the adapter looked, by its own clock, in whole microseconds.
     pub reported_at: DateTime<Utc>,
-    /// What it saw, types unique, in its own order.
+    /// Types are unique; the order is the adapter's.
     pub conditions: Vec<ReportedCondition>,
 }
 
@@ -110,7 +110,7 @@ impl ReportState {
         self.conditions.iter().find(|c| c.kind == kind)
     }
 
-    /// What it says of one condition type.
+    /// The status of one condition.
     #[must_use]
     pub fn status_of(&self, kind: &str) -> Option<ConditionStatus> {
         self.condition(kind).map(|c| c.status)
@@ -122,8 +122,8 @@ impl ReportState {
         self.status_of(FINALIZED) == Some(ConditionStatus::True)
     }
 
-    /// Takes the place of the adapter's stored report: that of the first report stays the time of
-    /// creation, and a condition's transition time moves only with its status.
+    /// Takes over the times of the adapter's stored report: the creation time stays that of the first
+    /// report, and a condition's transition time moves only with its status.
     pub fn follow(&mut self, existing: Option<&Self>) {
         self.created_at = existing.map_or(self.reported_at, |e| e.created_at);
         for condition in &mut self.conditions {
@@ -182,7 +182,7 @@ pub enum ReportOutcome {
 }
 
 impl ReportOutcome {
-    /// One outcome for each label.
+    /// One outcome per label.
     pub const ALL: [Self; 7] = [
         Self::Accepted,
         Self::Repeated,

@@ -151,19 +151,19 @@ pub struct Resource {
 
 /// A resource's life and the evidence: all that lifecycle decisions are made from.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Standing {
+pub struct ResourceSnapshot {
     /// Its life.
     pub state: ResourceState,
     /// The latest report of each adapter.
     pub reports: Vec<ReportState>,
     /// How many resources it owns, finalizing ones too; counted up to
-    /// [`Standing::CHILDREN_COUNTED_MAX`].
+    /// [`ResourceSnapshot::CHILDREN_COUNTED_MAX`].
     pub children: usize,
     /// What rules need beside; unset for kinds without rules.
     pub facts: Option<Box<Facts>>,
 }
 
-impl Standing {
+impl ResourceSnapshot {
     /// How far children are counted: whether any are left once one of them is gone is all that
     /// matters, and a parent may have very many.
     pub const CHILDREN_COUNTED_MAX: usize = 2;

@@ -43,7 +43,7 @@ pub enum Denied {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tenant {
     tenancy: Tenancy,
-    view: View,
+    view: TenantScope,
     is_system: bool,
 }
 
@@ -57,7 +57,7 @@ impl Tenant {
 
     /// What it sees and changes.
     #[must_use]
-    pub fn view(&self) -> &View {
+    pub fn view(&self) -> &TenantScope {
         &self.view
     }
 
@@ -92,12 +92,12 @@ impl Tenant {
     }
 }
 
-/// Which resources somebody sees. What is not seen is not there: every statement that looks for
+/// The resources that a caller may see. Others do not exist for it: every statement that looks for
 /// resources is given one. The default is all of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct View(Option<Tenancy>);
+pub struct TenantScope(Option<Tenancy>);
 
-impl View {
+impl TenantScope {
     /// All of them.
     pub const ALL: Self = Self(None);
 

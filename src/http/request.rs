@@ -8,7 +8,7 @@ use actix_web::{FromRequest, HttpMessage, HttpRequest, web};
 use super::fleet::Access;
 use crate::app::{Address, Collection, Service};
 use crate::domain::audit::Origin;
-use crate::domain::tenancy::{Tenant, View};
+use crate::domain::tenancy::{Tenant, TenantScope};
 use crate::domain::{Entity, EntityRegistry};
 use crate::kit::clock::Clock;
 use crate::kit::http::{Problem, RequestId};
@@ -82,7 +82,7 @@ impl Caller {
     }
 
     /// What the caller sees.
-    pub(super) fn view(&self) -> &View {
+    pub(super) fn view(&self) -> &TenantScope {
         self.tenant.view()
     }
 

@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use super::query::{Params, ParamsFault};
 use crate::domain::page::Order;
 use crate::domain::position::Position;
-use crate::domain::tenancy::View;
+use crate::domain::tenancy::TenantScope;
 use crate::domain::{Constraint, ListFilter, Violation, shown};
 
 /// Longest token, in bytes: one with a value for every key there is has less.
@@ -57,7 +57,7 @@ impl ListKey {
     /// The key of the list at `path`, in the order that `params` ask for, with these filters. The
     /// tenant counts, because where a list ends says something about what is in it.
     #[must_use]
-    pub fn new(path: &str, params: &Params, filters: &[ListFilter], view: &View) -> Self {
+    pub fn new(path: &str, params: &Params, filters: &[ListFilter], view: &TenantScope) -> Self {
         let mut digest = ListDigest::default();
         let order = ["order", "orderBy"].map(|name| {
             let values = params.values(name).map(str::trim);

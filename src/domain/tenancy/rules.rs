@@ -4,7 +4,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::super::Tenancy;
-use super::{Denied, Tenant, View};
+use super::{Denied, Tenant, TenantScope};
 
 /// Longest value of a dimension, in bytes.
 pub const VALUE_BYTES_MAX: usize = 63;
@@ -156,9 +156,9 @@ impl Rules {
         }
         // One dimension at least is required, so that there is something in it.
         let view = if config.enforce {
-            View::of(tenancy.clone())
+            TenantScope::of(tenancy.clone())
         } else {
-            View::ALL
+            TenantScope::ALL
         };
         Ok(Tenant {
             tenancy,

@@ -2,13 +2,13 @@
 
 use super::given::{
     at, child_kind, condition, family, finalized_by, finalizing, id, kind, origin, origin_of,
-    registry, report, reported, standing,
+    registry, report, reported, snapshot,
 };
 use crate::domain::aggregation::RECONCILED;
 use crate::domain::audit::{Action, Change};
 use crate::domain::lifecycle::{Family, Outcome, Referrer, Refusal, delete};
 use crate::domain::{
-    ConditionStatus, Deletion, EntityRegistry, ReportOutcome, ResourceState, Standing,
+    ConditionStatus, Deletion, EntityRegistry, ReportOutcome, ResourceSnapshot, ResourceState,
 };
 
 /// ```text
@@ -31,8 +31,8 @@ pub(super) fn kinds() -> EntityRegistry {
     ])
 }
 
-pub(super) fn new(kind: &str, number: u128, owner: impl Into<Option<u128>>) -> Standing {
-    standing(&kinds(), kind, number, owner.into())
+pub(super) fn new(kind: &str, number: u128, owner: impl Into<Option<u128>>) -> ResourceSnapshot {
+    snapshot(&kinds(), kind, number, owner.into())
 }
 
 /// Deleted by alice at second 9, with nobody linking to anything.
@@ -153,10 +153,10 @@ fn a_restricting_child_deep_in_the_tree_holds_all_of_it_back() {
         child_kind("C", "B", "", &[]),
     ]);
     let tree = family(
-        standing(&kinds, "A", 1, None),
+        snapshot(&kinds, "A", 1, None),
         vec![
-            standing(&kinds, "B", 2, Some(1)),
-            standing(&kinds, "C", 3, Some(2)),
+            snapshot(&kinds, "B", 2, Some(1)),
+            snapshot(&kinds, "C", 3, Some(2)),
         ],
     );
     let refusal = delete(&tree, &[], &kinds, &origin(9)).unwrap_err();
@@ -228,7 +228,7 @@ fn owners_without_adapters_wait_for_a_grandchild_without_conditions() {
 #[test]
 fn an_owner_without_adapters_waits_without_the_conditions_of_voluntary_reports() {
     let kinds = kinds();
-    let spoken = |state: &mut Standing, second| {
+    let spoken = |state: &mut ResourceSnapshot, second| {
         let report = report("z", 1, second, ConditionStatus::True);
         let (decision, report) = reported(state, &[], &report);
         assert_eq!(decision.outcome, ReportOutcome::Accepted, "it is new");

@@ -10,7 +10,7 @@ use crate::domain::lifecycle::{self, Draft, Family, Patch, Refusal, ReportDecisi
 use crate::domain::report::{APPLIED, AVAILABLE, FINALIZED, HEALTH};
 use crate::domain::{
     Condition, ConditionStatus, Deletion, Entity, EntityRegistry, Labels, References, Report,
-    ReportState, ReportedCondition, Resource, ResourceId, ResourceName, Standing, Tenancy,
+    ReportState, ReportedCondition, Resource, ResourceId, ResourceName, ResourceSnapshot, Tenancy,
 };
 
 /// A moment, in seconds after the start of all tests.
@@ -93,13 +93,13 @@ pub(super) fn resource(
 }
 
 /// A new resource that nobody has reported on and that owns nothing.
-pub(super) fn standing(
+pub(super) fn snapshot(
     registry: &EntityRegistry,
     kind: &str,
     number: u128,
     owner: Option<u128>,
-) -> Standing {
-    Standing {
+) -> ResourceSnapshot {
+    ResourceSnapshot {
         state: resource(registry, kind, number, owner).state,
         reports: Vec::new(),
         children: 0,
@@ -108,22 +108,22 @@ pub(super) fn standing(
 }
 
 /// The same resource after a DELETE at second 5.
-pub(super) fn finalizing(mut standing: Standing) -> Standing {
-    standing.state.generation += 1;
-    standing.state.updated_at = at(5);
-    standing.state.deletion = Some(Deletion {
+pub(super) fn finalizing(mut snapshot: ResourceSnapshot) -> ResourceSnapshot {
+    snapshot.state.generation += 1;
+    snapshot.state.updated_at = at(5);
+    snapshot.state.deletion = Some(Deletion {
         at: at(5),
         by: "bob".to_owned(),
     });
-    standing
+    snapshot
 }
 
 /// The same resource with a report of that adapter, at its generation, that it has cleaned up.
-pub(super) fn finalized_by(mut standing: Standing, adapter: &str) -> Standing {
-    let generation = standing.state.generation;
+pub(super) fn finalized_by(mut snapshot: ResourceSnapshot, adapter: &str) -> ResourceSnapshot {
+    let generation = snapshot.state.generation;
     let stored = finalized(adapter, generation, 6);
-    standing.reports.push(stored);
-    standing
+    snapshot.reports.push(stored);
+    snapshot
 }
 
 /// A stored report that an adapter has cleaned up.
@@ -147,7 +147,7 @@ pub(super) fn finalized(adapter: &str, observed_generation: i32, second: i64) ->
 }
 
 /// A family without owners above it. `descendants` name their owners themselves.
-pub(super) fn family(root: Standing, descendants: Vec<Standing>) -> Family {
+pub(super) fn family(root: ResourceSnapshot, descendants: Vec<ResourceSnapshot>) -> Family {
     Family {
         ancestors: Vec::new(),
         root,
@@ -185,12 +185,12 @@ pub(super) fn report(
 
 /// What a report leads to on a resource whose kind waits for these adapters, and what is stored.
 pub(super) fn reported(
-    standing: &Standing,
+    snapshot: &ResourceSnapshot,
     required: &[String],
     report: &Report,
 ) -> (ReportDecision, ReportState) {
     let mut report = report.clone();
-    let decision = lifecycle::report(standing, Some(&waiting_for(required)), &mut report);
+    let decision = lifecycle::report(snapshot, Some(&waiting_for(required)), &mut report);
     (decision, report.state)
 }
 

@@ -9,7 +9,7 @@ use crate::domain::audit::Origin;
 use crate::domain::lifecycle::{self, Draft, Family, Patch};
 use crate::domain::{
     Condition, ConditionStatus, EntityRegistry, Labels, References, Report, ReportOutcome,
-    ReportState, ReportedCondition, Resource, ResourceName, Standing, Tenancy,
+    ReportState, ReportedCondition, Resource, ResourceName, ResourceSnapshot, Tenancy,
 };
 
 const PARENT: &str = "Cluster";
@@ -117,8 +117,8 @@ impl Life {
         }
     }
 
-    fn standing(&self) -> Standing {
-        Standing {
+    fn snapshot(&self) -> ResourceSnapshot {
+        ResourceSnapshot {
             state: self.resource.state.clone(),
             reports: self.reports.clone(),
             children: usize::from(self.has_children),
@@ -134,9 +134,9 @@ impl Life {
             spec: Some(spec),
             ..Patch::default()
         };
-        let (standing, entity) = (self.standing(), self.registry.get(PARENT));
+        let (snapshot, entity) = (self.snapshot(), self.registry.get(PARENT));
         let patched =
-            lifecycle::patch(&self.resource, Some(&standing), entity, &patch, &origin(at));
+            lifecycle::patch(&self.resource, Some(&snapshot), entity, &patch, &origin(at));
         match patched.expect("no history patches a finalizing resource") {
             Some((changed, _)) => {
                 self.resource = changed;
@@ -148,10 +148,10 @@ impl Life {
 
     fn delete(&mut self, has_children: bool, at: DateTime<Utc>) -> &'static str {
         self.has_children = has_children;
-        let child = given::standing(&self.registry, CHILD, 2, Some(1));
+        let child = given::snapshot(&self.registry, CHILD, 2, Some(1));
         let family = Family {
             ancestors: Vec::new(),
-            root: self.standing(),
+            root: self.snapshot(),
             descendants: has_children.then_some(child).into_iter().collect(),
         };
         let (state, outcome) = lifecycle::delete(&family, &[], &self.registry, &origin(at))
@@ -164,8 +164,8 @@ impl Life {
 
     fn report(&mut self, op: &ReportOp) -> (&'static str, Option<String>) {
         let mut report = op.report();
-        let mut standing = self.standing();
-        let decision = lifecycle::report(&standing, self.registry.get(PARENT), &mut report);
+        let mut snapshot = self.snapshot();
+        let decision = lifecycle::report(&snapshot, self.registry.get(PARENT), &mut report);
         match decision.outcome {
             ReportOutcome::Rejected(invalid) => return ("invalid", Some(invalid.to_string())),
             ReportOutcome::Discarded(_) => return ("discarded", None),
@@ -186,8 +186,8 @@ impl Life {
         if !decision.completes {
             return ("accepted", None);
         }
-        standing.reports.clone_from(&self.reports);
-        let outcome = lifecycle::remove(&standing, &[], &self.registry);
+        snapshot.reports.clone_from(&self.reports);
+        let outcome = lifecycle::remove(&snapshot, &[], &self.registry);
         assert_eq!(outcome.saved, []);
         (self.removed(&outcome.removed, "accepted"), None)
     }

@@ -4,14 +4,14 @@ use serde_json::{Map, Value, json};
 
 use super::given::{
     at, condition, family, finalized, finalized_by, finalizing, id, kind, origin, origin_of,
-    patched, registry, report, reported, resource, saying_finalized, standing,
+    patched, registry, report, reported, resource, saying_finalized, snapshot,
 };
 use crate::domain::ConditionStatus::{False, True, Unknown};
 use crate::domain::ReportOutcome::{Accepted, Discarded, Rejected, Repeated};
 use crate::domain::aggregation::{LAST_KNOWN_RECONCILED, RECONCILED};
 use crate::domain::lifecycle::{self, Patch, Refusal};
 use crate::domain::{
-    Discard, EntityRegistry, InvalidReport, Labels, Reference, References, Report, Standing,
+    Discard, EntityRegistry, InvalidReport, Labels, Reference, References, Report, ResourceSnapshot,
 };
 
 /// Clusters that adapters a and b work on, channels that nobody works on.
@@ -133,7 +133,7 @@ fn a_clock_that_is_set_back_changes_nothing_before_it_was_last_changed() {
         let after = patched(&before, &labelled, &[], &origin(now)).unwrap();
         let state = after.unwrap().state;
         assert_eq!((state.updated_at, state.generation), (at(then), 2), "{now}");
-        let family = family(standing(&kinds, "Cluster", 1, None), Vec::new());
+        let family = family(snapshot(&kinds, "Cluster", 1, None), Vec::new());
         let (state, _) = lifecycle::delete(&family, &[], &kinds, &origin(now)).unwrap();
         let deletion = state.deletion.unwrap();
         assert_eq!(
@@ -162,7 +162,7 @@ fn a_patch_leaves_the_conditions_of_a_kind_without_adapters_alone() {
 fn a_finalizing_resource_takes_no_patch_not_even_an_empty_one() {
     let kinds = kinds();
     let mut before = resource(&kinds, "Cluster", 1, None);
-    before.state = finalizing(standing(&kinds, "Cluster", 1, None)).state;
+    before.state = finalizing(snapshot(&kinds, "Cluster", 1, None)).state;
     let refusal = patched(&before, &Patch::default(), &[], &origin(9)).unwrap_err();
     assert_eq!(
         refusal.to_string(),
@@ -198,7 +198,7 @@ fn a_resource_at_the_last_generation_takes_no_more_changes() {
 fn the_reports_of_all_adapters_reconcile_a_resource() {
     let kinds = kinds();
     let required = kinds.required_adapters("Cluster");
-    let mut cluster = standing(&kinds, "Cluster", 1, None);
+    let mut cluster = snapshot(&kinds, "Cluster", 1, None);
     for (adapter, expected) in [("a", False), ("b", True)] {
         let (decision, stored) = reported(&cluster, required, &report(adapter, 1, 3, True));
         assert_eq!((decision.outcome, decision.completes), (Accepted, false));
@@ -213,7 +213,7 @@ fn the_reports_of_all_adapters_reconcile_a_resource() {
 fn a_newer_report_takes_the_place_of_the_older_one() {
     let kinds = kinds();
     let required = &kinds.required_adapters("Cluster")[..1];
-    let mut cluster = standing(&kinds, "Cluster", 1, None);
+    let mut cluster = snapshot(&kinds, "Cluster", 1, None);
     cluster.reports = vec![finalized("a", 1, 3)];
     let (decision, _) = reported(&cluster, required, &report("a", 1, 4, True));
     assert_eq!(decision.outcome, Accepted);
@@ -227,7 +227,7 @@ fn a_newer_report_takes_the_place_of_the_older_one() {
 fn a_first_report_of_unknown_is_kept_but_moves_no_condition() {
     let kinds = kinds();
     let required = kinds.required_adapters("Cluster");
-    let mut cluster = standing(&kinds, "Cluster", 1, None);
+    let mut cluster = snapshot(&kinds, "Cluster", 1, None);
     // Stale on purpose: to recompute them would show.
     cluster.state.updated_at = at(2);
     cluster.state.conditions.clear();
@@ -241,7 +241,7 @@ fn a_first_report_of_unknown_is_kept_but_moves_no_condition() {
 
 #[test]
 fn a_voluntary_report_gives_a_kind_without_adapters_conditions() {
-    let channel = standing(&kinds(), "Channel", 1, None);
+    let channel = snapshot(&kinds(), "Channel", 1, None);
     let (decision, _) = reported(&channel, &[], &report("z", 1, 3, True));
     assert_eq!(decision.outcome, Accepted);
     let conditions = decision.conditions.iter();
@@ -253,11 +253,12 @@ fn a_voluntary_report_gives_a_kind_without_adapters_conditions() {
 #[test]
 fn there_is_a_limit_to_adapters_but_not_to_their_reports() {
     let kinds = kinds();
-    let mut cluster = standing(&kinds, "Cluster", 1, None);
+    let mut cluster = snapshot(&kinds, "Cluster", 1, None);
     let adapter = |number: usize| format!("adapter-{number}");
     let known = (0..Report::ADAPTERS_MAX).map(|n| finalized(&adapter(n), 1, 3));
     cluster.reports = known.collect();
-    let outcome = |cluster: &Standing, report: &Report| reported(cluster, &[], report).0.outcome;
+    let outcome =
+        |cluster: &ResourceSnapshot, report: &Report| reported(cluster, &[], report).0.outcome;
     let one_more = outcome(&cluster, &report("one-more", 1, 4, True));
     assert_eq!(one_more, Rejected(InvalidReport::TooManyAdapters));
     assert_eq!(
@@ -276,7 +277,7 @@ fn there_is_a_limit_to_adapters_but_not_to_their_reports() {
 
 #[test]
 fn a_report_without_a_mandatory_condition_is_refused() {
-    let cluster = standing(&kinds(), "Cluster", 1, None);
+    let cluster = snapshot(&kinds(), "Cluster", 1, None);
     let mut lacking = report("a", 1, 3, True);
     lacking.state.conditions.retain(|c| c.kind != "Applied");
     let Rejected(invalid) = reported(&cluster, &[], &lacking).0.outcome else {
@@ -291,7 +292,7 @@ fn a_report_without_a_mandatory_condition_is_refused() {
 /// What `report` says of a finalizing resource that `b` has finalized, and whether it completes.
 fn completes(report: &Report, children: usize) -> bool {
     let kinds = kinds();
-    let mut cluster = finalized_by(finalizing(standing(&kinds, "Cluster", 1, None)), "b");
+    let mut cluster = finalized_by(finalizing(snapshot(&kinds, "Cluster", 1, None)), "b");
     cluster.children = children;
     let (decision, _) = reported(&cluster, kinds.required_adapters("Cluster"), report);
     assert!(
@@ -320,7 +321,7 @@ fn the_last_adapter_to_finalize_completes_a_deletion() {
 #[test]
 fn only_a_report_that_says_finalized_completes_a_deletion() {
     let kinds = kinds();
-    let done = finalizing(standing(&kinds, "Cluster", 1, None));
+    let done = finalizing(snapshot(&kinds, "Cluster", 1, None));
     let done = finalized_by(finalized_by(done, "a"), "b");
     let required = kinds.required_adapters("Cluster");
     let voluntary = |report: &Report| {
@@ -343,7 +344,7 @@ fn only_a_report_that_says_finalized_completes_a_deletion() {
 #[test]
 fn no_report_completes_the_deletion_of_an_active_resource() {
     let kinds = kinds();
-    let cluster = finalized_by(standing(&kinds, "Cluster", 1, None), "b");
+    let cluster = finalized_by(snapshot(&kinds, "Cluster", 1, None), "b");
     let last = saying_finalized(report("a", 1, 9, False), True);
     let (decision, _) = reported(&cluster, kinds.required_adapters("Cluster"), &last);
     assert_eq!((decision.outcome, decision.completes), (Accepted, false));
@@ -352,7 +353,7 @@ fn no_report_completes_the_deletion_of_an_active_resource() {
 #[test]
 fn children_keep_a_finalized_resource_unreconciled() {
     let kinds = kinds();
-    let mut cluster = finalized_by(finalizing(standing(&kinds, "Cluster", 1, None)), "b");
+    let mut cluster = finalized_by(finalizing(snapshot(&kinds, "Cluster", 1, None)), "b");
     let last = saying_finalized(report("a", 2, 9, False), True);
     for (children, status, reason) in [
         (0, True, "ReconciledAll"),

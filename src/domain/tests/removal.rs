@@ -5,11 +5,11 @@ use super::given::{condition, family, finalized_by, finalizing, id};
 use crate::domain::aggregation::RECONCILED;
 use crate::domain::audit::{Action, Change};
 use crate::domain::lifecycle::{Family, Outcome, force_delete, remove};
-use crate::domain::{ConditionStatus, Standing};
+use crate::domain::{ConditionStatus, ResourceSnapshot};
 
-fn owning(mut standing: Standing, children: usize) -> Standing {
-    standing.children = children;
-    standing
+fn owning(mut snapshot: ResourceSnapshot, children: usize) -> ResourceSnapshot {
+    snapshot.children = children;
+    snapshot
 }
 
 #[test]

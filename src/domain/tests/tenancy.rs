@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::domain::tenancy::{Config, Denied, Dimension, Rules, Tenant, View};
+use crate::domain::tenancy::{Config, Denied, Dimension, Rules, Tenant, TenantScope};
 
 fn dimension(header: &str, key: &str, required: bool) -> Dimension {
     Dimension {
@@ -132,7 +132,7 @@ fn system_identities_see_everything_and_are_no_authors() {
         let tenant = resolve(&rules, &[("x-system", value), ("x-org", b"a/b")]).unwrap();
         assert!(tenant.is_system());
         assert!(tenant.tenancy().is_empty());
-        assert_eq!(*tenant.view(), View::ALL);
+        assert_eq!(*tenant.view(), TenantScope::ALL);
         assert_eq!(tenant.require_author(), Err(Denied::OnlyReports));
     }
     for value in [&b"1"[..], b"yes", b"truee", b"", b"\xff", b"t rue"] {
@@ -150,7 +150,7 @@ fn without_enforcement_everybody_sees_everything() {
     let rules = Rules::new(config).unwrap();
     let tenant = resolve(&rules, &[("x-org", b"a")]).unwrap();
     assert_eq!(*tenant.tenancy(), texts(&[("org", "a")]));
-    assert_eq!(*tenant.view(), View::ALL);
+    assert_eq!(*tenant.view(), TenantScope::ALL);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::domain::lifecycle::{self, Family, Outcome, Patch, Referrer, Refusal};
 use crate::domain::reference::{self, RequestedReference, RequestedReferences, Target};
 use crate::domain::{
     ConditionStatus, EntityRegistry, References, Report, ReportOutcome, ReportState, Resource,
-    ResourceId, Standing,
+    ResourceId, ResourceSnapshot,
 };
 
 /// The kinds of the world, owners first, with what each owns and who works on it:
@@ -112,21 +112,21 @@ impl World {
         self.rows.values().filter(is_child)
     }
 
-    fn standing(&self, id: ResourceId) -> Standing {
+    fn snapshot(&self, id: ResourceId) -> ResourceSnapshot {
         let row = &self.rows[&id];
         let children = self.children(id).count();
-        Standing {
+        ResourceSnapshot {
             state: row.resource.state.clone(),
             reports: row.reports.clone(),
-            children: children.min(Standing::CHILDREN_COUNTED_MAX),
+            children: children.min(ResourceSnapshot::CHILDREN_COUNTED_MAX),
             facts: None,
         }
     }
 
-    fn ancestors(&self, id: ResourceId) -> Vec<Standing> {
+    fn ancestors(&self, id: ResourceId) -> Vec<ResourceSnapshot> {
         let owner = |id: &ResourceId| self.rows[id].resource.state.owner;
         let owners = std::iter::successors(owner(&id), owner);
-        owners.map(|id| self.standing(id)).collect()
+        owners.map(|id| self.snapshot(id)).collect()
     }
 
     fn family(&self, root: ResourceId) -> Family {
@@ -139,8 +139,8 @@ impl World {
         }
         Family {
             ancestors: self.ancestors(root),
-            root: self.standing(root),
-            descendants: below[1..].iter().map(|&id| self.standing(id)).collect(),
+            root: self.snapshot(root),
+            descendants: below[1..].iter().map(|&id| self.snapshot(id)).collect(),
         }
     }
 
@@ -235,8 +235,8 @@ impl World {
             references,
             ..Patch::default()
         };
-        let (standing, entity) = (self.standing(id), self.registry.get(kind));
-        match lifecycle::patch(resource, Some(&standing), entity, &patch, &self.origin()) {
+        let (snapshot, entity) = (self.snapshot(id), self.registry.get(kind));
+        match lifecycle::patch(resource, Some(&snapshot), entity, &patch, &self.origin()) {
             Err(refusal) => Ended::Refused(refusal),
             Ok(None) => Ended::Unchanged,
             Ok(Some((changed, _))) => {
@@ -247,10 +247,10 @@ impl World {
     }
 
     pub(super) fn report(&mut self, id: ResourceId, says: &Says) -> Ended {
-        let standing = self.standing(id);
-        let mut report = self.incoming(&standing, says);
-        let entity = self.registry.get(&standing.state.kind);
-        let decision = lifecycle::report(&standing, entity, &mut report);
+        let snapshot = self.snapshot(id);
+        let mut report = self.incoming(&snapshot, says);
+        let entity = self.registry.get(&snapshot.state.kind);
+        let decision = lifecycle::report(&snapshot, entity, &mut report);
         match decision.outcome {
             ReportOutcome::Rejected(_) => return Ended::Invalid,
             ReportOutcome::Discarded(_) => return Ended::Dropped,
@@ -267,13 +267,13 @@ impl World {
             return Ended::Reported;
         }
         let ancestors = self.ancestors(id);
-        let outcome = lifecycle::remove(&self.standing(id), &ancestors, &self.registry);
+        let outcome = lifecycle::remove(&self.snapshot(id), &ancestors, &self.registry);
         self.carry_out(&outcome);
         Ended::Completed(outcome)
     }
 
-    fn incoming(&self, standing: &Standing, says: &Says) -> Report {
-        let generation = standing.state.generation + says.ahead;
+    fn incoming(&self, snapshot: &ResourceSnapshot, says: &Says) -> Report {
+        let generation = snapshot.state.generation + says.ahead;
         let second = self.second - says.seconds_ago;
         let mut report = report(says.adapter, generation, second, says.available);
         if let Some(status) = says.finalized {

@@ -6,16 +6,19 @@ use uuid::Uuid;
 
 use super::measure::SqlOperation::{Create, Delete, Query, Update};
 use super::measure::SqlTable::{ResourceReferences, Resources};
-use super::{Db, Error, Held, Place, uuids};
+use super::{Db, Error, LockedRow, ResourceScope, uuids};
 use crate::domain::lifecycle::{Outcome, Referrer};
 use crate::domain::reference::Target;
-use crate::domain::tenancy::View;
+use crate::domain::tenancy::TenantScope;
 use crate::domain::{References, ResourceId, ResourceState, audit::Origin};
 
 impl Db<'_> {
     /// Locks a resource and every owner above it, topmost first. Gives their ids in that order, the
     /// resource last; empty if there is no such resource (any more).
-    pub async fn lock_lineage(&mut self, place: Place<'_>) -> Result<Vec<Held>, Error> {
+    pub async fn lock_lineage(
+        &mut self,
+        place: ResourceScope<'_>,
+    ) -> Result<Vec<LockedRow>, Error> {
         let result = sqlx::query_scalar!(
             "WITH RECURSIVE lineage AS (
                  SELECT id, owner_id, 0 AS level FROM resources
@@ -36,14 +39,16 @@ impl Db<'_> {
         let ids = self.done(result, Query(Resources), "lock a resource and its owners")?;
         // Another transaction may have removed it while this one waited for its lock.
         Ok(match ids.last() {
-            Some(last) if *last == place.id.as_uuid() => ids.into_iter().map(Held::of).collect(),
+            Some(last) if *last == place.id.as_uuid() => {
+                ids.into_iter().map(LockedRow::of).collect()
+            }
             _ => Vec::new(),
         })
     }
 
     /// Locks everything that these resources own directly, in the order of the ids. Whose it is does
     /// not matter: what happens to an owner happens to what it owns.
-    pub async fn lock_children(&mut self, owners: &[Held]) -> Result<Vec<Held>, Error> {
+    pub async fn lock_children(&mut self, owners: &[LockedRow]) -> Result<Vec<LockedRow>, Error> {
         let result = sqlx::query_scalar!(
             "SELECT id FROM resources WHERE owner_id = ANY($1) ORDER BY id FOR UPDATE",
             &uuids(owners.iter().map(|h| h.id())),
@@ -51,14 +56,14 @@ impl Db<'_> {
         .fetch_all(self.wire())
         .await;
         let ids = self.done(result, Query(Resources), "lock the children of resources")?;
-        Ok(ids.into_iter().map(Held::of).collect())
+        Ok(ids.into_iter().map(LockedRow::of).collect())
     }
 
     /// Locks resources in the order in which they are given and tells what they are. Missing ones
     /// are left out.
     pub async fn lock_targets(
         &mut self,
-        view: &View,
+        view: &TenantScope,
         ids: &[ResourceId],
     ) -> Result<Vec<Target>, Error> {
         let result = sqlx::query!(
@@ -83,8 +88,8 @@ impl Db<'_> {
     /// The active resources that link to any of these, and whether they are seen.
     pub async fn list_referrers(
         &mut self,
-        view: &View,
-        targets: &[Held],
+        view: &TenantScope,
+        targets: &[LockedRow],
     ) -> Result<Vec<Referrer>, Error> {
         let result = sqlx::query!(
             r#"SELECT DISTINCT l.target_id, s.id, s.kind, s.name,

@@ -16,14 +16,14 @@ use super::{Db, Error};
 use crate::domain::audit::{Entry, Filter};
 use crate::domain::page::{Direction, KindPath, Listing, Order, OrderField, Page};
 use crate::domain::position::Position;
-use crate::domain::tenancy::View;
+use crate::domain::tenancy::TenantScope;
 use crate::domain::{ListFilter, Resource, ResourceId};
 
 /// A page of a list of resources.
 #[derive(Debug, Clone)]
 pub struct ListQuery<'a> {
     /// The caller, who sees a part of the resources.
-    pub view: &'a View,
+    pub view: &'a TenantScope,
     /// The resource that owns the listed ones; `None` for any owner or none.
     pub owner: Option<ResourceId>,
     /// The conditions that listed resources meet.
@@ -103,7 +103,7 @@ impl Db<'_> {
     /// One page of what is seen of the audit trail, newest first, with the exact total of all pages.
     pub async fn list_audit(
         &mut self,
-        view: &View,
+        view: &TenantScope,
         filter: &Filter,
         page: Page,
     ) -> Result<Listing<Entry>, Error> {
@@ -156,7 +156,7 @@ impl Db<'_> {
     }
 }
 
-fn push_audit_filter(query: &mut QueryBuilder<Postgres>, view: &View, filter: &Filter) {
+fn push_audit_filter(query: &mut QueryBuilder<Postgres>, view: &TenantScope, filter: &Filter) {
     query.push(" WHERE true");
     push_view(query, view);
     // Taken apart, so that a new filter cannot be left out.
@@ -314,7 +314,7 @@ fn push_filter(query: &mut QueryBuilder<Postgres>, wanted: &ListQuery<'_>) {
 
 /// Adds the condition that rows of a table with a column `tenancy` are seen. The second half is what
 /// the indexes of tenants are for; whoever does not see all has a tenancy.
-fn push_view(query: &mut QueryBuilder<Postgres>, view: &View) {
+fn push_view(query: &mut QueryBuilder<Postgres>, view: &TenantScope) {
     if let Some(tenancy) = view.tenancy() {
         query
             .push(" AND tenancy = ")
@@ -324,7 +324,7 @@ fn push_view(query: &mut QueryBuilder<Postgres>, view: &View) {
 }
 
 /// Adds the condition that a resource which the client names is seen; looked at once.
-fn push_seen(query: &mut QueryBuilder<Postgres>, view: &View, id: Option<ResourceId>) {
+fn push_seen(query: &mut QueryBuilder<Postgres>, view: &TenantScope, id: Option<ResourceId>) {
     if let Some((id, tenancy)) = id.zip(view.tenancy()) {
         query.push(" AND has_tenancy(").push_bind(id.as_uuid());
         query.push(", ").push_bind(Json(tenancy.clone())).push(")");

@@ -15,7 +15,7 @@ const DURATION: &str = "hyperfleet_db_query_duration_seconds";
 const ERRORS: &str = "hyperfleet_db_errors_total";
 const WAIT: &str = "hyperfleet_db_connection_wait_seconds";
 
-/// What takes longer is told.
+/// Statements that take longer are logged as warnings.
 const SLOW: Duration = Duration::from_millis(200);
 
 /// What a statement does, and to which table: labels of metrics and names of spans.
@@ -108,10 +108,10 @@ impl Statement {
             metrics::counter!(ERRORS, "operation" => label, "error_type" => fault).increment(1);
         }
         name(&self.span, operation, fault);
-        self.tell(elapsed, doing);
+        self.log(elapsed, doing);
     }
 
-    fn tell(&self, elapsed: Duration, doing: &'static str) {
+    fn log(&self, elapsed: Duration, doing: &'static str) {
         let sql = self.sql.as_str();
         let duration_ms = elapsed.as_secs_f64() * 1e3;
         if elapsed > SLOW {

@@ -11,9 +11,9 @@
 //! What changes several rows locks them first, owners before what they own and equals by id, so
 //! that no two transactions wait for each other.
 //!
-//! Statements that look for what a client names must be told where ([`Place`]) or as who sees it
-//! ([`View`](crate::domain::tenancy::View)): what is not seen is not there. All others go on from rows
-//! that these have found.
+//! A statement that looks for what a client names takes a [`ResourceScope`] or a
+//! [`TenantScope`](crate::domain::tenancy::TenantScope): rows outside it do not exist for the caller. All other
+//! statements go on from rows that these have found.
 
 mod audit;
 mod error;
@@ -21,7 +21,6 @@ mod family;
 mod keyset;
 mod list;
 mod measure;
-mod place;
 mod pool;
 mod probe;
 mod reader;
@@ -29,6 +28,7 @@ mod reports;
 mod resources;
 mod row;
 mod schema;
+mod scope;
 mod search;
 mod snapshots;
 mod unreconciled;
@@ -44,11 +44,11 @@ use uuid::Uuid;
 
 pub use error::Error;
 pub use list::ListQuery;
-pub use place::{Held, Place};
 pub use pool::{Keep, Settings};
 pub use probe::Probe;
 pub use resources::Created;
 pub use schema::{Migration, MigrationState, SchemaStatus};
+pub use scope::{LockedRow, ResourceScope};
 pub use unreconciled::Unreconciled;
 
 use crate::domain::{Resource, ResourceId};
@@ -148,7 +148,7 @@ impl Store {
     /// One resource, if it is there. Outside any transaction, by one statement, which others may
     /// share. Where it is asked for twice, a connection is waited for once: what the first has
     /// waited, the second does not.
-    pub async fn find_resource(&self, place: Place<'_>) -> Result<Option<Resource>, Error> {
+    pub async fn find_resource(&self, place: ResourceScope<'_>) -> Result<Option<Resource>, Error> {
         let mut deadline = self.deadline();
         if let Some(reader) = &self.reader {
             match reader.find(place, deadline).await {

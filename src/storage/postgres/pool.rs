@@ -85,7 +85,7 @@ impl managed::Manager for Maker {
     }
 
     /// Asks the server nothing: that would cost each request a round trip. A connection that
-    /// broke while idle shows in the next request, which is told to try again.
+    /// broke while idle shows in the next request, which is answered with 503.
     async fn recycle(&self, _: &mut Link, metrics: &Metrics) -> RecycleResult<sqlx::Error> {
         match self.lifetime {
             Some(lifetime) if metrics.age() > lifetime => {
@@ -115,7 +115,7 @@ fn limit(settings: &Settings) -> Option<Duration> {
 
 fn options(settings: &Settings, name: &str) -> PgConnectOptions {
     let statement_timeout = format!("{}ms", settings.statement_milliseconds_max);
-    // Statements are told by `measure`, with the request that they belong to.
+    // Statements are logged by `measure`, with the request that they belong to.
     let quiet = settings.connect.clone().disable_statement_logging();
     quiet.application_name(name).options([
         ("statement_timeout", statement_timeout.as_str()),

@@ -26,7 +26,7 @@ use super::measure::SqlOperation::Query;
 use super::measure::SqlTable::Resources;
 use super::pool::{self, Pool};
 use super::row::{COLUMNS, ResourceRow};
-use super::{Error, Place, Session, Settings, measure};
+use super::{Error, ResourceScope, Session, Settings, measure};
 use crate::domain::{Resource, Tenancy};
 
 /// Most resources in one statement; bounds what a batch of big ones takes in memory.
@@ -102,7 +102,7 @@ impl Reader {
     /// One resource, if it is there. A connection is waited for until the deadline.
     pub(super) async fn find(
         &self,
-        place: Place<'_>,
+        place: ResourceScope<'_>,
         deadline: Instant,
     ) -> Result<Option<Resource>, Unanswered> {
         let (answer, answered) = oneshot::channel();

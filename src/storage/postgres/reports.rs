@@ -6,7 +6,7 @@ use sqlx::types::Json;
 
 use super::measure::SqlOperation::{Query, Update};
 use super::measure::SqlTable::AdapterReports;
-use super::{Db, Error, Place};
+use super::{Db, Error, ResourceScope};
 use crate::domain::page::{Listing, Page};
 use crate::domain::{Condition, Metadata, Report, ReportState, ReportedCondition, ResourceState};
 
@@ -97,7 +97,7 @@ impl Db<'_> {
     /// One page of a resource's reports, first reporters first. `None`: there is no such resource.
     pub async fn list_reports(
         &mut self,
-        place: Place<'_>,
+        place: ResourceScope<'_>,
         page: Page,
     ) -> Result<Option<Listing<Report>>, Error> {
         let result = sqlx::query!(

@@ -5,9 +5,9 @@ use sqlx::types::Json;
 use super::measure::SqlOperation::{Create, Query, Update};
 use super::measure::SqlTable::Resources;
 use super::row::ResourceRow;
-use super::{Db, Error, Place};
+use super::{Db, Error, ResourceScope};
 use crate::domain::audit::{Action, Origin};
-use crate::domain::tenancy::View;
+use crate::domain::tenancy::TenantScope;
 use crate::domain::{Resource, ResourceId};
 
 /// What became of a new row.
@@ -23,7 +23,10 @@ pub enum Created {
 
 impl Db<'_> {
     /// One resource, if it is there.
-    pub async fn find_resource(&mut self, place: Place<'_>) -> Result<Option<Resource>, Error> {
+    pub async fn find_resource(
+        &mut self,
+        place: ResourceScope<'_>,
+    ) -> Result<Option<Resource>, Error> {
         let result = sqlx::query_as!(
             ResourceRow,
             r#"SELECT id, kind, name, owner_id, generation, revision,
@@ -49,7 +52,7 @@ impl Db<'_> {
     /// Whether there is such a resource.
     pub async fn has_resource(
         &mut self,
-        view: &View,
+        view: &TenantScope,
         kind: &str,
         id: ResourceId,
     ) -> Result<bool, Error> {
@@ -70,7 +73,7 @@ impl Db<'_> {
     /// apart.
     pub async fn insert_resource(
         &mut self,
-        view: &View,
+        view: &TenantScope,
         resource: &Resource,
         parent_kind: Option<&str>,
         origin: &Origin,
@@ -160,7 +163,7 @@ impl Db<'_> {
     }
 
     /// Holds one row if it is seen, so that nobody else changes it before the transaction ends.
-    pub async fn lock_resource(&mut self, view: &View, id: ResourceId) -> Result<(), Error> {
+    pub async fn lock_resource(&mut self, view: &TenantScope, id: ResourceId) -> Result<(), Error> {
         let result = sqlx::query!(
             "SELECT FROM resources WHERE id = $1 AND ($2::jsonb IS NULL OR tenancy = $2) FOR NO KEY UPDATE",
             id.as_uuid(),

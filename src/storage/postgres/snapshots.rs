@@ -12,14 +12,14 @@ use uuid::Uuid;
 use super::measure::SqlOperation::Query;
 use super::measure::SqlTable::Resources;
 use super::row::state_of;
-use super::{Db, Error, Held, Place, uuids};
+use super::{Db, Error, LockedRow, ResourceScope, uuids};
 use crate::domain::mapping::{Data, Facts, TEXTS_BYTES_MAX};
 use crate::domain::{
-    Condition, Labels, ReportState, ReportedCondition, ResourceState, Standing, Tenancy,
+    Condition, Labels, ReportState, ReportedCondition, ResourceSnapshot, ResourceState, Tenancy,
 };
 
-/// How much more the database may count than rules do, which decide: it writes the same data with
-/// blanks between, and numbers out.
+/// The database counts up to this many times the bytes that rules count, because it prints JSON with
+/// blanks and long numbers. Below its limit the rules decide.
 const WRITTEN_OUT: usize = 4;
 
 /// The columns of a resource that decisions look at, and one array per column of its reports.
@@ -51,12 +51,12 @@ struct FactsColumn {
     created_at: DateTime<Utc>,
     created_by: String,
     updated_by: String,
-    /// By adapter; none where there is more than rules look at.
+    /// By adapter; `None` where the data exceed what rules read.
     data: Option<BTreeMap<String, Option<Map<String, Value>>>>,
 }
 
-/// The one statement that reads snapshots; `$which` says of which resources. Children matter to
-/// finalizing resources alone. Facts are computed for kinds with rules alone: the others cost nothing.
+/// The statement that reads snapshots, of the resources that `$which` selects. Only decisions about
+/// finalizing resources look at children. Facts are computed only for kinds with rules.
 macro_rules! snapshots {
     ($which:literal, $kinds_with_rules:expr, $($arg:tt)*) => {
         sqlx::query_as!(
@@ -98,9 +98,9 @@ impl Db<'_> {
     /// The snapshot of one resource, if it is there.
     pub async fn find_snapshot(
         &mut self,
-        place: Place<'_>,
+        place: ResourceScope<'_>,
         kinds_with_rules: &[String],
-    ) -> Result<Option<Standing>, Error> {
+    ) -> Result<Option<ResourceSnapshot>, Error> {
         let result = snapshots!(
             "WHERE r.id = $4 AND ($5::text IS NULL OR r.kind = $5) AND ($6::uuid IS NULL OR r.owner_id = $6)
              AND ($7::jsonb IS NULL OR r.tenancy = $7 AND ($6::uuid IS NULL OR has_tenancy($6, $7)))",
@@ -113,28 +113,28 @@ impl Db<'_> {
         .fetch_optional(self.wire())
         .await;
         let row = self.done(result, Query(Resources), "find a resource and its reports")?;
-        Ok(row.map(Standing::from))
+        Ok(row.map(ResourceSnapshot::from))
     }
 
     /// The snapshots of locked resources, in the order in which they are given.
     pub async fn list_snapshots(
         &mut self,
-        held: &[Held],
+        locked: &[LockedRow],
         kinds_with_rules: &[String],
-    ) -> Result<Vec<Standing>, Error> {
+    ) -> Result<Vec<ResourceSnapshot>, Error> {
         let result = snapshots!(
             "JOIN unnest($4::uuid[]) WITH ORDINALITY wanted (id, place) ON wanted.id = r.id ORDER BY wanted.place",
             kinds_with_rules,
-            &uuids(held.iter().map(|h| h.id())),
+            &uuids(locked.iter().map(|h| h.id())),
         )
         .fetch_all(self.wire())
         .await;
         let rows = self.done(result, Query(Resources), "read locked resources")?;
-        Ok(rows.into_iter().map(Standing::from).collect())
+        Ok(rows.into_iter().map(ResourceSnapshot::from).collect())
     }
 }
 
-impl From<SnapshotRow> for Standing {
+impl From<SnapshotRow> for ResourceSnapshot {
     fn from(row: SnapshotRow) -> Self {
         let reports = row
             .report_adapters

@@ -11,10 +11,10 @@ use crate::domain::audit::{Action, Change, Entry, Origin};
 use crate::domain::lifecycle::{self, Draft, Family};
 use crate::domain::page::{Listing, Page};
 use crate::domain::schema::SpecSchema;
-use crate::domain::tenancy::View;
+use crate::domain::tenancy::TenantScope;
 use crate::domain::{
     Entity, EntityRegistry, Labels, Reference, Report, Resource, ResourceId, ResourceName,
-    Standing, Tenancy, Violations,
+    ResourceSnapshot, Tenancy, Violations,
 };
 use crate::wire::{ListKey, Params, Views};
 
@@ -95,7 +95,7 @@ impl<'a> Examples<'a> {
         let mut resource = self.resource();
         let family = Family {
             ancestors: Vec::new(),
-            root: Standing {
+            root: ResourceSnapshot {
                 state: resource.state.clone(),
                 reports: Vec::new(),
                 children: 0,
@@ -113,7 +113,7 @@ impl<'a> Examples<'a> {
     #[must_use]
     pub fn listed(self, kind: Option<&str>) -> Value {
         // Of a list that ends here, whichever it is.
-        let key = ListKey::new("", &Params::default(), &[], &View::ALL);
+        let key = ListKey::new("", &Params::default(), &[], &TenantScope::ALL);
         let listing = listing(self.resource());
         json(&Views(self.registry).resources(kind, &listing, &key))
     }

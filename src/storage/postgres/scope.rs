@@ -1,0 +1,49 @@
+//! Where statements look for rows. Both types exist so that no statement can find rows without a
+//! tenant scope.
+
+use sqlx::types::Json;
+use uuid::Uuid;
+
+use crate::domain::tenancy::TenantScope;
+use crate::domain::{ResourceId, Tenancy};
+
+/// The rows in which one resource is looked for. A caller cannot tell a missing resource from one
+/// outside its tenant scope.
+#[derive(Debug, Clone, Copy)]
+pub struct ResourceScope<'a> {
+    /// Applies to the owner too, if there is one.
+    pub view: &'a TenantScope,
+    /// Unset for any kind.
+    pub kind: Option<&'a str>,
+    /// Unset for any owner and none.
+    pub owner: Option<ResourceId>,
+    /// The resource's id.
+    pub id: ResourceId,
+}
+
+impl<'a> ResourceScope<'a> {
+    pub(super) fn owner_uuid(&self) -> Option<Uuid> {
+        self.owner.map(ResourceId::as_uuid)
+    }
+
+    /// The tenancy that the resource must have, as a parameter of a statement.
+    pub(super) fn tenancy(&self) -> Option<Json<&'a Tenancy>> {
+        self.view.tenancy().map(Json)
+    }
+}
+
+/// A row of `resources` locked by this transaction. Only statements that lock make one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LockedRow(ResourceId);
+
+impl LockedRow {
+    pub(super) fn of(id: Uuid) -> Self {
+        Self(id.into())
+    }
+
+    /// The resource's id.
+    #[must_use]
+    pub fn id(self) -> ResourceId {
+        self.0
+    }
+}
