@@ -16,7 +16,7 @@ use super::authentication::authenticate;
 use super::body;
 use super::capacity::{Capacity, Slot};
 use super::gate::{Gate, Phase};
-use super::memory::{Memory, Share};
+use super::memory::{Reservation, ResponseBudget};
 use super::problem::Problem;
 use super::rate::{self, RateLimit, Standing};
 use super::request::{Identity, Wish};
@@ -60,13 +60,13 @@ pub struct Admission(Arc<Parts>);
 /// A place among those who watch; free again when it is dropped.
 pub(super) struct Watching {
     _slot: Slot,
-    _share: Share,
+    _reservation: Reservation,
 }
 
 struct Parts {
     gate: Gate,
     capacity: Arc<Capacity>,
-    memory: Memory,
+    budget: ResponseBudget,
     watchers: Arc<Capacity>,
     rate: Option<RateLimit>,
     body_time: Duration,
@@ -83,17 +83,17 @@ impl Admission {
         Self(Arc::new(Parts {
             gate,
             capacity: Capacity::new(limits.in_flight_max),
-            memory: Memory::new(limits.buffered_bytes_max),
+            budget: ResponseBudget::new(limits.buffered_bytes_max),
             watchers: Capacity::new(watchers_max(limits.buffered_bytes_max)),
             rate: rate::limit(limits.rate_per_second, limits.rate_burst),
             body_time: limits.body_time,
         }))
     }
 
-    /// The memory that is held for clients.
+    /// The memory budget for clients.
     #[must_use]
-    pub fn memory(&self) -> &Memory {
-        &self.0.memory
+    pub fn budget(&self) -> &ResponseBudget {
+        &self.0.budget
     }
 
     /// Whether the service is there.
@@ -106,10 +106,10 @@ impl Admission {
     pub(super) fn watch(&self) -> Option<Watching> {
         let slot = self.0.watchers.take(1);
         let watching = slot.and_then(|slot| {
-            let share = self.0.memory.hold(WATCHER_BYTES)?;
+            let reservation = self.0.budget.reserve(WATCHER_BYTES)?;
             Some(Watching {
                 _slot: slot,
-                _share: share,
+                _reservation: reservation,
             })
         });
         if watching.is_none() {
@@ -163,7 +163,7 @@ impl Parts {
             return Err(problem);
         }
         self.pass_rate(request)?;
-        body::read(request, self.body_time, &self.memory).await?;
+        body::read(request, self.body_time, &self.budget).await?;
         let slot = self.capacity.take(1);
         slot.ok_or_else(|| refusal(IN_FLIGHT, Problem::busy()))
     }
@@ -190,15 +190,15 @@ impl Parts {
     }
 }
 
-/// Memory for a client, if it is there.
-pub(super) fn hold(memory: &Memory, bytes: usize) -> Result<Share, Problem> {
-    let share = memory.hold(bytes);
-    share.ok_or_else(|| refusal(MEMORY, Problem::full()))
+/// Reserves memory for a client, or refuses the request.
+pub(super) fn reserve(budget: &ResponseBudget, bytes: usize) -> Result<Reservation, Problem> {
+    let reservation = budget.reserve(bytes);
+    reservation.ok_or_else(|| refusal(MEMORY, Problem::full()))
 }
 
-/// So much memory for a client that has some, if it is there.
-pub(super) fn resize(share: &mut Share, bytes: usize) -> Result<(), Problem> {
-    let is_made = share.resize(bytes);
+/// Resizes a reservation, or refuses the request.
+pub(super) fn resize(reservation: &mut Reservation, bytes: usize) -> Result<(), Problem> {
+    let is_made = reservation.resize(bytes);
     is_made
         .then_some(())
         .ok_or_else(|| refusal(MEMORY, Problem::full()))

@@ -10,111 +10,93 @@ use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use serde::Serialize;
 
-use super::admission::{hold, resize};
-use super::memory::{Memory, SMALL, Share, Sort};
+use super::admission::{reserve, resize};
+use super::memory::{Reservation, ResponseBudget, SMALL};
 use super::problem::Problem;
-use super::telemetry::RoutePath;
 
 /// Large answers are handed on in pieces of this size, the next when one is taken: that is how one
 /// sees whether a client goes on reading.
 pub(super) const PIECE: usize = 64 * 1024;
 
-/// Room for an answer, from before it is made until its client has taken it.
-pub(super) struct Room {
-    memory: Data<Memory>,
-    share: Option<Share>,
-    /// What it is room for a page of, and for how many items.
-    page: Option<(Sort, u32)>,
-    /// Whether the request has changed nothing, so that it may be asked again.
+/// A response that is yet to be made, with the memory reserved for it.
+pub(super) struct PendingResponse {
+    budget: Data<ResponseBudget>,
+    reservation: Option<Reservation>,
+    /// Whether the request has changed nothing, so that the client can repeat it.
     is_safe: bool,
 }
 
 /// An answer, handed on in pieces.
 struct Pieces {
     rest: Bytes,
-    _share: Option<Share>,
+    _reservation: Option<Reservation>,
 }
 
 /// An answer with bytes that are kept anyway.
 pub(super) fn pieces(mut answer: HttpResponseBuilder, bytes: Bytes) -> HttpResponse {
     answer.body(Pieces {
         rest: bytes,
-        _share: None,
+        _reservation: None,
     })
 }
 
-impl Room {
-    /// For an answer of one item.
+impl PendingResponse {
+    /// For a response of one item.
     pub(super) fn of(request: &HttpRequest) -> Result<Self, Problem> {
-        let memory = request.app_data::<Data<Memory>>().cloned();
+        let budget = request.app_data::<Data<ResponseBudget>>().cloned();
         Ok(Self {
-            memory: memory.ok_or_else(|| Problem::internal("routes without memory"))?,
-            share: None,
-            page: None,
+            budget: budget.ok_or_else(|| Problem::internal("routes without a response budget"))?,
+            reservation: None,
             is_safe: request.method().is_safe(),
         })
     }
 
-    /// For a page of at most so many items, as large as items are of late. To be had before the
-    /// page is made, so that none is made that there is no room for.
+    /// For a page of at most `items_max` items. Call it before making the page, so that none is made
+    /// while the budget is exhausted.
     ///
     /// # Errors
     ///
-    /// 503: others hold it.
+    /// 503: other responses hold the budget.
     pub(super) fn of_page(request: &HttpRequest, items_max: u32) -> Result<Self, Problem> {
-        let mut room = Self::of(request)?;
-        let route = request.app_data::<RoutePath>();
-        let sort = Sort::of(route.map_or("", RoutePath::label));
-        let bytes = room.memory.of_page(sort, items_max);
+        let mut pending = Self::of(request)?;
+        let bytes = pending.budget.estimate_page(items_max);
         if bytes > SMALL {
-            let share = hold(&room.memory, bytes);
-            room.share = Some(share.inspect_err(|_| room.memory.doubt(sort))?);
+            pending.reservation = Some(reserve(&pending.budget, bytes)?);
         }
-        room.page = Some((sort, items_max));
-        Ok(room)
+        Ok(pending)
     }
 
-    /// The answer with the page.
+    /// The response with the page.
     pub(super) fn page(self, page: &impl Serialize) -> Result<HttpResponse, Problem> {
-        let body = encoded(page)?;
-        if let Some((sort, items_max)) = self.page {
-            self.memory.learn(sort, body.len(), items_max);
-        }
-        self.written(HttpResponse::Ok(), body)
+        self.item(HttpResponse::Ok(), page)
     }
 
-    /// The answer with one item.
+    /// The response with one item.
     pub(super) fn item(
-        self,
-        answer: HttpResponseBuilder,
-        item: &impl Serialize,
-    ) -> Result<HttpResponse, Problem> {
-        self.written(answer, encoded(item)?)
-    }
-
-    fn written(
         mut self,
         mut answer: HttpResponseBuilder,
-        body: Vec<u8>,
+        item: &impl Serialize,
     ) -> Result<HttpResponse, Problem> {
+        let body =
+            serde_json::to_vec(item).map_err(|error| Problem::internal(error.to_string()))?;
         // As the older service spells it; what else it depends on is added on its way out.
         answer.insert_header((header::VARY, "Authorization"));
         answer.content_type(ContentType::json());
         if body.len() <= SMALL {
             return Ok(answer.body(body));
         }
-        let share = self.share.take();
-        let mut share = share.unwrap_or_else(|| self.memory.hold_nothing());
+        let reservation = self.reservation.take();
+        let mut reservation = reservation.unwrap_or_else(|| self.budget.reserve_nothing());
         if self.is_safe {
-            // It may be larger than was thought, and was made in vain then; the next is known.
-            resize(&mut share, body.len())?;
+            // It may be larger than the estimate, and was made in vain then.
+            resize(&mut reservation, body.len())?;
         } else {
-            // It is done, so it must be told.
-            share.insist(body.len());
+            // The change is made, so the client must hear of it.
+            reservation.insist(body.len());
         }
         Ok(answer.body(Pieces {
             rest: body.into(),
-            _share: Some(share),
+            _reservation: Some(reservation),
         }))
     }
 }
@@ -137,8 +119,4 @@ impl MessageBody for Pieces {
         let piece = rest.split_to(rest.len().min(PIECE));
         Poll::Ready(Some(Ok(piece)))
     }
-}
-
-fn encoded(body: &impl Serialize) -> Result<Vec<u8>, Problem> {
-    serde_json::to_vec(body).map_err(|error| Problem::internal(error.to_string()))
 }

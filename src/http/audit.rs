@@ -3,7 +3,7 @@
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 
-use super::answer::Room;
+use super::answer::PendingResponse;
 use super::problem::Problem;
 use super::request::{Caller, params};
 use crate::app::Service;
@@ -17,7 +17,7 @@ pub(super) async fn list(
 ) -> Result<HttpResponse, Problem> {
     let params = params(&request);
     let (filter, page) = (params.audit_filter()?, params.page()?);
-    let room = Room::of_page(&request, page.size)?;
+    let response = PendingResponse::of_page(&request, page.size)?;
     let listing = service.audit(caller.view(), &filter, page).await?;
-    room.page(&Views::audit(&listing))
+    response.page(&Views::audit(&listing))
 }

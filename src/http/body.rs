@@ -20,7 +20,7 @@ use tokio::time::{Instant, timeout_at};
 use super::admission::resize;
 use super::connection::{BYTES_PER_SECOND_MIN, UnderWay};
 use super::encoding::Packing;
-use super::memory::{Memory, SMALL, Share};
+use super::memory::{Reservation, ResponseBudget, SMALL};
 use super::problem::Problem;
 use crate::wire::BODY_BYTES_MAX;
 
@@ -52,7 +52,7 @@ struct Attended<B> {
 pub(super) async fn read(
     request: &mut ServiceRequest,
     time: Duration,
-    memory: &Memory,
+    budget: &ResponseBudget,
 ) -> Result<(), Problem> {
     if !has_body(request.method()) {
         return Ok(());
@@ -69,21 +69,21 @@ pub(super) async fn read(
         usize::MAX
     };
     let mut payload = request.take_payload();
-    let collected = collect(&mut payload, end, time, memory).await;
+    let collected = collect(&mut payload, end, time, budget).await;
     if is_endless || collected.is_err() {
         leave(request.request(), payload);
     }
-    let (body, mut share) = collected?;
+    let (body, mut reservation) = collected?;
     let body = packing.unpacked(body)?;
     // actix would unpack it once more.
     request.headers_mut().remove(CONTENT_ENCODING);
     if body.len() > SMALL {
-        let share = share.get_or_insert_with(|| memory.hold_nothing());
-        resize(share, body.len())?;
+        let reservation = reservation.get_or_insert_with(|| budget.reserve_nothing());
+        resize(reservation, body.len())?;
     }
     request.set_payload(Payload::from(body));
-    if let Some(share) = share {
-        request.extensions_mut().insert(share);
+    if let Some(reservation) = reservation {
+        request.extensions_mut().insert(reservation);
     }
     Ok(())
 }
@@ -172,11 +172,11 @@ async fn collect(
     payload: &mut Payload,
     end: usize,
     time: Duration,
-    memory: &Memory,
-) -> Result<(Bytes, Option<Share>), Problem> {
+    budget: &ResponseBudget,
+) -> Result<(Bytes, Option<Reservation>), Problem> {
     let start = Instant::now();
     let mut body = BytesMut::new();
-    let mut share: Option<Share> = None;
+    let mut reservation: Option<Reservation> = None;
     while body.len() < end {
         let earned = u32::try_from(body.len()).unwrap_or(u32::MAX);
         let earned = Duration::from_secs(1) * earned / BYTES_PER_SECOND_MIN;
@@ -191,11 +191,11 @@ async fn collect(
         }
         body.extend_from_slice(&chunk);
         if body.len() > SMALL {
-            let share = share.get_or_insert_with(|| memory.hold_nothing());
-            resize(share, body.capacity())?;
+            let reservation = reservation.get_or_insert_with(|| budget.reserve_nothing());
+            resize(reservation, body.capacity())?;
         }
     }
-    Ok((body.freeze(), share))
+    Ok((body.freeze(), reservation))
 }
 
 fn refused(error: PayloadError) -> Problem {

@@ -12,7 +12,7 @@ use tokio::task::AbortHandle;
 
 use super::answer::PIECE;
 use super::gate::Gate;
-use super::memory::Memory;
+use super::memory::ResponseBudget;
 
 /// What is known of a connection, on the thread that serves it. Over when it is dropped.
 pub struct Connection {
@@ -31,7 +31,7 @@ pub struct Connection {
     /// Whether it is looked after that its client takes an answer.
     is_hurried: Cell<bool>,
     /// What large answers are held in, if this listener has such.
-    memory: Option<Memory>,
+    budget: Option<ResponseBudget>,
     /// The connection itself, to end it.
     socket: Option<OwnedFd>,
     /// What ends it when it lies idle.
@@ -66,14 +66,14 @@ const LAST_TIME: Duration = Duration::from_secs(1);
 impl Connection {
     /// Puts a new connection into its data, and ends it when it lies idle, sends the head of its
     /// next request, or leaves a piece of an answer untaken, for longer than `idle_time`: actix
-    /// limits the time of the first head only. While `memory` is short, clients that leave large
+    /// limits the time of the first head only. While `budget` is short, clients that leave large
     /// answers untaken have less time. Without a `socket` it cannot be ended. `guard` is dropped
     /// with it.
     pub fn open(
         data: &mut Extensions,
         socket: Option<OwnedFd>,
         idle_time: Duration,
-        memory: Option<&Memory>,
+        budget: Option<&ResponseBudget>,
         guard: impl std::any::Any,
     ) {
         let is_watched = socket.is_some();
@@ -85,7 +85,7 @@ impl Connection {
             count: Cell::new(0),
             idle_time,
             is_hurried: Cell::new(false),
-            memory: memory.cloned(),
+            budget: budget.cloned(),
             socket,
             watch: Cell::new(None),
             farewell: Cell::new(None),
@@ -124,7 +124,7 @@ impl Connection {
         if self.is_waited_for.get() {
             return false;
         }
-        let is_short = self.memory.as_ref().is_some_and(Memory::is_short);
+        let is_short = self.budget.as_ref().is_some_and(ResponseBudget::is_short);
         let time = if is_short {
             SHORT_TIME.min(self.idle_time)
         } else {

@@ -47,7 +47,7 @@ pub use admission::{Admission, Limits};
 pub use connection::Connection;
 pub use fleet::{FleetApi, Hosts, fleet_app, openapi as fleet_openapi};
 pub use gate::{Gate, Phase, Readiness};
-pub use memory::Memory;
+pub use memory::ResponseBudget;
 pub use meta::Build;
 pub use openapi::{Document, openapi, yaml};
 pub use probes::{Scrape, health, metrics, side};
@@ -104,7 +104,7 @@ pub fn app(
         .app_data(web::Data::new(clock))
         .app_data(web::Data::new(build))
         .app_data(web::Data::new(authentication))
-        .app_data(web::Data::new(admission.memory().clone()))
+        .app_data(web::Data::new(admission.budget().clone()))
         .app_data(web::Data::new(admission))
         .app_data(web::Data::new(masks))
         .app_data(web::Data::new(tenancy))

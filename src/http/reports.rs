@@ -3,7 +3,7 @@
 use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse};
 
-use super::answer::Room;
+use super::answer::PendingResponse;
 use super::problem::Problem;
 use super::request::{Caller, Place, params};
 use super::telemetry::tell_body;
@@ -21,9 +21,9 @@ pub(super) async fn list(
     let params = params(&request);
     // Links of reports there are none: the parameters are checked as in every list, and no more.
     let (page, _) = params.page_with_reference()?;
-    let room = Room::of_page(&request, page.size)?;
+    let response = PendingResponse::of_page(&request, page.size)?;
     let listing = service.reports(address, page).await?;
-    room.page(&Views::reports(&listing))
+    response.page(&Views::reports(&listing))
 }
 
 /// `PUT` of a report: 201 when it is accepted, 204 when it is discarded.
@@ -42,7 +42,7 @@ pub(super) async fn put(
     match service.report(address, &report, &origin).await? {
         ReportOutcome::Accepted(stored) => {
             let view = Views::report(&stored);
-            Room::of(&request)?.item(HttpResponse::Created(), &view)
+            PendingResponse::of(&request)?.item(HttpResponse::Created(), &view)
         }
         ReportOutcome::Discarded(why) => {
             tracing::debug!(adapter = report.adapter, ?why, "report discarded");

@@ -3,7 +3,7 @@
 use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 
-use super::answer::Room;
+use super::answer::PendingResponse;
 use super::problem::Problem;
 use super::request::{Caller, Place, params};
 use super::telemetry::tell_body;
@@ -32,15 +32,15 @@ pub(super) async fn list(
             return Err(fault);
         }
     };
-    let room = Room::of_page(&request, wanted.page.size)?;
+    let response = PendingResponse::of_page(&request, wanted.page.size)?;
     let listing = service.list(caller.view(), narrowed, wanted).await?;
     let kind = collection.entity().map(|entity| entity.kind.as_str());
     let views = Views(service.registry());
     match fields {
-        None => room.page(&views.resources(kind, &listing, &key)),
+        None => response.page(&views.resources(kind, &listing, &key)),
         Some(fields) => {
             let sparse = views.sparse_resources(kind, &listing, &key, &fields);
-            room.page(&sparse)
+            response.page(&sparse)
         }
     }
 }
@@ -79,11 +79,11 @@ pub(super) async fn get(
 ) -> Result<HttpResponse, Problem> {
     let address = Place::new(&request, &service).address(&caller)?;
     let found = service.get(address).await?;
-    let room = Room::of(&request)?;
+    let response = PendingResponse::of(&request)?;
     let view = Views(service.registry()).resource(&found);
     match params(&request).fields()? {
-        None => room.item(HttpResponse::Ok(), &view),
-        Some(fields) => room.item(HttpResponse::Ok(), &fields.of(&view)),
+        None => response.item(HttpResponse::Ok(), &view),
+        Some(fields) => response.item(HttpResponse::Ok(), &fields.of(&view)),
     }
 }
 
@@ -175,5 +175,5 @@ fn shown(
     service: &Service,
     resource: &Resource,
 ) -> Result<HttpResponse, Problem> {
-    Room::of(request)?.item(answer, &Views(service.registry()).resource(resource))
+    PendingResponse::of(request)?.item(answer, &Views(service.registry()).resource(resource))
 }

@@ -179,7 +179,7 @@ impl Server {
         let address = listener.local_addr()?;
         sockopt::set_socket_send_buffer_size(&listener, SEND_BYTES)?;
         let api = api.clone();
-        let memory = api.admission.memory().clone();
+        let memory = api.admission.budget().clone();
         let document = http::openapi(api.service.registry(), api.build.version);
         let document = Document::new(&document);
         let workers = options.workers;

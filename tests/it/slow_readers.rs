@@ -37,7 +37,6 @@ async fn spawn_with_a_large_list() -> Arc<TestApi> {
         let new = json!({"kind": "Cluster", "name": format!("c-{number}"), "spec": {"text": text}});
         assert_eq!(api.post("/clusters", new).await.status, 201);
     }
-    // The service learns how large they are.
     let listed = api.get("/clusters?size=60").await;
     assert_eq!(listed.status, 200);
     assert_eq!(

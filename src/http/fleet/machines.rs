@@ -7,7 +7,7 @@ use super::body::query;
 use super::follow;
 use super::{Fault, PAGE_ITEMS};
 use crate::fleet::{EtcdFleet, MachineView, MetadataChange};
-use crate::http::answer::Room;
+use crate::http::answer::PendingResponse;
 use crate::wire::fleet as wire;
 
 /// `GET …/machines`
@@ -17,13 +17,13 @@ pub(super) async fn list(
 ) -> Result<HttpResponse, Fault> {
     let query = query(&request);
     follow::refuse(&query)?;
-    let room = Room::of_page(&request, PAGE_ITEMS)?;
+    let response = PendingResponse::of_page(&request, PAGE_ITEMS)?;
     let page = fleet.list_machines(query.page_token()?).await?;
     let page = wire::MachinePage {
         machines: page.items.into_iter().map(view).collect(),
         next: page.next,
     };
-    Ok(room.page(&page)?)
+    Ok(response.page(&page)?)
 }
 
 /// `PATCH …/machines`, whatever its `Content-Type`: all of it is looked at before any of it is done.

@@ -45,8 +45,7 @@ pub(super) use surface::{is_fleets, tell};
 /// Where the API is found: both are the same.
 pub(super) const PREFIXES: [&str; 2] = ["/fleet/v1", "/v1-alpha"];
 
-/// How many items memory is held for before a page is made: as large as items are of late. All pages of a server are of
-/// one size, so what is learned of them is right whatever this says.
+/// How many items memory is reserved for before a page is made.
 const PAGE_ITEMS: u32 = 100;
 
 /// What fleet's API serves from.
@@ -101,7 +100,7 @@ pub fn fleet_app(
         .app_data(Data::new(clock))
         .app_data(Data::new(build))
         .app_data(Data::new(authentication))
-        .app_data(Data::new(admission.memory().clone()))
+        .app_data(Data::new(admission.budget().clone()))
         .app_data(Data::new(admission))
         .app_data(Data::new(masks))
         .app_data(Data::new(tenancy))

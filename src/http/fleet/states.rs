@@ -8,7 +8,7 @@ use super::follow;
 use super::{Fault, PAGE_ITEMS};
 use crate::fleet::{EtcdFleet, StateFilter, StateView};
 use crate::http::Admission;
-use crate::http::answer::Room;
+use crate::http::answer::PendingResponse;
 use crate::wire::fleet as wire;
 
 /// `GET …/state`: a page, or what changes.
@@ -27,13 +27,13 @@ pub(super) async fn list(
         let changes = fleet.follow_states(filter, after).await?;
         return Ok(follow::answer(&request, &admission, changes, place));
     }
-    let room = Room::of_page(&request, PAGE_ITEMS)?;
+    let response = PendingResponse::of_page(&request, PAGE_ITEMS)?;
     let page = fleet.list_states(&filter, query.page_token()?).await?;
     let page = wire::StatePage {
         next: page.next,
         states: page.items.into_iter().map(view).collect(),
     };
-    Ok(room.page(&page)?)
+    Ok(response.page(&page)?)
 }
 
 /// `GET …/state/{unitName}`: that of the machine with the lowest id, if there are several.
@@ -44,7 +44,7 @@ pub(super) async fn get(
 ) -> Result<HttpResponse, Fault> {
     follow::refuse(&query(&request))?;
     let state = fleet.find_state(&name).await?;
-    Ok(Room::of(&request)?.item(HttpResponse::Ok(), &view(state))?)
+    Ok(PendingResponse::of(&request)?.item(HttpResponse::Ok(), &view(state))?)
 }
 
 /// A state as clients see it.

@@ -9,7 +9,7 @@ use super::{Fault, PAGE_ITEMS};
 use crate::domain::unit::{DesiredState, UnitOption};
 use crate::fleet::{EtcdFleet, Explained, Set, SetUnit, UnitView};
 use crate::http::Admission;
-use crate::http::answer::Room;
+use crate::http::answer::PendingResponse;
 use crate::wire::fleet as wire;
 
 /// `GET …/units`: a page, or what changes.
@@ -24,13 +24,13 @@ pub(super) async fn list(
         let changes = fleet.follow_units(after).await?;
         return Ok(follow::answer(&request, &admission, changes, place));
     }
-    let room = Room::of_page(&request, PAGE_ITEMS)?;
+    let response = PendingResponse::of_page(&request, PAGE_ITEMS)?;
     let page = fleet.list_units(query.page_token()?).await?;
     let page = wire::UnitPage {
         next: page.next,
         units: page.items.into_iter().map(view).collect(),
     };
-    Ok(room.page(&page)?)
+    Ok(response.page(&page)?)
 }
 
 /// `GET …/units/{unitName}`
@@ -41,7 +41,7 @@ pub(super) async fn get(
 ) -> Result<HttpResponse, Fault> {
     follow::refuse(&query(&request))?;
     let unit = fleet.find_unit(&name).await?;
-    Ok(Room::of(&request)?.item(HttpResponse::Ok(), &view(unit))?)
+    Ok(PendingResponse::of(&request)?.item(HttpResponse::Ok(), &view(unit))?)
 }
 
 /// `PUT …/units/{unitName}`
@@ -102,7 +102,7 @@ pub(super) async fn explain(
         reason,
         refusals: refusals.collect(),
     };
-    Ok(Room::of(&request)?.item(HttpResponse::Ok(), &explanation)?)
+    Ok(PendingResponse::of(&request)?.item(HttpResponse::Ok(), &explanation)?)
 }
 
 /// A unit as clients see it.

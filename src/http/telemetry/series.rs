@@ -35,13 +35,6 @@ impl RoutePath {
     }
 }
 
-impl RoutePath {
-    /// As it is counted.
-    pub(in crate::http) fn label(&self) -> &str {
-        &self.label
-    }
-}
-
 /// A request has come.
 pub(super) fn begin() {
     metrics::gauge!(IN_FLIGHT).increment(1.0);

@@ -76,7 +76,7 @@ pub(super) fn start(
         idle_time: times.idle,
         tls,
     };
-    let memory = api.admission.memory().clone();
+    let memory = api.admission.budget().clone();
     let connections = Connections::default();
     let counted = connections.clone();
     let idle_time = options.idle_time.saturating_add(options.head_time);

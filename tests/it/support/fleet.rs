@@ -267,7 +267,7 @@ fn serve(api: &FleetApi, connections: &Arc<()>, socket: &Path, idle_time: Durati
     set_socket_send_buffer_size(&listener, SEND_BYTES).unwrap();
     listener.set_nonblocking(true).unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
-    let memory = api.admission.memory().clone();
+    let memory = api.admission.budget().clone();
     let (api, connections) = (api.clone(), connections.clone());
     let server = HttpServer::new(move || fleet_app(api.clone()))
         .workers(1)
