@@ -23,6 +23,7 @@ mod requested;
 mod resource;
 pub mod schedule;
 pub mod schema;
+mod standing;
 pub mod tenancy;
 #[cfg(test)]
 mod tests;
@@ -34,14 +35,14 @@ mod violation;
 pub use condition::{Condition, ConditionStatus};
 pub use entity::{DeletePolicy, Entity, EntityRegistry, ReferenceRule};
 pub use labels::Labels;
-pub use reference::{Reference, References};
 pub use report::{
     Metadata, ObservedCondition, Report, ReportState, ReportedCondition, StoredReport,
 };
 pub use requested::{RequestedPatch, RequestedResource};
 pub use resource::{
-    Deletion, Resource, ResourceId, ResourceName, ResourceState, Standing, Tenancy,
+    Deletion, Reference, References, Resource, ResourceId, ResourceName, ResourceState, Tenancy,
 };
+pub use standing::Standing;
 pub use verdict::{Discard, InvalidReport, Verdict, judge};
 pub use violation::{Constraint, Violation, Violations, shown};
 
