@@ -47,8 +47,10 @@ fn every_folder_is_a_layer() {
 fn layers_name_only_what_they_may() {
     let mut broken = Vec::new();
     for layer in LAYERS {
-        for file in rust_files(&Path::new("src").join(layer.name)) {
-            for (index, line) in fs::read_to_string(&file).unwrap().lines().enumerate() {
+        let files = rust_files(&Path::new("src").join(layer.name));
+        // Tests may read files.
+        for file in files.iter().filter(|file| !file.ends_with("tests.rs")) {
+            for (index, line) in fs::read_to_string(file).unwrap().lines().enumerate() {
                 for fault in faults(layer, line.split("//").next().unwrap_or_default()) {
                     broken.push(format!("{}:{} names {fault}", file.display(), index + 1));
                 }

@@ -25,6 +25,7 @@ mod requested;
 mod resource;
 
 pub mod schema;
+mod snapshot;
 pub mod tenancy;
 #[cfg(test)]
 mod tests;
@@ -37,14 +38,14 @@ pub use condition::{Condition, ConditionStatus};
 pub use entity::{DeletePolicy, Entity, EntityRegistry, ReferenceRule};
 pub use labels::Labels;
 pub use list::{ListFilter, ListFilterKind};
-pub use reference::{Reference, References};
 pub use report::{
     Discard, InvalidReport, Metadata, Report, ReportOutcome, ReportState, ReportedCondition,
 };
 pub use requested::{RequestedPatch, RequestedResource};
 pub use resource::{
-    Deletion, Resource, ResourceId, ResourceName, ResourceSnapshot, ResourceState, Tenancy,
+    Deletion, Reference, References, Resource, ResourceId, ResourceName, ResourceState, Tenancy,
 };
+pub use snapshot::ResourceSnapshot;
 pub use violation::{Constraint, Violation, Violations, shown};
 
 /// What the paths of all resources begin with.

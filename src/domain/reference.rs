@@ -2,19 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Constraint, Entity, ResourceId, Violation, shown};
-
-/// One link, as a client gives it and as it is shown.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Reference {
-    /// The target's kind.
-    pub kind: String,
-    /// The target.
-    pub id: ResourceId,
-}
-
-/// All links of a resource: reference type to targets.
-pub type References = BTreeMap<String, Vec<Reference>>;
+use super::{Constraint, Entity, Reference, References, ResourceId, Violation, shown};
 
 /// A link as a client asks for it, not yet checked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -7,8 +7,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::mapping::Facts;
-use super::{Condition, Constraint, Labels, References, ReportState, Violation};
+use super::{Condition, Constraint, Labels, Violation};
 
 /// The identity of a resource: a `UUIDv7`, never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -93,6 +92,18 @@ impl ResourceName {
     }
 }
 
+/// One link, as a client gives it and as it is shown.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Reference {
+    /// The target's kind.
+    pub kind: String,
+    /// The target.
+    pub id: ResourceId,
+}
+
+/// All links of a resource: reference type to targets.
+pub type References = BTreeMap<String, Vec<Reference>>;
+
 /// Which tenant a resource belongs to: dimension to value, empty without tenancy.
 pub type Tenancy = BTreeMap<String, String>;
 
@@ -147,26 +158,6 @@ pub struct Resource {
     pub created_by: String,
     /// Who last changed what is wanted. Deletion does not count.
     pub updated_by: String,
-}
-
-/// A resource's life and the evidence: all that lifecycle decisions are made from.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ResourceSnapshot {
-    /// Its life.
-    pub state: ResourceState,
-    /// The latest report of each adapter.
-    pub reports: Vec<ReportState>,
-    /// How many resources it owns, finalizing ones too; counted up to
-    /// [`ResourceSnapshot::CHILDREN_COUNTED_MAX`].
-    pub children: usize,
-    /// What rules need beside; unset for kinds without rules.
-    pub facts: Option<Box<Facts>>,
-}
-
-impl ResourceSnapshot {
-    /// How far children are counted: whether any are left once one of them is gone is all that
-    /// matters, and a parent may have very many.
-    pub const CHILDREN_COUNTED_MAX: usize = 2;
 }
 
 impl ResourceState {

@@ -22,6 +22,20 @@ fn assert_same(one: &str, other: &str) {
 }
 
 #[test]
+fn every_text_of_the_corpus_keeps_the_laws() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus/search");
+    let files = std::fs::read_dir(folder).unwrap();
+    let paths: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+    assert!(paths.len() >= 100, "{} texts in {folder}", paths.len());
+    for path in paths {
+        // The fuzz target reads any bytes as text, too.
+        let bytes = std::fs::read(&path).unwrap();
+        let text = String::from_utf8_lossy(&bytes);
+        assert_eq!(laws::hold_for(&text), Ok(()), "{}", path.display());
+    }
+}
+
+#[test]
 fn one_thing_may_be_said_in_several_ways() {
     for (one, other) in [
         ("name = 'a'", "name='a'"),

@@ -1,0 +1,24 @@
+//! All that lifecycle decisions about a resource are made from.
+
+use super::mapping::Facts;
+use super::{ReportState, ResourceState};
+
+/// A resource's life and the evidence: all that lifecycle decisions are made from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResourceSnapshot {
+    /// Its life.
+    pub state: ResourceState,
+    /// The latest report of each adapter.
+    pub reports: Vec<ReportState>,
+    /// How many resources it owns, finalizing ones too; counted up to
+    /// [`ResourceSnapshot::CHILDREN_COUNTED_MAX`].
+    pub children: usize,
+    /// What rules need beside; unset for kinds without rules.
+    pub facts: Option<Box<Facts>>,
+}
+
+impl ResourceSnapshot {
+    /// How far children are counted: whether any are left once one of them is gone is all that
+    /// matters, and a parent may have very many.
+    pub const CHILDREN_COUNTED_MAX: usize = 2;
+}
