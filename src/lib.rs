@@ -17,7 +17,7 @@ pub mod dev;
 pub mod domain;
 pub use hyperfleet_fleet as fleet;
 pub mod http;
-pub mod kit;
+pub use hyperfleet_server_kit as kit;
 pub mod startup;
 pub mod storage;
 pub mod wire;

@@ -12,7 +12,7 @@ use super::plan::Plan;
 use super::process::Process;
 use super::{database, dev, migrate, telemetry};
 use crate::config::{
-    self, Args, CheckArgs, Command, ConfigCommand, DevTokenArgs, Loaded, OpenapiArgs, Settings,
+    self, Args, CheckArgs, Command, ConfigCommand, DevTokenArgs, OpenapiArgs, Settings,
     SettingsArgs,
 };
 use crate::dev::token::{Claims, Minter};

@@ -270,7 +270,7 @@ impl Sides {
 ///
 /// The machine does not give what a server needs.
 pub fn bind(listener: TcpListener, api: &Api, options: &Options) -> io::Result<Server> {
-    let memory = api.admission.memory().clone();
+    let memory = api.admission.budget().clone();
     let document = http::openapi(api.service.registry(), api.build.version);
     let document = Document::new(&document);
     let (api, workers) = (api.clone(), options.workers);

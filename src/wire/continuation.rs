@@ -151,7 +151,7 @@ mod tests {
         let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let params = Params::new(pairs.collect());
         let filters = params.filters(ListFilterKind::iter()).unwrap();
-        ListKey::new("/clusters", &params, &filters, &View::ALL)
+        ListKey::new("/clusters", &params, &filters, &TenantScope::ALL)
     }
 
     #[test]

@@ -1,3 +1,25 @@
-//! What every daemon of HyperFleet is made of.
+//! What every daemon of HyperFleet is made of, whatever it serves: settings, listeners, TLS, limits, logs, metrics,
+//! traces, health and shutdown. Names nothing of any product.
 
+pub mod activation;
 pub mod causes;
+pub mod clock;
+pub mod crypto;
+pub mod ending;
+pub mod faults;
+pub mod files;
+pub mod http;
+pub mod json;
+pub mod manager;
+pub mod openapi;
+pub mod program;
+pub mod server;
+pub mod settings;
+pub mod shutdown;
+pub mod side;
+pub mod signals;
+pub mod sockets;
+pub mod supervise;
+pub mod telemetry;
+pub mod tls;
+pub mod unix_socket;

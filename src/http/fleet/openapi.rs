@@ -326,7 +326,7 @@ mod tests {
                     "{method} {}",
                     endpoint.path
                 );
-                let is_open = operation.wish.is_none();
+                let is_open = operation.permission.is_none();
                 assert_eq!(said["security"] == json!([]), is_open, "{}", endpoint.path);
             }
         }

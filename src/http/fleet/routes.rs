@@ -91,7 +91,9 @@ pub(super) fn configure(config: &mut ServiceConfig, prefix: &str) {
         for operation in endpoint.operations {
             // `HEAD` is another method, as in the older server.
             let route = operation.route(|route, access| {
-                route.wrap(from_fn(move |request, next| surface::admit(access, request, next)))
+                route.wrap(from_fn(move |request, next| {
+                    surface::admit(access, request, next)
+                }))
             });
             let is_method = fn_guard(move |context| context.head().method == operation.method);
             resource = resource.route(route.guard(is_method));

@@ -20,7 +20,6 @@ use crate::wire::{self, BASE, Kinds, Params};
 /// Header of every answer.
 const X_REQUEST_ID: &str = "X-Request-Id";
 
-
 /// Every status that is not a success.
 #[rustfmt::skip]
 pub(super) const REFUSALS: [RefusedStatus; 14] = [

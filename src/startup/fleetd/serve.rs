@@ -44,9 +44,9 @@ pub(super) fn start(
     let api = FleetApi {
         fleet,
         clock: Clock::system(),
-            version: BUILD.version,
-            admission: Admission::new(gate, &sockets::admission(limits, times)),
-            masks: telemetry::masks(&settings.logging.masking, Vec::new()),
+        version: BUILD.version,
+        admission: Admission::new(gate, &sockets::admission(limits, times)),
+        masks: telemetry::masks(&settings.logging.masking, Vec::new()),
         scrape: Arc::new(move || metrics.render()),
         hosts: hosts(&settings.listen),
     };
@@ -63,7 +63,7 @@ pub(super) fn start(
         idle_time: times.idle,
         tls,
     };
-        let memory = api.admission.budget().clone();
+    let memory = api.admission.budget().clone();
     let app = move || http::fleet_app(api.clone());
     Ok(Server::bind(listeners, app, memory, &options)?.start())
 }

@@ -8,7 +8,7 @@ use super::*;
 use crate::domain::ListFilterKind;
 use crate::domain::entity_config::{built_in, registry};
 use crate::domain::page::Order;
-use crate::domain::tenancy::View;
+use crate::domain::tenancy::TenantScope;
 use crate::wire::{Kinds, ListKey, Params, force_delete, patch, report, resource};
 
 /// A body that is taken, its schema, and what reads it.
@@ -286,7 +286,7 @@ fn pages_are_within_what_the_parameters_say() {
 #[test]
 fn every_parameter_of_lists_is_read() {
     let read = |params: &Params| {
-        let key = ListKey::new("", params, &[], &View::ALL);
+        let key = ListKey::new("", params, &[], &TenantScope::ALL);
         let order = params.order();
         let continued = params.continuation(&key, &Order::newest_first());
         let filters = ListFilterKind::iter().map(|kind| params.filter(kind));

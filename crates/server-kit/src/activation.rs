@@ -1,0 +1,75 @@
+//! Sockets that the service manager hands over (`sd_listen_fds(3)`): any number, TCP and unix mixed.
+
+use std::net::TcpListener;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixListener;
+
+use anyhow::{Context as _, bail};
+use listenfd::ListenFd;
+use rustix::net::sockopt;
+
+use crate::server::Listener;
+
+/// What was handed over: nothing where the process was started by hand.
+///
+/// To be called before there are threads: it takes the variables that say so out of the environment, so that no
+/// child is told of sockets that it does not have.
+///
+/// # Errors
+///
+/// One of them is no socket that clients connect to.
+pub fn handed_over() -> anyhow::Result<Vec<Listener>> {
+    // Without it the variable was meant for somebody else.
+    if std::env::var_os("LISTEN_PID").is_none() {
+        return Ok(Vec::new());
+    }
+    let mut sockets = ListenFd::from_env();
+    let taken = (0..sockets.len()).map(|index| {
+        let taken = take(&mut sockets, index);
+        taken.with_context(|| format!("socket {index} of those handed over (LISTEN_FDS)"))
+    });
+    taken.collect()
+}
+
+fn take(sockets: &mut ListenFd, index: usize) -> anyhow::Result<Listener> {
+    if let Ok(Some(socket)) = sockets.take_tcp_listener(index) {
+        check(&socket)?;
+        socket.set_nonblocking(true)?;
+        return Ok(Listener::Tcp(socket));
+    }
+    let unix: Option<UnixListener> = sockets.take_unix_listener(index).ok().flatten();
+    let Some(socket) = unix else {
+        bail!("it is neither a TCP socket nor a unix stream socket: set ListenStream= alone");
+    };
+    check(&socket)?;
+    socket.set_nonblocking(true)?;
+    Ok(Listener::Unix(socket))
+}
+
+/// Whether clients can connect to it: a socket of one connection (`Accept=yes`) is none.
+fn check(socket: impl AsFd) -> anyhow::Result<()> {
+    if sockopt::socket_acceptconn(socket)? {
+        return Ok(());
+    }
+    bail!("nobody can connect to it: leave out Accept=yes, and set ListenStream= alone")
+}
+
+/// Where it listens, for people.
+pub fn shown(listener: &Listener) -> String {
+    match listener {
+        Listener::Tcp(socket) => tcp(socket),
+        Listener::Unix(socket) => {
+            let address = socket.local_addr().ok();
+            let path = address.as_ref().and_then(|address| address.as_pathname());
+            path.map_or_else(
+                || "unix: without a path".to_owned(),
+                |path| format!("unix:{}", path.display()),
+            )
+        }
+    }
+}
+
+fn tcp(socket: &TcpListener) -> String {
+    let address = socket.local_addr();
+    address.map_or_else(|_| "tcp: unknown".to_owned(), |a| format!("tcp:{a}"))
+}

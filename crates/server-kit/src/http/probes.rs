@@ -1,0 +1,95 @@
+//! What orchestrators and collectors of metrics ask, each on a listener of its own.
+
+use std::sync::Arc;
+
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
+use actix_web::http::StatusCode;
+use actix_web::middleware::from_fn;
+use actix_web::web::{Data, ServiceConfig};
+use actix_web::{App, Error, HttpResponse, web};
+use serde_json::json;
+
+use super::frame::{ChooseWording, frame};
+use super::gate::{Gate, Readiness};
+use super::routes::{resource, unknown_path};
+use crate::clock::Clock;
+
+/// The text format of Prometheus.
+const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// What gives the metrics as text, at each scrape.
+pub type Scrape = Arc<dyn Fn() -> String + Send + Sync>;
+
+/// An application of these routes alone.
+pub fn side(
+    clock: Clock,
+    wording: ChooseWording,
+    mount: impl FnOnce(&mut ServiceConfig),
+) -> App<
+    impl ServiceFactory<
+        ServiceRequest,
+        Config = (),
+        Response = ServiceResponse<impl MessageBody>,
+        Error = Error,
+        InitError = (),
+    >,
+> {
+    App::new()
+        .app_data(Data::new(clock))
+        .configure(mount)
+        .default_service(web::to(unknown_path))
+        .wrap(from_fn(move |request, next| frame(wording, request, next)))
+}
+
+/// `/healthz` and `/readyz`.
+pub fn health(gate: Gate) -> impl FnOnce(&mut ServiceConfig) {
+    |config| {
+        config
+            .app_data(Data::new(gate))
+            .service(resource("/healthz", vec![("GET", web::to(healthz))]))
+            .service(resource("/readyz", vec![("GET", web::to(readyz))]));
+    }
+}
+
+/// `/metrics`.
+pub fn metrics(scrape: Scrape) -> impl FnOnce(&mut ServiceConfig) {
+    |config| {
+        config
+            .app_data(Data::new(scrape))
+            .service(resource("/metrics", vec![("GET", web::to(scraped))]));
+    }
+}
+
+/// Whether the process runs: who can answer, does.
+async fn healthz() -> HttpResponse {
+    told(StatusCode::OK, "ok", None)
+}
+
+/// Whether requests are welcome.
+async fn readyz(gate: Data<Gate>) -> HttpResponse {
+    let away = StatusCode::SERVICE_UNAVAILABLE;
+    match gate.readiness() {
+        Readiness::Ready => told(StatusCode::OK, "ok", None),
+        Readiness::NotReady(reason) => told(away, "not_ready", Some(&reason)),
+        Readiness::ShuttingDown(reason) => told(away, "shutting_down", Some(reason)),
+    }
+}
+
+/// Answers with the metrics.
+pub async fn scraped(scrape: Data<Scrape>) -> HttpResponse {
+    let mut answer = HttpResponse::Ok();
+    answer.insert_header(("content-type", METRICS_TYPE));
+    answer.body(scrape())
+}
+
+/// An answer as the older service gives it, with a newline at its end.
+fn told(code: StatusCode, status: &'static str, reason: Option<&str>) -> HttpResponse {
+    let mut body = json!({ "status": status });
+    if let Some(reason) = reason {
+        body["reason"] = json!(reason);
+    }
+    let mut answer = HttpResponse::build(code);
+    answer.content_type("application/json");
+    answer.body(format!("{body}\n"))
+}

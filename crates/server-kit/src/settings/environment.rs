@@ -1,0 +1,141 @@
+//! Variables as a source.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use figment::value::Value;
+
+use super::fault::SettingFault;
+use super::layer::{Layer, Origin};
+use super::setting::Setting;
+use super::table::SettingTable;
+use crate::files;
+
+/// Largest file with one value, in bytes.
+const VALUE_BYTES_MAX: u64 = 64 * 1024;
+/// How many letters may differ where a name is taken for a slip.
+const SLIP_LETTERS_MAX: usize = 2;
+
+type Variables = BTreeMap<String, OsString>;
+
+impl Layer {
+    /// What variables say. Empty ones count as unset. Those that look like settings and are none are only noted:
+    /// Kubernetes sets some for every Service whose name begins like ours.
+    #[must_use]
+    pub fn of_variables(
+        table: &'static SettingTable,
+        variables: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Self {
+        let set = variables.into_iter().filter(|(_, value)| !value.is_empty());
+        let named = set.filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
+        let variables: Variables = named.collect();
+        let mut layer = Self::new(table);
+        for setting in table.settings {
+            layer.put_variables(setting, &variables);
+        }
+        layer.notes.extend(slips(table, &variables));
+        layer
+    }
+
+    fn put_variables(&mut self, setting: &'static Setting, variables: &Variables) {
+        if let Some(name) = setting.common_variable {
+            self.put_variable(setting, name, variables);
+        }
+        let Some(name) = self.table.variable(setting) else {
+            return;
+        };
+        let is_given = self.put_variable(setting, &name, variables);
+        let Some(variable) = self.table.file_variable(setting) else {
+            return;
+        };
+        let Some(file) = self.variable(setting, &variable, variables) else {
+            return;
+        };
+        let (key, file) = (setting.key, PathBuf::from(file));
+        if is_given {
+            let text = format!("{key}: {name} and {variable} are both set; leave one out");
+            return self.faults.push(SettingFault::of_key(key, text));
+        }
+        let value = value_in(&file, setting);
+        let origin = Origin::FileOf { variable, file };
+        match value {
+            Ok(value) => self.put(setting, value, origin),
+            Err(fault) => self.refuse(setting, &origin, &fault),
+        }
+    }
+
+    /// Whether there is one.
+    fn put_variable(
+        &mut self,
+        setting: &'static Setting,
+        name: &str,
+        variables: &Variables,
+    ) -> bool {
+        let Some(text) = self.variable(setting, name, variables) else {
+            return false;
+        };
+        if is_made_by_kubernetes(name, text) {
+            self.notes.push(format!(
+                "{name} does not count: Kubernetes sets it for a Service of that name"
+            ));
+            return false;
+        }
+        self.put(
+            setting,
+            Value::from(text),
+            Origin::Variable(name.to_owned()),
+        );
+        true
+    }
+
+    fn variable<'a>(
+        &mut self,
+        setting: &Setting,
+        name: &str,
+        variables: &'a Variables,
+    ) -> Option<&'a str> {
+        let value = variables.get(name)?;
+        if value.to_str().is_none() {
+            self.refuse(setting, &name, "must be a text in UTF-8");
+        }
+        value.to_str()
+    }
+}
+
+/// What is said of variables that look like settings.
+fn slips(table: &SettingTable, variables: &Variables) -> Vec<String> {
+    let settings = table.settings.iter();
+    let known: Vec<_> = settings
+        .flat_map(|setting| [table.variable(setting), table.file_variable(setting)])
+        .flatten()
+        .chain(table.other_variables.iter().map(ToString::to_string))
+        .collect();
+    let ours = variables
+        .keys()
+        .filter(|name| name.starts_with(table.prefix));
+    let unknown = ours.filter(|name| !known.contains(name));
+    let slip = |name: &String| {
+        let distance = |known: &str| strsim::damerau_levenshtein(name, known);
+        let (letters, meant) = known.iter().map(|k| (distance(k), k)).min()?;
+        let said = table.unknown_variable;
+        (letters <= SLIP_LETTERS_MAX).then(|| format!("{name} {said}; did you mean {meant}?"))
+    };
+    unknown.filter_map(slip).collect()
+}
+
+/// Kubernetes tells every container in a namespace of its Services: of one that is called
+/// `hyperfleet-metrics` by `HYPERFLEET_METRICS_PORT=tcp://10.0.0.1:9090`.
+fn is_made_by_kubernetes(name: &str, text: &str) -> bool {
+    let mut protocols = ["tcp://", "udp://", "sctp://"].into_iter();
+    name.ends_with("_PORT") && protocols.any(|protocol| text.starts_with(protocol))
+}
+
+/// The value that a file holds alone. The file may be another than was meant, that of a password for
+/// instance: its text is not repeated.
+fn value_in(file: &Path, setting: &Setting) -> Result<Value, String> {
+    let text = files::read_text(file, VALUE_BYTES_MAX)
+        .map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+    let value = setting.check(Value::from(text.trim_end_matches(['\r', '\n'])));
+    value.map_err(|_| format!("what it holds is not {}", setting.expected()))
+}

@@ -1,0 +1,217 @@
+//! A file of `key = value` lines as a source: INI without sections.
+//!
+//! ```text
+//! # comment            ; comment
+//! key = value          up to `#` or `;`, blanks around it dropped
+//! key = "value"        as it is, also in single quotes
+//! key =                empty
+//! key = begin\         goes on in the next line, whose blanks in front are dropped
+//! ```
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use figment::value::Value;
+
+use super::fault::SettingFault;
+use super::layer::{Layer, Origin};
+use super::table::SettingTable;
+use crate::files;
+
+/// Largest file, in bytes.
+const BYTES_MAX: u64 = 1024 * 1024;
+
+impl Layer {
+    /// What an INI file says. One that cannot be read is a fault, and so is a line that is no setting.
+    #[must_use]
+    pub fn of_ini(table: &'static SettingTable, path: &Path) -> Self {
+        let mut layer = Self::new(table);
+        let shown = path.display();
+        let file = match files::read_text(path, BYTES_MAX) {
+            Ok(text) => parse(&text),
+            Err(error) => {
+                let text = format!("cannot read {shown}: {error}");
+                layer.faults.push(SettingFault::of_source(text));
+                return layer;
+            }
+        };
+        for number in file.odd {
+            let text = format!("{shown}, line {number}: it is no `key = value`");
+            layer.faults.push(SettingFault::of_source(text));
+        }
+        for (name, number) in file.sections {
+            layer.notes.push(format!(
+                "{shown}, line {number}: what stands in a section, here [{name}], does not count"
+            ));
+        }
+        let mut last = BTreeMap::new();
+        for Line { key, number, .. } in &file.lines {
+            if last.insert(key.clone(), *number).is_some() {
+                layer.notes.push(format!(
+                    "{shown}, line {number}: {key} stands there once more; the last one counts"
+                ));
+            }
+        }
+        for Line { key, value, number } in file.lines {
+            if last.get(&key) != Some(&number) {
+                continue;
+            }
+            if let Some(setting) = table.find(&key) {
+                layer.put(setting, Value::from(value), Origin::File(path.to_owned()));
+            } else {
+                let advice = table.advice(&key);
+                let text = format!("{shown}, line {number}: there is no setting {key}{advice}");
+                layer.faults.push(SettingFault::of_key(key, text));
+            }
+        }
+        layer
+    }
+}
+
+/// One `key = value`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Line {
+    /// In small letters.
+    key: String,
+    value: String,
+    /// Where it begins, from 1.
+    number: usize,
+}
+
+/// What a file says.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct File {
+    lines: Vec<Line>,
+    /// Sections, with where they begin. Their lines are ignored, as the older fleetd did.
+    sections: Vec<(String, usize)>,
+    /// Lines that are nothing of the above. Their text is not repeated: it may be a password.
+    odd: Vec<usize>,
+}
+
+/// Takes a file apart. No text fails: what cannot be read is told by its line.
+fn parse(text: &str) -> File {
+    let mut file = File::default();
+    let mut lines = text.lines().enumerate();
+    while let Some((index, first)) = lines.next() {
+        let mut line = first.trim().to_owned();
+        while line.ends_with('\\') {
+            line.pop();
+            let Some((_, next)) = lines.next() else { break };
+            line.push_str(next.trim());
+        }
+        file.take(&line, index + 1);
+    }
+    file
+}
+
+impl File {
+    fn take(&mut self, line: &str, number: usize) {
+        if line.is_empty() || line.starts_with(['#', ';']) {
+            return;
+        }
+        let section = line.strip_prefix('[').and_then(|l| l.strip_suffix(']'));
+        if let Some(name) = section {
+            self.sections.push((name.trim().to_owned(), number));
+            return;
+        }
+        match pair(line) {
+            None => self.odd.push(number),
+            Some(_) if !self.sections.is_empty() => {}
+            Some((key, value)) => self.lines.push(Line {
+                key: key.to_lowercase(),
+                value: value.to_owned(),
+                number,
+            }),
+        }
+    }
+}
+
+fn pair(line: &str) -> Option<(&str, &str)> {
+    let (key, rest) = line.split_once('=')?;
+    let key = key.trim_end_matches([' ', '\t']);
+    if key.is_empty() || key.contains([' ', '\t']) {
+        return None;
+    }
+    let rest = rest.trim_start_matches([' ', '\t']);
+    let value = quoted(rest, '"').or_else(|| quoted(rest, '\''));
+    Some((key, value.unwrap_or_else(|| unquoted(rest))))
+}
+
+/// What stands in quotes, if that is all but for a comment. The older reader took a comment behind the quotes, too,
+/// but kept the quotes then, which nobody can have meant.
+fn quoted(text: &str, quote: char) -> Option<&str> {
+    let (value, behind) = text.strip_prefix(quote)?.split_once(quote)?;
+    let behind = behind.trim_start();
+    (behind.is_empty() || behind.starts_with(['#', ';'])).then_some(value)
+}
+
+fn unquoted(text: &str) -> &str {
+    text.split(['#', ';']).next().unwrap_or_default().trim()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn value(text: &str) -> Option<String> {
+        let mut file = parse(text);
+        (file.lines.len() == 1).then(|| file.lines.remove(0).value)
+    }
+
+    #[test]
+    fn values_are_what_the_older_reader_took_them_for() {
+        for (text, expected) in [
+            ("a=b", "b"),
+            ("  a \t= b c  ", "b c"),
+            ("a=", ""),
+            ("a= # nothing", ""),
+            ("a=b # c", "b"),
+            ("a=b;c", "b"),
+            ("a=\"b # c\"", "b # c"),
+            ("a='b \"c\" ; d'", "b \"c\" ; d"),
+            ("a=\"\"", ""),
+            ("a=\"b\" # c", "b"),
+            ("a=\"b\" \"c\"", "\"b\" \"c\""),
+            ("a=\"b", "\"b"),
+            ("a=b=c", "b=c"),
+            (
+                "a=[\"http://x:1\", \"http://y:2\"]",
+                "[\"http://x:1\", \"http://y:2\"]",
+            ),
+            (
+                "a=[\"http://x:1\",\\\n   \"http://y:2\"]",
+                "[\"http://x:1\",\"http://y:2\"]",
+            ),
+            ("a=b\\", "b"),
+            ("a=b\r\n", "b"),
+        ] {
+            assert_eq!(value(text).as_deref(), Some(expected), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_setting_is_told_by_its_line() {
+        let file = parse("\n# c\nA=1\n \t\n; c\nno pair\nkey with blank = 1\n=1\n[ Agent ]\nb=2\n");
+        let line = Line {
+            key: "a".to_owned(),
+            value: "1".to_owned(),
+            number: 3,
+        };
+        let expected = File {
+            lines: vec![line],
+            sections: vec![("Agent".to_owned(), 9)],
+            odd: vec![6, 7, 8],
+        };
+        assert_eq!(file, expected);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "([a-z =\\[\\]\"'#;\\\\\n\u{e9}]|\r\n){0,60}") {
+            let file = parse(&text);
+            prop_assert!(file.lines.len() + file.odd.len() <= text.lines().count());
+        }
+    }
+}

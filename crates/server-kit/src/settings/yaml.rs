@@ -1,0 +1,81 @@
+//! A YAML file as a source.
+
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use figment::value::{Dict, Value};
+
+use super::fault::SettingFault;
+use super::layer::{Layer, Origin};
+use super::table::SettingTable;
+use crate::files;
+
+/// Largest file, in bytes.
+const BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+impl Layer {
+    /// What a YAML file says. One that cannot be read, or is none, is a fault.
+    #[must_use]
+    pub fn of_yaml(table: &'static SettingTable, path: &Path) -> Self {
+        let mut layer = Self::new(table);
+        match document(path) {
+            Ok(dict) => layer.walk("", dict, path),
+            Err(error) => {
+                let fault = SettingFault::of_source(format!("{error:#}"));
+                layer.faults.push(fault);
+            }
+        }
+        layer
+    }
+
+    fn walk(&mut self, above: &str, dict: Dict, path: &Path) {
+        for (name, value) in dict {
+            let key = if above.is_empty() {
+                name
+            } else {
+                format!("{above}.{name}")
+            };
+            let mut below = self.table.settings.iter().filter(|s| is_below(s.key, &key));
+            let (setting, below) = (self.table.find(&key), below.next());
+            let said = match (setting, below, value) {
+                // A setting or a section that says nothing.
+                (Some(_), _, Value::Empty(..)) | (_, Some(_), Value::Empty(..)) => continue,
+                (Some(setting), _, value) => {
+                    self.put(setting, value, Origin::File(path.to_owned()));
+                    continue;
+                }
+                (None, Some(_), Value::Dict(_, inner)) => {
+                    self.walk(&key, inner, path);
+                    continue;
+                }
+                (None, Some(below), _) => format!("must hold settings, such as {}", below.key),
+                (None, None, _) => {
+                    format!("there is no such setting{}", self.table.advice(&key))
+                }
+            };
+            let text = format!("{key} (from {}): {said}", path.display());
+            self.faults.push(SettingFault::of_key(key, text));
+        }
+    }
+}
+
+fn is_below(key: &str, section: &str) -> bool {
+    key.strip_prefix(section)
+        .is_some_and(|rest| rest.starts_with('.'))
+}
+
+/// The settings that a file holds.
+fn document(path: &Path) -> anyhow::Result<Dict> {
+    let text = files::read_text(path, BYTES_MAX)
+        .with_context(|| format!("cannot read {}", path.display()))?;
+    let said = || format!("{} is not a settings file", path.display());
+    // By way of a value: it refuses a key that stands twice.
+    let mut document: yaml_serde::Value = yaml_serde::from_str(&text).with_context(said)?;
+    document.apply_merge().with_context(said)?;
+    match document {
+        yaml_serde::Value::Null => Ok(Dict::new()),
+        yaml_serde::Value::Mapping(_) => yaml_serde::from_value(document).with_context(said),
+        // It may be a password: its text is not repeated.
+        _ => bail!("{}: it holds no `key: value`", said()),
+    }
+}

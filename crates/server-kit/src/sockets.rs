@@ -1,0 +1,209 @@
+//! Sockets of listeners, and how many connections they have room for.
+
+use std::io::{self, ErrorKind};
+use std::net::TcpListener;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use rustix::net::sockopt;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::http::Limits;
+use crate::settings::{self, Timeouts};
+
+/// Connections that may wait to be accepted: all that the kernel lets wait by its own default. The
+/// standard library asks for 128, which a burst of clients fills before a busy thread comes by.
+pub const BACKLOG: i32 = 4096;
+/// Connections of clients of health, and as many of metrics: of a few orchestrators and collectors.
+const SIDE_CONNECTIONS_MAX: u64 = 1024;
+/// Descriptors that every program needs besides: what each thread waits with, probes, issuers, the
+/// collector, files, pipes.
+const DESCRIPTORS_SPARE: u64 = 256;
+/// Descriptors of a connection: the second is to end it when its client takes too long.
+const DESCRIPTORS_EACH: u64 = 2;
+
+/// Listens for clients of a listener that `--{name}-host` and `--{name}-port` place.
+///
+/// # Errors
+///
+/// An address that cannot be had, with the flag to change.
+pub fn bind(host: &str, port: u16, name: &str) -> anyhow::Result<TcpListener> {
+    listen(host, port).map_err(|error| cannot_listen(&error, host, port, name))
+}
+
+/// Listens for clients, with room for a burst of them.
+pub fn listen(host: &str, port: u16) -> io::Result<TcpListener> {
+    let socket = TcpListener::bind((host, port))?;
+    socket.set_nonblocking(true)?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(socket)
+}
+
+fn cannot_listen(error: &io::Error, host: &str, port: u16, name: &str) -> anyhow::Error {
+    let advice = match error.kind() {
+        ErrorKind::AddrInUse => format!("it is in use; choose another with --{name}-port"),
+        ErrorKind::PermissionDenied => {
+            format!("ports below 1024 are for root; choose another with --{name}-port")
+        }
+        _ => format!("choose an address of this machine with --{name}-host"),
+    };
+    anyhow!("cannot listen on {host}:{port}: {advice} ({error})")
+}
+
+/// Connections of this listener are closed once what was sent over them has not been taken for so
+/// long: accepted sockets inherit `TCP_USER_TIMEOUT` on Linux. It bounds a client that takes
+/// nothing at all, not one that takes a little now and then.
+pub fn give_up_after(socket: &TcpListener, time: Duration) -> io::Result<()> {
+    let milliseconds = u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
+    Ok(sockopt::set_tcp_user_timeout(socket, milliseconds)?)
+}
+
+/// What lets requests in, by these settings.
+pub fn admission(limits: &settings::Limits, times: &Timeouts) -> Limits {
+    Limits {
+        in_flight_max: limits.max_in_flight,
+        buffered_bytes_max: limits.max_buffered_mib * 1024 * 1024,
+        body_time: times.read,
+        rate_per_second: limits.rate.per_second,
+        rate_burst: limits.rate.burst,
+    }
+}
+
+/// How many connections of clients there is room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// Of the API.
+    pub api: usize,
+    /// Of health, and as many of metrics.
+    pub side: usize,
+}
+
+/// What a program asks for.
+#[derive(Debug, Clone, Copy)]
+pub struct Needs {
+    /// Connections of its clients.
+    pub connections_max: usize,
+    /// The setting that says so.
+    pub key: &'static str,
+    /// Descriptors of its requests besides.
+    pub others: usize,
+    /// Whether health and metrics have listeners of their own.
+    pub has_sides: bool,
+}
+
+impl Room {
+    /// As many connections as a program asks for, if the machine allows so many open files. Raises the
+    /// limit of the process as far as it goes.
+    pub fn of(needs: &Needs) -> Self {
+        let limit = raised_limit();
+        let room = Self::within(limit, needs);
+        let (key, wanted) = (needs.key, needs.connections_max);
+        if let Some(limit) = limit
+            && room.api < wanted
+        {
+            tracing::info!(
+                "{key} is {wanted}, but with {limit} open files there is room for {}: \
+                 raise the limit (ulimit -Hn, LimitNOFILE=)",
+                room.api
+            );
+        }
+        room
+    }
+
+    /// The room that so many open files leave. Health and metrics have a quarter of it at most, and
+    /// each listener one connection at least.
+    fn within(limit: Option<u64>, needs: &Needs) -> Self {
+        let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX).max(1);
+        let sides = if needs.has_sides { 2 } else { 0 };
+        let used = DESCRIPTORS_SPARE.saturating_add(needs.others as u64);
+        let pairs = limit.map_or(u64::MAX, |limit| {
+            limit.saturating_sub(used) / DESCRIPTORS_EACH
+        });
+        let side = (pairs / 4 / 2).min(SIDE_CONNECTIONS_MAX);
+        Self {
+            api: needs.connections_max.min(count(pairs - sides * side)),
+            side: count(side),
+        }
+    }
+}
+
+/// Raises the number of files that the process may have open to what it may raise it to. Gives that;
+/// unset for any number.
+fn raised_limit() -> Option<u64> {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        let raised = Rlimit {
+            current: limit.maximum,
+            ..limit
+        };
+        if let Err(error) = setrlimit(Resource::Nofile, raised) {
+            tracing::warn!("the limit of open files stays as it is: {error}");
+        }
+    }
+    getrlimit(Resource::Nofile).current
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+
+    use super::*;
+
+    #[test]
+    fn accepted_connections_give_up_as_their_listener_says() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        give_up_after(&listener, Duration::from_secs(7)).unwrap();
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (accepted, _) = listener.accept().unwrap();
+        assert_eq!(sockopt::tcp_user_timeout(&accepted).unwrap(), 7000);
+    }
+
+    #[test]
+    fn as_many_files_may_be_open_as_the_machine_allows() {
+        raised_limit();
+        let limit = getrlimit(Resource::Nofile);
+        assert_eq!(limit.current, limit.maximum);
+    }
+
+    fn needs(connections_max: usize, others: usize) -> Needs {
+        Needs {
+            connections_max,
+            key: "max_connections",
+            others,
+            has_sides: true,
+        }
+    }
+
+    #[test]
+    fn all_that_is_open_at_a_time_fits_into_the_limit() {
+        for limit in [1024, 4096, 20_000, 65_536, 1_048_576] {
+            for (wanted, database) in [(1, 1), (10_000, 16), (10_000, 500), (1_000_000, 16)] {
+                let room = Room::within(Some(limit), &needs(wanted, database));
+                let clients = 2 * (room.api + 2 * room.side) as u64;
+                let sum = clients + database as u64 + DESCRIPTORS_SPARE;
+                assert!(sum <= limit, "{limit} {wanted} {database}: {room:?}");
+                assert!(room.api == wanted || sum + 8 > limit, "{limit}: {room:?}");
+            }
+        }
+        let wide = Room {
+            api: 10_000,
+            side: 1024,
+        };
+        assert_eq!(Room::within(Some(1_048_576), &needs(10_000, 16)), wide);
+        assert_eq!(Room::within(None, &needs(10_000, 16)), wide);
+        // So few that nothing fits: they are tried all the same.
+        let least = Room { api: 1, side: 1 };
+        assert_eq!(Room::within(Some(100), &needs(10_000, 16)), least);
+    }
+
+    #[test]
+    fn a_burst_of_clients_waits_to_be_accepted() {
+        let listener = bind("127.0.0.1", 0, "server").unwrap();
+        let address = listener.local_addr().unwrap();
+        let kernel = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap();
+        let burst = kernel.trim().parse::<usize>().unwrap().min(300);
+        let connect = |_| TcpStream::connect_timeout(&address, Duration::from_secs(5));
+        let clients: Result<Vec<_>, _> = (0..burst).map(connect).collect();
+        assert_eq!(clients.unwrap().len(), burst);
+    }
+}

@@ -1,0 +1,106 @@
+//! Tasks that never end. One that panics has a defect; ending the process for it would turn a small
+//! defect into an outage of every instance, so it is logged and the task starts again.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+
+/// Before a task starts again: a defect that shows at once must not fill the log.
+pub const PAUSE: Duration = Duration::from_secs(5);
+
+/// Runs a task, and restarts it after a pause whenever it panics or ends; each restart is logged at
+/// `error` with the task's name. Dropping the future ends the task.
+///
+/// `start` is called for each run: runs share only what their closure shares.
+pub async fn supervise<F>(task: &'static str, pause: Duration, mut start: impl FnMut() -> F)
+where
+    F: Future<Output = ()>,
+{
+    loop {
+        let run = AssertUnwindSafe(async { start().await }).catch_unwind();
+        let what = match run.await {
+            Ok(()) => "ended",
+            // The panic itself is a line of its own, with its place.
+            Err(_) => "panicked",
+        };
+        let pause_seconds = pause.as_secs_f64();
+        tracing::error!(task, pause_seconds, "a task {what}; it starts again");
+        tokio::time::sleep(pause).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use tokio::sync::oneshot;
+    use tracing::field::{Field, Visit};
+    use tracing_subscriber::Layer;
+    use tracing_subscriber::layer::{Context, SubscriberExt as _};
+
+    use super::*;
+
+    /// Keeps the fields of events.
+    #[derive(Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<String>>>);
+
+    impl<S: tracing::Subscriber> Layer<S> for Kept {
+        fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
+            event.record(&mut self.clone());
+        }
+    }
+
+    impl Visit for Kept {
+        fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+            self.0.lock().unwrap().push(format!("{field}={value:?}"));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_task_that_panics_or_ends_is_told_and_starts_again() {
+        let kept = Kept::default();
+        let subscriber = tracing_subscriber::registry().with(kept.clone());
+        let _told = tracing::subscriber::set_default(subscriber);
+        let (arrive, arrived) = oneshot::channel();
+        let (mut runs, mut arrive) = (0, Some(arrive));
+        let tending = supervise("count", Duration::ZERO, move || {
+            runs += 1;
+            let arrive = if runs == 4 { arrive.take() } else { None };
+            async move {
+                match runs {
+                    1 => panic!("on purpose"),
+                    2 => {}
+                    // Half-way, as most do.
+                    3 => {
+                        tokio::task::yield_now().await;
+                        panic!("on purpose")
+                    }
+                    _ => {
+                        arrive.unwrap().send(()).unwrap();
+                        std::future::pending::<()>().await;
+                    }
+                }
+            }
+        });
+        tokio::select! {
+            () = tending => unreachable!("it never ends"),
+            arrived = arrived => arrived.unwrap(),
+        }
+        let told = kept.0.lock().unwrap().join(" ");
+        assert_eq!(
+            told.matches("message=a task panicked; it starts again")
+                .count(),
+            2,
+            "{told}"
+        );
+        assert_eq!(
+            told.matches("message=a task ended; it starts again")
+                .count(),
+            1,
+            "{told}"
+        );
+        assert_eq!(told.matches("task=\"count\"").count(), 3, "{told}");
+    }
+}

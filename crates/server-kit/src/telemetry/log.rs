@@ -1,0 +1,211 @@
+//! Where the log goes, and how much of it.
+
+use std::env::VarError;
+use std::fs::File;
+use std::io::{self, IsTerminal as _, Write};
+use std::os::fd::AsFd as _;
+use std::sync::OnceLock;
+
+use tracing_subscriber::layer::Filter;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::{EnvFilter, Layer, reload};
+
+use super::Told;
+use super::format::{Form, Lines};
+use super::queue::{self, Queue};
+use crate::program;
+use crate::settings::{Format, Level, Output};
+
+/// What tells, as errors, of requests that are no HTTP: whoever sends these must not fill the log.
+const NO_HTTP: &str = "actix_http::h1::dispatcher=off";
+/// What exports traces says once more what `export` says now and then.
+const EXPORT: &str = "opentelemetry=off,opentelemetry_sdk=off,opentelemetry_otlp=off";
+/// The variable that overrides what is let through; a custom of programs in Rust.
+const VARIABLE: &str = "RUST_LOG";
+
+/// There is one log in a process, whoever starts it first.
+static QUEUE: OnceLock<Queue> = OnceLock::new();
+/// Replaces its level, if that may change.
+static REPLACE: OnceLock<Replace> = OnceLock::new();
+
+type Replace = Box<dyn Fn(Level) -> bool + Send + Sync>;
+
+/// The layer that writes the log, and what is odd about it. `RUST_LOG` overrides what it lets
+/// through, unless that cannot be understood.
+///
+/// # Errors
+///
+/// The machine has no thread to write with.
+pub(super) fn layer<S>(told: &Told<'_>) -> io::Result<(impl Layer<S> + use<S>, Vec<String>)>
+where
+    S: tracing::Subscriber + for<'span> LookupSpan<'span>,
+{
+    let logging = told.logging;
+    let mut notes = Vec::new();
+    let named = named(std::env::var(VARIABLE), &mut notes);
+    let changes = told.has_changing_level && named.is_none();
+    let by_level = || EnvFilter::new(directives(logging.level, told.verbose_target));
+    let filter = named.unwrap_or_else(by_level);
+    let filter: Box<dyn Filter<S> + Send + Sync> = if changes {
+        Box::new(changing(filter, told.verbose_target))
+    } else {
+        Box::new(filter)
+    };
+    let queue = if let Some(queue) = QUEUE.get() {
+        queue.clone()
+    } else {
+        let queue = Queue::start(sink(logging.output))?;
+        QUEUE.get_or_init(|| queue).clone()
+    };
+    let form = match logging.format {
+        Format::Json => Form::json(told.build, told.hostname),
+        Format::Text => Form::Text {
+            is_coloured: match logging.output {
+                Output::Stdout => io::stdout().is_terminal(),
+                Output::Stderr => io::stderr().is_terminal(),
+            },
+        },
+    };
+    let lines = Lines::new(form, move |line: &[u8]| queue.write(line));
+    Ok((lines.with_filter(filter), notes))
+}
+
+/// The same filter, which [`set_level`] may replace.
+fn changing<S: tracing::Subscriber>(
+    filter: EnvFilter,
+    verbose_target: Option<(&'static str, bool)>,
+) -> reload::Layer<EnvFilter, S> {
+    let (filter, handle) = reload::Layer::new(filter);
+    let replace = move |level| {
+        let filter = EnvFilter::new(directives(level, verbose_target));
+        // Fails only if nothing logs any more.
+        handle.reload(filter).is_ok()
+    };
+    // Fails only if there is a log already, as in tests: that one stays.
+    let _ = REPLACE.set(Box::new(replace));
+    filter
+}
+
+/// Logs from this level on, from now on. Gives whether that counts.
+pub fn set_level(level: Level) -> bool {
+    REPLACE.get().is_some_and(|replace| replace(level))
+}
+
+/// A handle of our own on what the log goes to: whoever prints there does not wait for the log's
+/// reader.
+fn sink(output: Output) -> Box<dyn Write + Send> {
+    let handle = match output {
+        Output::Stdout => io::stdout().as_fd().try_clone_to_owned(),
+        Output::Stderr => io::stderr().as_fd().try_clone_to_owned(),
+    };
+    match (handle, output) {
+        (Ok(handle), _) => Box::new(File::from(handle)),
+        (Err(_), Output::Stdout) => Box::new(io::stdout()),
+        (Err(_), Output::Stderr) => Box::new(io::stderr()),
+    }
+}
+
+/// Waits until what was said is written, as long as it is being read ([`Queue::flush`]).
+pub fn flush() {
+    if let Some(queue) = QUEUE.get() {
+        queue.flush();
+    }
+}
+
+/// Says what must not be lost, and waits until it is written, as long as somebody reads. Gives whether
+/// the log took it: there may be none yet, it may let nothing through, or not be writable.
+pub fn say_last(say: impl FnOnce()) -> bool {
+    let line = queue::said(say);
+    let Some(queue) = QUEUE.get().filter(|_| !line.is_empty()) else {
+        return false;
+    };
+    queue.push_last(&line);
+    queue.flush();
+    !queue.has_failed()
+}
+
+/// Checks that the log shows anything of this program at all. A level that is misspelt is taken for
+/// the name of a library, and silences everything else: only the terminal is left to say so.
+pub(super) fn check_is_heard() {
+    let Ok(text) = std::env::var(VARIABLE) else {
+        return;
+    };
+    let is_heard = !queue::said(|| tracing::error!("is anybody there?")).is_empty();
+    if !is_heard && !text.trim().eq_ignore_ascii_case("off") {
+        // Nobody may read that either: it stops nothing.
+        let _ = writeln!(
+            io::stderr(),
+            "{}: with {VARIABLE}={text:?} the log shows nothing of this program: \
+             name a level (error, warn, info, debug), or hyperfleet=LEVEL",
+            program::name()
+        );
+    }
+}
+
+/// What `RUST_LOG` lets through, if it says anything that can be understood.
+fn named(text: Result<String, VarError>, notes: &mut Vec<String>) -> Option<EnvFilter> {
+    let fault = match text {
+        Err(VarError::NotPresent) => return None,
+        Ok(text) if text.trim().is_empty() => return None,
+        Ok(text) => match EnvFilter::builder().parse(&text) {
+            Ok(filter) => return Some(filter),
+            Err(error) => format!("{text:?} cannot be understood ({error})"),
+        },
+        Err(VarError::NotUnicode(_)) => "it is no text".to_owned(),
+    };
+    notes.push(format!(
+        "{VARIABLE} does not count: {fault}; logging.level does"
+    ));
+    None
+}
+
+/// What each level lets through.
+fn directives(level: Level, verbose_target: Option<(&'static str, bool)>) -> String {
+    let level = match level {
+        Level::Debug => "info,hyperfleet=debug",
+        Level::Info => "info,actix_server=warn",
+        Level::Warn => "warn",
+        Level::Error => "error",
+    };
+    let verbose = verbose_target.map_or_else(String::new, |(target, is_shown)| {
+        // Warnings are shown at every level but `error`; all of it only where asked for.
+        let most = match (is_shown, level) {
+            (true, _) => "debug",
+            (false, "error") => "error",
+            (false, _) => "warn",
+        };
+        format!(",{target}={most}")
+    });
+    format!("{level},{NO_HTTP},{EXPORT}{verbose}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_variable_that_says_nothing_does_not_count_and_one_that_is_wrong_is_told() {
+        let read = |text: Result<&str, VarError>| {
+            let mut notes = Vec::new();
+            let filter = named(text.map(ToOwned::to_owned), &mut notes);
+            (filter.map(|filter| filter.to_string()), notes)
+        };
+        let nothing = (None, Vec::new());
+        assert_eq!(read(Err(VarError::NotPresent)), nothing);
+        assert_eq!(read(Ok("")), nothing);
+        assert_eq!(read(Ok(" ")), nothing);
+        let good = read(Ok("warn,hyperfleet=debug"));
+        assert_eq!(good, (Some("hyperfleet=debug,warn".to_owned()), Vec::new()));
+        for wrong in ["hyperfleet=loud", "hyperfleet==debug", "[{"] {
+            let (filter, notes) = read(Ok(wrong));
+            assert_eq!((filter, notes.len()), (None, 1), "{wrong}");
+            assert!(notes[0].starts_with("RUST_LOG does not count"), "{notes:?}");
+            assert!(notes[0].contains(wrong), "{notes:?}");
+        }
+        let (filter, notes) = read(Err(VarError::NotUnicode(OsString::from_vec(vec![0xff]))));
+        assert_eq!((filter, notes.len()), (None, 1));
+    }
+}

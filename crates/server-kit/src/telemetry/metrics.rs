@@ -1,0 +1,232 @@
+//! What is counted, as Prometheus reads it.
+//!
+//! Everything counts through the facade `metrics`; here is where that goes. Reading it asks nothing of
+//! others: it works while the database is down, and costs it nothing.
+
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use metrics::{describe_counter, describe_gauge, describe_histogram};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use metrics_process::Collector;
+
+use crate::program::Build;
+use MetricKind::{Counter, Gauge, Histogram};
+
+/// How often observations are sorted into buckets; until then they take room.
+const UPKEEP_PERIOD: Duration = Duration::from_secs(5);
+
+/// There is one recorder in a process; the first start makes it.
+static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();
+
+/// How a metric is read.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum MetricKind {
+    /// It only grows.
+    Counter,
+    /// It is so at the moment.
+    Gauge,
+    /// How long things took, in buckets of these upper bounds.
+    Histogram(&'static [f64]),
+}
+
+/// One metric.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Metric {
+    /// Its name.
+    pub name: &'static str,
+    /// How it is read.
+    pub kind: MetricKind,
+    /// Besides `component` and `version`, which every one has.
+    pub labels: &'static [&'static str],
+    /// What it says.
+    pub help: &'static str,
+}
+
+/// Metrics of one part of a program. `docs/observability.md` shows them all.
+pub type MetricTable = &'static [Metric];
+
+impl Metric {
+    /// A row of a table.
+    #[must_use]
+    pub const fn new(
+        name: &'static str,
+        kind: MetricKind,
+        labels: &'static [&'static str],
+        help: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            kind,
+            labels,
+            help,
+        }
+    }
+
+    fn describe(&self) {
+        match self.kind {
+            Counter => describe_counter!(self.name, self.help),
+            Gauge => describe_gauge!(self.name, self.help),
+            Histogram(_) => describe_histogram!(self.name, self.help),
+        }
+        // So that alerts on their growth have something to begin from. What has labels is counted
+        // from zero where their values are known.
+        if self.kind == Counter && self.labels.is_empty() {
+            metrics::counter!(self.name).absolute(0);
+        }
+    }
+}
+
+/// Of requests, in seconds.
+const REQUEST_SECONDS: MetricKind = Histogram(&[
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
+]);
+
+/// What every program counts.
+#[rustfmt::skip]
+pub const KIT_METRICS: MetricTable = &[
+    Metric::new("hyperfleet_api_build_info", Gauge, &["commit", "go_version"],
+        "Which program this is; always 1. go_version says what compiled it."),
+    Metric::new("hyperfleet_api_requests_total", Counter, &["method", "path", "code"],
+        "Requests that were answered. path is the route with - for each id, /- where there is none; code 499 where the client left first."),
+    Metric::new("hyperfleet_api_request_duration_seconds", REQUEST_SECONDS, &["method", "path", "code"],
+        "How long requests took to be answered."),
+    Metric::new("hyperfleet_api_tls_certificate_expiry_timestamp_seconds", Gauge, &["listener"],
+        "When the certificate of a listener expires, in seconds since 1970."),
+    Metric::new("hyperfleet_api_tls_certificate_reload_failures_total", Counter, &["listener"],
+        "Looks at the files of a certificate, one every two seconds, that found nothing to use; the old one stays in use."),
+    Metric::new("hyperfleet_api_requests_refused_total", Counter, &["reason"],
+        "Requests that were not let in: starting, rate (of one caller), in_flight (of all), memory (held for all), watchers (of fleet)."),
+    Metric::new("hyperfleet_api_requests_in_flight", Gauge, &[],
+        "Requests under way."),
+    Metric::new("hyperfleet_api_buffered_bytes", Gauge, &[],
+        "Bytes of large bodies and answers that are held for clients."),
+    Metric::new("hyperfleet_api_panics_total", Counter, &[],
+        "Panics. Each is a defect: the log says where."),
+    Metric::new("hyperfleet_api_log_lines_dropped_total", Counter, &[],
+        "Lines of the log that nobody took in time, or that could not be written."),
+    Metric::new("hyperfleet_api_trace_export_errors_total", Counter, &[],
+        "Batches of spans that the collector did not take."),
+];
+
+/// All series of one gauge, looked up at a scrape.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GaugeFamily {
+    /// A name of a registered table.
+    pub name: &'static str,
+    /// The labels of each series, and its value.
+    pub series: Vec<(Vec<(&'static str, String)>, f64)>,
+}
+
+type GaugeSource = Box<dyn Fn() -> Vec<GaugeFamily> + Send + Sync>;
+
+/// The metrics of a program. Cheap to clone.
+#[derive(Clone)]
+pub struct Metrics(Arc<Parts>);
+
+struct Parts {
+    recorder: PrometheusHandle,
+    process: Collector,
+    /// The labels that every series has, as text.
+    common: String,
+    tables: Vec<MetricTable>,
+    sources: Mutex<Vec<GaugeSource>>,
+}
+
+impl Metrics {
+    /// Counts from now on what these tables and [`KIT_METRICS`] name. The first start of a process
+    /// decides which program all series are labelled with.
+    #[must_use]
+    pub fn start(build: &Build, tables: &[MetricTable]) -> Self {
+        let tables = [&[KIT_METRICS], tables].concat();
+        let recorder = RECORDER.get_or_init(|| install(build, &tables));
+        let labels = [("commit", build.commit), ("go_version", build.compiler)];
+        metrics::gauge!("hyperfleet_api_build_info", &labels).set(1.0);
+        let (component, version) = (build.component, build.version);
+        Self(Arc::new(Parts {
+            recorder: recorder.clone(),
+            process: Collector::default(),
+            common: format!("component=\"{component}\",version=\"{version}\""),
+            tables,
+            sources: Mutex::default(),
+        }))
+    }
+
+    /// Looks these gauges up at each scrape, from now on.
+    pub fn add_source(&self, source: impl Fn() -> Vec<GaugeFamily> + Send + Sync + 'static) {
+        self.sources().push(Box::new(source));
+    }
+
+    /// All series, as text in the format of Prometheus.
+    #[must_use]
+    pub fn render(&self) -> String {
+        self.0.process.collect();
+        let mut text = self.0.recorder.render();
+        for family in self.sources().iter().flat_map(|source| source()) {
+            self.push(&mut text, &family);
+        }
+        text
+    }
+
+    /// Sorts observations into buckets, for ever. To run for as long as anything is counted, read or
+    /// not.
+    pub async fn upkeep(self) {
+        loop {
+            tokio::time::sleep(UPKEEP_PERIOD).await;
+            self.0.recorder.run_upkeep();
+        }
+    }
+
+    fn push(&self, text: &mut String, family: &GaugeFamily) {
+        let name = family.name;
+        let mut metrics = self.0.tables.iter().copied().flatten();
+        let help = metrics
+            .find(|metric| metric.name == name)
+            .map_or("", |m| m.help);
+        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge");
+        for (labels, value) in &family.series {
+            let _ = write!(text, "{name}{{{}", self.0.common);
+            for (label, value) in labels {
+                let _ = write!(text, ",{label}=\"{}\"", escaped(value));
+            }
+            let _ = writeln!(text, "}} {value}");
+        }
+        text.push('\n');
+    }
+
+    fn sources(&self) -> MutexGuard<'_, Vec<GaugeSource>> {
+        self.0
+            .sources
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn install(build: &Build, tables: &[MetricTable]) -> PrometheusHandle {
+    let mut builder = PrometheusBuilder::new()
+        .add_global_label("component", build.component)
+        .add_global_label("version", build.version);
+    for metric in tables.iter().copied().flatten() {
+        if let Histogram(buckets) = metric.kind {
+            builder = builder
+                .set_buckets_for_metric(Matcher::Full(metric.name.to_owned()), buckets)
+                .unwrap_or_else(|error| unreachable!("there are buckets: {error}"));
+        }
+    }
+    let recorder = builder.build_recorder();
+    let handle = recorder.handle();
+    // Fails only if the process counts elsewhere already, as a test may: then nothing is shown.
+    let _ = metrics::set_global_recorder(recorder);
+    for metric in tables.iter().copied().flatten() {
+        metric.describe();
+    }
+    Collector::default().describe();
+    handle
+}
+
+/// A value of a label, as the format wants it.
+fn escaped(value: &str) -> String {
+    let value = value.replace('\\', "\\\\").replace('"', "\\\"");
+    value.replace('\n', "\\n")
+}

@@ -1,0 +1,109 @@
+//! Whose certificates clients must show. Like the listener's own it may be replaced while connections are accepted.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use anyhow::{Context as _, bail};
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme};
+
+/// The authorities of clients' certificates.
+#[derive(Debug)]
+pub(super) struct ClientAuthorities {
+    current: RwLock<Arc<dyn ClientCertVerifier>>,
+}
+
+impl ClientAuthorities {
+    /// Takes certificates of these authorities, and no others.
+    ///
+    /// # Errors
+    ///
+    /// There are none, or one of them cannot be used.
+    pub(super) fn new(pem: &[u8]) -> anyhow::Result<Self> {
+        let current = RwLock::new(verifier(pem)?);
+        Ok(Self { current })
+    }
+
+    /// Takes those of these authorities from now on. Connections that there are stay.
+    ///
+    /// # Errors
+    ///
+    /// Why they cannot be used: nothing has changed then.
+    pub(super) fn replace(&self, pem: &[u8]) -> anyhow::Result<()> {
+        let next = verifier(pem)?;
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = next;
+        Ok(())
+    }
+
+    fn current(&self) -> Arc<dyn ClientCertVerifier> {
+        let current = self.current.read();
+        current.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+fn verifier(pem: &[u8]) -> anyhow::Result<Arc<dyn ClientCertVerifier>> {
+    let roots = Arc::new(authorities(pem)?);
+    let provider = Arc::new(ring::default_provider());
+    Ok(WebPkiClientVerifier::builder_with_provider(roots, provider).build()?)
+}
+
+/// Authorities, as PEM.
+///
+/// # Errors
+///
+/// There are none, or one of them cannot be used.
+pub fn authorities(pem: &[u8]) -> anyhow::Result<RootCertStore> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let certificate = certificate.context("it is no PEM")?;
+        let added = roots.add(certificate);
+        added.context("a certificate in it cannot be used")?;
+    }
+    if roots.is_empty() {
+        bail!("there is no certificate in it");
+    }
+    Ok(roots)
+}
+
+impl ClientCertVerifier for ClientAuthorities {
+    /// Which authorities there are is for nobody to know who has no certificate of theirs, and may change.
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        let current = self.current();
+        current.verify_client_cert(end_entity, intermediates, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.current().verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.current().verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.current().supported_verify_schemes()
+    }
+}

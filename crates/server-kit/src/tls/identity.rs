@@ -1,0 +1,198 @@
+//! What a listener proves itself with: its certificate and key, and the files they come from.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use x509_cert::Certificate;
+use x509_cert::der::Decode as _;
+
+use super::clients::ClientAuthorities;
+use crate::files;
+
+/// Most bytes of a file that are read.
+const FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// The certificate of a listener. It may be replaced while connections are accepted.
+#[derive(Debug)]
+pub(super) struct Identity {
+    /// Which listener, in metrics and the log.
+    pub(super) listener: &'static str,
+    cert_file: PathBuf,
+    key_file: PathBuf,
+    current: RwLock<InUse>,
+    /// Whose certificates clients must show, where they must.
+    clients: Option<Clients>,
+}
+
+#[derive(Debug)]
+struct Clients {
+    file: PathBuf,
+    authorities: Arc<ClientAuthorities>,
+}
+
+/// What connections are accepted with.
+#[derive(Debug)]
+struct InUse {
+    key: Arc<CertifiedKey>,
+    /// Since 1970.
+    expires_at: Duration,
+}
+
+/// The files of a listener, each with the name of its setting.
+pub struct Files<'a> {
+    /// Which listener, in metrics and the log.
+    pub listener: &'static str,
+    /// What both settings of the pair are called together.
+    pub pair: &'a str,
+    pub cert: (&'a str, &'a Path),
+    pub key: (&'a str, &'a Path),
+    /// With the authorities of clients' certificates, if they must show one.
+    pub client_ca: Option<(&'a str, &'a Path)>,
+}
+
+/// What the files hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Texts {
+    /// The certificate and what signed it.
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+    /// The authorities of clients; empty where clients show nothing.
+    client_ca: Vec<u8>,
+}
+
+impl Identity {
+    /// Reads the files that the settings name. Gives what they held besides.
+    ///
+    /// # Errors
+    ///
+    /// One cannot be read, or they do not fit together.
+    pub(super) fn load(files: &Files<'_>) -> anyhow::Result<(Self, Texts)> {
+        let read_as = |(name, file): (&str, &Path)| {
+            read(file).with_context(|| format!("{name}: cannot read {}", file.display()))
+        };
+        let texts = Texts {
+            certificate: read_as(files.cert)?,
+            key: read_as(files.key)?,
+            client_ca: files
+                .client_ca
+                .map(read_as)
+                .transpose()?
+                .unwrap_or_default(),
+        };
+        let in_use = pair(&texts.certificate, &texts.key).with_context(|| {
+            let (cert, key) = (files.cert.1.display(), files.key.1.display());
+            format!("{}: cannot use {cert} with {key}", files.pair)
+        })?;
+        let clients = files.client_ca.map(|(name, file)| {
+            let authorities = ClientAuthorities::new(&texts.client_ca)
+                .with_context(|| format!("{name}: cannot use {}", file.display()))?;
+            anyhow::Ok(Clients {
+                file: file.to_owned(),
+                authorities: Arc::new(authorities),
+            })
+        });
+        let identity = Self {
+            listener: files.listener,
+            cert_file: files.cert.1.to_owned(),
+            key_file: files.key.1.to_owned(),
+            current: RwLock::new(in_use),
+            clients: clients.transpose()?,
+        };
+        Ok((identity, texts))
+    }
+
+    /// Whose certificates clients must show, where they must.
+    pub(super) fn clients(&self) -> Option<Arc<ClientAuthorities>> {
+        let clients = self.clients.as_ref();
+        clients.map(|clients| clients.authorities.clone())
+    }
+
+    /// What the files hold now.
+    ///
+    /// # Errors
+    ///
+    /// Which of them cannot be read, and why.
+    pub(super) fn texts(&self) -> Result<Texts, String> {
+        let read = |file: &Path| {
+            read(file).map_err(|error| format!("cannot read {}: {error}", file.display()))
+        };
+        let client_ca = self.clients.as_ref().map(|clients| read(&clients.file));
+        Ok(Texts {
+            certificate: read(&self.cert_file)?,
+            key: read(&self.key_file)?,
+            client_ca: client_ca.transpose()?.unwrap_or_default(),
+        })
+    }
+
+    /// Accepts connections with these from now on.
+    ///
+    /// # Errors
+    ///
+    /// Why they cannot be used: nothing has changed then.
+    pub(super) fn replace(&self, texts: &Texts) -> Result<(), String> {
+        let in_use = pair(&texts.certificate, &texts.key).map_err(|error| {
+            format!(
+                "{} does not go with {}: {error:#}",
+                self.cert_file.display(),
+                self.key_file.display()
+            )
+        })?;
+        if let Some(Clients { file, authorities }) = &self.clients {
+            let replaced = authorities.replace(&texts.client_ca);
+            replaced.map_err(|error| format!("cannot use {}: {error:#}", file.display()))?;
+        }
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = in_use;
+        Ok(())
+    }
+
+    /// When the certificate in use expires, since 1970.
+    pub(super) fn expires_at(&self) -> Duration {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        current.expires_at
+    }
+}
+
+impl ResolvesServerCert for Identity {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        Some(current.key.clone())
+    }
+}
+
+/// A certificate with its key.
+fn pair(certificates: &[u8], key: &[u8]) -> anyhow::Result<InUse> {
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificates).collect();
+    let chain = chain.context("the certificate is no PEM")?;
+    let Some(first) = chain.first() else {
+        bail!("there is no certificate in the file");
+    };
+    let certificate = Certificate::from_der(first).context("the certificate cannot be read")?;
+    let expires_at = certificate.tbs_certificate.validity.not_after;
+    let key = PrivateKeyDer::from_pem_slice(key).context("there is no private key in the file")?;
+    let key = CertifiedKey::from_der(chain, key, &ring::default_provider())
+        .context("the key cannot be used, or is not that of the certificate")?;
+    Ok(InUse {
+        key: Arc::new(key),
+        expires_at: expires_at.to_unix_duration(),
+    })
+}
+
+/// Checks that a certificate and a key belong together, both as PEM.
+///
+/// # Errors
+///
+/// What is wrong with them.
+pub fn check_pair(certificates: &[u8], key: &[u8]) -> anyhow::Result<()> {
+    pair(certificates, key).map(drop)
+}
+
+fn read(file: &Path) -> std::io::Result<Vec<u8>> {
+    files::read(file, FILE_BYTES_MAX)
+}
