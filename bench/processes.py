@@ -11,9 +11,12 @@ ENDED = "Z"
 
 def stats():
     """The pid of each process, and its fields in /proc from the third on: state, parent, …"""
-    for stat in Path("/proc").glob("[0-9]*/stat"):
+    # No glob: it fails when a process ends between its two looks.
+    for name in os.listdir("/proc") if Path("/proc").exists() else []:
+        if not name.isdigit():
+            continue
         try:
-            head, _, rest = stat.read_text().rpartition(")")
+            head, _, rest = Path(f"/proc/{name}/stat").read_text().rpartition(")")
         except OSError:
             continue  # gone in the meantime
         yield int(head.split()[0]), rest.split()
