@@ -12,8 +12,8 @@ use super::live::Live;
 use super::pace::Pace;
 use super::refusal::REASONS;
 use super::{IdentityFault, Refusal, TokenFault, signature};
-use crate::kit::clock::Clock;
-use crate::kit::supervise::{PAUSE, supervise};
+use hyperfleet_server_kit::clock::Clock;
+use hyperfleet_server_kit::supervise::{PAUSE, supervise};
 
 /// Callers that were refused, by reason.
 const FAILURES: &str = "hyperfleet_api_auth_failures_total";

@@ -10,7 +10,7 @@ use super::fetch::{self, Limits};
 use super::identity::IdentityRule;
 use super::key;
 use super::pace::Pace;
-use crate::kit::causes::chain;
+use hyperfleet_server_kit::causes::chain;
 
 /// Headers that browsers and proxies fill with other things than a caller's name.
 const NOT_FOR_IDENTITIES: [&str; 7] = [

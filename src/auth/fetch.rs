@@ -9,7 +9,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, StatusCode, Url};
 
 use super::key::KeySetFault;
-use crate::kit::causes::chain;
+use hyperfleet_server_kit::causes::chain;
 
 /// Largest key set, in bytes.
 pub const KEY_SET_BYTES_MAX: u64 = 1024 * 1024;
@@ -83,7 +83,7 @@ pub(super) fn client(
     authorities: Vec<Certificate>,
     limits: Limits,
 ) -> reqwest::Result<Client> {
-    crate::kit::crypto::install();
+    hyperfleet_server_kit::crypto::install();
     let mut builder = Client::builder()
         .redirect(Policy::none())
         .connect_timeout(limits.connect)

@@ -17,7 +17,7 @@ use super::key::{Key, Published};
 use super::keys::{KeySet, TokenDigest, Verified};
 use super::pace::Pace;
 use super::token::{TOKEN_BYTES_MAX, Token};
-use crate::kit::clock::Clock;
+use hyperfleet_server_kit::clock::Clock;
 
 /// An issuer with its keys.
 #[derive(Debug)]

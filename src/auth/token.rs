@@ -6,7 +6,7 @@ use jsonwebtoken::Algorithm;
 use serde_json::{Map, Value};
 
 use super::TokenFault;
-use crate::kit::json::unique_object;
+use hyperfleet_server_kit::json::unique_object;
 
 /// Longest token, in bytes. What is longer is not even split.
 pub const TOKEN_BYTES_MAX: usize = 16 * 1024;

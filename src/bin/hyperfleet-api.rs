@@ -9,6 +9,6 @@ use hyperfleet::startup;
 fn main() -> ExitCode {
     // Dropped when everything else has ended, be it by a panic.
     let _log = startup::LogWritten;
-    hyperfleet::kit::crypto::install();
+    hyperfleet_server_kit::crypto::install();
     startup::conclude(startup::run(Args::parse()))
 }

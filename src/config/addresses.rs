@@ -2,7 +2,7 @@
 //! that could be part of a password.
 
 use super::{Database, Jwt};
-use crate::kit::settings::{Secret, SettingFault};
+use hyperfleet_server_kit::settings::{Secret, SettingFault};
 
 /// What the URL of a database begins with. The driver takes any scheme, and connects to somewhere.
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];

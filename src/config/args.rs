@@ -11,7 +11,7 @@ use clap::{Arg, ArgMatches, Parser, Subcommand};
 
 use super::DevTokenArgs;
 use super::catalogue::TABLE;
-use crate::kit::settings::{CheckFormat, GivenFlags, OpenapiFormat, flags, given_flags};
+use hyperfleet_server_kit::settings::{CheckFormat, GivenFlags, OpenapiFormat, flags, given_flags};
 
 /// Control plane for fleets of clusters.
 ///

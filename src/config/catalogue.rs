@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use super::registry::{Etcd, PAGE_SIZE_MAX};
-use crate::kit::settings::SettingKind::{
+use hyperfleet_fleet::settings::{Etcd, PAGE_SIZE_MAX};
+use hyperfleet_server_kit::settings::SettingKind::{
     Bool, Choice, Duration as Time, File, Number, Objects, Secret, Text,
 };
-use crate::kit::settings::SettingStatus::{Gone, Renamed};
-use crate::kit::settings::{Limits, Masking, Setting, SettingTable, Timeouts, row};
+use hyperfleet_server_kit::settings::SettingStatus::{Gone, Renamed};
+use hyperfleet_server_kit::settings::{Limits, Masking, Setting, SettingTable, Timeouts, row};
 
 /// The variable that names a database to many programs.
 pub(super) const DATABASE_URL: &str = "DATABASE_URL";

@@ -11,7 +11,9 @@ use serde::Serialize;
 
 use super::catalogue::{DATABASE_URL, TABLE};
 use super::{Loaded, Settings, SettingsArgs, addresses};
-use crate::kit::settings::{Layer, Origin, SettingFault, host_fault, is_host, shared_ports};
+use hyperfleet_server_kit::settings::{
+    Layer, Origin, SettingFault, host_fault, is_host, shared_ports,
+};
 
 /// The settings that say which database to use.
 const DATABASE: [&str; 6] = [

@@ -1,14 +1,12 @@
 //! Settings of `hyperfleet-api`, and those of fleetd: what they are, and what they must be.
 //!
-//! How sources are read and merged is in [`crate::kit::settings`].
+//! How sources are read and merged is in [`hyperfleet_server_kit::settings`].
 
 mod addresses;
 mod args;
 mod catalogue;
 mod dev_token;
-pub mod fleetd;
 mod load;
-mod registry;
 mod schema;
 mod settings;
 #[cfg(test)]
@@ -16,7 +14,7 @@ mod tests;
 
 use crate::domain::entity_config;
 use crate::domain::entity_config::Attached;
-use crate::kit;
+use hyperfleet_server_kit as kit;
 
 pub use args::{
     Args, CheckArgs, Command, ConfigCommand, DevArgs, MigrateArgs, MigrateCommand, OpenapiArgs,
@@ -24,10 +22,9 @@ pub use args::{
 };
 pub use dev_token::DevTokenArgs;
 pub use load::{load, names_a_database};
-pub use registry::Etcd;
 pub use settings::*;
 
-pub use crate::kit::settings::{
+pub use hyperfleet_server_kit::settings::{
     CheckFormat, Effective, Format, Level, Logging, OpenapiFormat, Output, Secret, Tls, Tracing,
     as_json, as_table,
 };

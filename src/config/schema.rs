@@ -7,7 +7,7 @@ use serde_json::{Map, Number, Value};
 use yaml_serde::Value as Yaml;
 
 use crate::domain::schema::SchemaDocument;
-use crate::kit::files;
+use hyperfleet_server_kit::files;
 
 /// Largest file, in bytes.
 const BYTES_MAX: u64 = 16 * 1024 * 1024;

@@ -8,7 +8,7 @@ use figment::value::{Dict, Value};
 
 use super::catalogue::TABLE;
 use super::{Args, Command, Loaded, Settings, SettingsArgs, load, reference};
-use crate::kit::settings::{Setting, SettingKind, as_json, as_table};
+use hyperfleet_server_kit::settings::{Setting, SettingKind, as_json, as_table};
 
 fn used() -> impl Iterator<Item = &'static Setting> {
     TABLE.settings.iter().filter(|setting| setting.is_used())

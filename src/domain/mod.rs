@@ -32,8 +32,6 @@ mod tests;
 pub mod tsl;
 mod violation;
 
-pub use hyperfleet_fleet_model::{schedule, unit};
-
 pub use condition::{Condition, ConditionStatus};
 pub use entity::{DeletePolicy, Entity, EntityRegistry, ReferenceRule};
 pub use labels::Labels;

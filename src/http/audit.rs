@@ -5,8 +5,8 @@ use actix_web::{HttpRequest, HttpResponse};
 
 use super::request::{Caller, params};
 use crate::app::Service;
-use crate::kit::http::{PendingResponse, Problem};
 use crate::wire::Views;
+use hyperfleet_server_kit::http::{PendingResponse, Problem};
 
 /// `GET` of the trail, newest first.
 pub(super) async fn list(

@@ -7,11 +7,11 @@ use actix_web::web::Data;
 use futures_util::FutureExt as _;
 use futures_util::future::LocalBoxFuture;
 
-use super::fleet::Access;
 use super::request::{Identity, Wish};
 use crate::auth::{Authentication, HeaderField, Need};
 use crate::domain::tenancy::Rules;
-use crate::kit::http::{CallerHeaders, Problem, ProvenCaller, RequestLog};
+use hyperfleet_fleet::api::Access;
+use hyperfleet_server_kit::http::{CallerHeaders, Problem, ProvenCaller, RequestLog};
 
 /// Finds out who is calling and on whose behalf, and leaves both for [`super::request::Caller`].
 ///

@@ -5,8 +5,8 @@ use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::kit::http::FOR_EVERYBODY;
-use crate::kit::program::Build;
+use hyperfleet_server_kit::http::FOR_EVERYBODY;
+use hyperfleet_server_kit::program::Build;
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct Metadata<'a> {

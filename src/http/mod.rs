@@ -5,7 +5,6 @@
 //! ```
 
 mod audit;
-mod fleet;
 mod identification;
 mod meta;
 mod openapi;
@@ -24,17 +23,18 @@ use tracing_actix_web::TracingLogger;
 use crate::app::Service;
 use crate::auth::Authentication;
 use crate::domain::tenancy;
-use crate::fleet::EtcdFleet;
-use crate::kit::clock::Clock;
-pub use crate::kit::http::{
+use crate::wire::BASE;
+use hyperfleet_fleet::{EtcdFleet, api as fleet};
+use hyperfleet_server_kit::clock::Clock;
+pub use hyperfleet_server_kit::http::{
     Admission, ChooseWording, Connection, Gate, Limits, Masks, Phase, Readiness, ResponseBudget,
     Scrape, Wording, health, metrics, side,
 };
-use crate::kit::http::{BODY_BYTES_MAX, RequestSpan, frame, gzip_below, unknown_path, watch};
-use crate::wire::BASE;
+use hyperfleet_server_kit::http::{
+    BODY_BYTES_MAX, RequestSpan, frame, gzip_below, unknown_path, watch,
+};
 
-pub use crate::kit::program::Build;
-pub use fleet::{FleetApi, Hosts, fleet_app, openapi as fleet_openapi};
+pub use hyperfleet_server_kit::program::Build;
 pub use openapi::{Document, openapi, yaml};
 
 /// What the API serves from.

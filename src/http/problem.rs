@@ -13,9 +13,11 @@ use crate::app;
 use crate::auth::Refusal;
 use crate::domain::tenancy::Denied;
 use crate::domain::{Constraint, Violation, Violations, moment};
-use crate::kit::causes::chain;
-use crate::kit::http::{Arrival, ErrorResponse, FOR_ITS_CALLER, Problem, ProblemKind, Wording};
 use crate::wire::{BodyFault, ParamsFault};
+use hyperfleet_server_kit::causes::chain;
+use hyperfleet_server_kit::http::{
+    Arrival, ErrorResponse, FOR_ITS_CALLER, Problem, ProblemKind, Wording,
+};
 
 /// What the URIs of problem types begin with.
 const TYPES: &str = "https://api.hyperfleet.io/errors/";
@@ -273,8 +275,8 @@ mod tests {
     use actix_web::{App, HttpServer, web};
 
     use super::*;
-    use crate::kit::clock::Clock;
-    use crate::kit::http::frame;
+    use hyperfleet_server_kit::clock::Clock;
+    use hyperfleet_server_kit::http::frame;
 
     async fn panics(path: web::Path<String>) -> HttpResponse {
         assert_eq!(*path, "good", "a secret");
@@ -295,7 +297,7 @@ mod tests {
         let server = HttpServer::new(app).workers(1).disable_signals();
         tokio::spawn(server.listen(listener).unwrap().run());
         // One connection: it must outlive the panic, too.
-        crate::kit::crypto::install();
+        hyperfleet_server_kit::crypto::install();
         let client = reqwest::Client::new();
         for round in ["first", "second"] {
             let url = format!("{base}/bad");

@@ -5,9 +5,9 @@ use actix_web::{HttpRequest, HttpResponse};
 
 use super::request::{Caller, Place, params};
 use crate::app::Service;
-use crate::kit::clock::Clock;
-use crate::kit::http::{PendingResponse, Problem, tell_body};
 use crate::wire::{self, Views};
+use hyperfleet_server_kit::clock::Clock;
+use hyperfleet_server_kit::http::{PendingResponse, Problem, tell_body};
 
 /// `GET` of the reports.
 pub(super) async fn list(

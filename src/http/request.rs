@@ -5,14 +5,14 @@ use std::future::{Ready, ready};
 use actix_web::dev::Payload;
 use actix_web::{FromRequest, HttpMessage, HttpRequest, web};
 
-use super::fleet::Access;
 use crate::app::{Address, Collection, Service};
 use crate::domain::audit::Origin;
 use crate::domain::tenancy::{Tenant, TenantScope};
 use crate::domain::{Entity, EntityRegistry};
-use crate::kit::clock::Clock;
-use crate::kit::http::{Problem, RequestId};
 use crate::wire::Params;
+use hyperfleet_fleet::api::Access;
+use hyperfleet_server_kit::clock::Clock;
+use hyperfleet_server_kit::http::{Problem, RequestId};
 
 /// Who is calling, where nobody has to prove it.
 const ANONYMOUS: &str = "system@hyperfleet.local";

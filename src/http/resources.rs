@@ -7,9 +7,9 @@ use strum::IntoEnumIterator as _;
 use super::request::{Caller, Place, params};
 use crate::app::{Collection, ListRequest, Service};
 use crate::domain::{ListFilterKind, Resource};
-use crate::kit::clock::Clock;
-use crate::kit::http::{PendingResponse, Problem, tell_body};
 use crate::wire::{self, Fields, Kinds, ListKey, Params, Views};
+use hyperfleet_server_kit::clock::Clock;
+use hyperfleet_server_kit::http::{PendingResponse, Problem, tell_body};
 
 /// `GET` of a list.
 pub(super) async fn list(

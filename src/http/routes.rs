@@ -10,8 +10,8 @@ use super::openapi::operations::{self as describe, Subject};
 use super::request::{Route, Wish};
 use super::{audit, meta, openapi, reports, resources};
 use crate::domain::EntityRegistry;
-use crate::kit::http::{self, admit, resource};
 use crate::wire::BASE;
+use hyperfleet_server_kit::http::{self, admit, resource};
 
 /// One operation.
 pub(super) type Operation = http::Operation<Wish, fn(&Subject<'_>) -> OperationBuilder>;

@@ -6,7 +6,7 @@ use anyhow::bail;
 
 use crate::auth::{self, Authentication, Authenticator, Issuer, Pace};
 use crate::config::Jwt;
-use crate::kit::clock::Clock;
+use hyperfleet_server_kit::clock::Clock;
 
 /// How long the start waits for issuers to answer; requests that come sooner wait themselves.
 const SETTLE_TIME_MAX: Duration = Duration::from_secs(5);

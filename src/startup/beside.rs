@@ -2,15 +2,15 @@
 
 use tokio::task::JoinSet;
 
-use super::fleet::Prepared;
 use super::metrics::ApiMetrics;
 use super::{database, readiness, retention};
 use crate::app::Service;
 use crate::config::Settings;
 use crate::http::Gate;
-use crate::kit::clock::Clock;
-use crate::kit::supervise::{PAUSE, supervise};
 use crate::storage::postgres::{self, Probe, Store};
+use hyperfleet_fleet::start::Prepared;
+use hyperfleet_server_kit::clock::Clock;
+use hyperfleet_server_kit::supervise::{PAUSE, supervise};
 
 /// What these tasks work with.
 pub(super) struct Parts {
@@ -26,7 +26,7 @@ pub(super) struct Parts {
     pub(super) connections: postgres::Settings,
 }
 
-/// Starts them. One that panics is told, and starts again ([`crate::kit::supervise`]); all end with what is
+/// Starts them. One that panics is told, and starts again ([`hyperfleet_server_kit::supervise`]); all end with what is
 /// returned.
 pub(super) fn start(parts: Parts, settings: &Settings) -> JoinSet<()> {
     let Parts {

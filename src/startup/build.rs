@@ -1,6 +1,6 @@
 //! This program.
 
-use crate::kit::program::Build;
+use hyperfleet_server_kit::program::Build;
 
 pub(super) const BUILD: Build = Build {
     component: "api",

@@ -18,11 +18,11 @@ use crate::config::{
 use crate::dev::token::{Claims, Minter};
 use crate::domain::entity_config::Attached;
 use crate::http;
-use crate::kit::clock::Clock;
-use crate::kit::ending::Misuse;
-use crate::kit::program::{self, Build, print, print_completion};
-use crate::kit::settings::{self, CheckFormat, OpenapiFormat};
-use crate::kit::shutdown;
+use hyperfleet_server_kit::clock::Clock;
+use hyperfleet_server_kit::ending::Misuse;
+use hyperfleet_server_kit::program::{self, Build, print, print_check, print_completion};
+use hyperfleet_server_kit::settings::OpenapiFormat;
+use hyperfleet_server_kit::shutdown;
 
 /// Runs a command to its end; gives what the process is to end with.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -80,34 +80,10 @@ fn check(args: &CheckArgs) -> anyhow::Result<()> {
     print_check(&loaded, notes, args.output)
 }
 
-/// Prints settings with their values and where these come from, and what was noted of them and of the plan that was
-/// made of them.
-pub(super) fn print_check<S>(
-    loaded: &settings::Loaded<S>,
-    of_plan: anyhow::Result<Vec<String>>,
-    format: CheckFormat,
-) -> anyhow::Result<()> {
-    // What has a fault has no value that could be shown.
-    if loaded.is_sound() {
-        let effective = loaded.effective();
-        print(&match format {
-            CheckFormat::Table => settings::as_table(&effective),
-            CheckFormat::Json => {
-                serde_json::to_string_pretty(&settings::as_json(&effective))? + "\n"
-            }
-        });
-    }
-    let of_plan_or_none = of_plan.as_ref().map_or(&[][..], |notes| notes);
-    for note in loaded.notes.iter().chain(of_plan_or_none) {
-        eprintln!("note: {note}");
-    }
-    of_plan.map(drop).context(Misuse)
-}
-
 /// Prints the document of the configured kinds, or that of fleet.
 fn openapi(args: &OpenapiArgs) -> anyhow::Result<()> {
     let document = if args.fleet {
-        http::fleet_openapi(BUILD.version)
+        hyperfleet_fleet::api::openapi(BUILD.version)
     } else {
         openapi_of_kinds(args)?
     };

@@ -8,8 +8,8 @@ use sqlx::ConnectOptions as _;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
 use crate::config::{Database, SslMode};
-use crate::kit::files;
 use crate::storage::postgres::{Error, Keep, Probe, SchemaStatus, Settings, Store};
+use hyperfleet_server_kit::files;
 
 /// How long a request waits for a connection, in seconds.
 const ACQUIRE_SECONDS_MAX: u64 = 5;

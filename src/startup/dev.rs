@@ -15,10 +15,10 @@ use super::process::Process;
 use super::{database, telemetry};
 use crate::auth::Authentication;
 use crate::config::{self, DevArgs, Format, Output, Settings};
-use crate::kit::ending::Misuse;
-use crate::kit::shutdown;
 use crate::storage::postgres::{Probe, Store};
 use hyperfleet_devkit::{Durability, PrivatePostgres};
+use hyperfleet_server_kit::ending::Misuse;
+use hyperfleet_server_kit::shutdown;
 
 /// Where data goes when we are root and the folder lies where the server's user cannot reach it.
 const FALLBACK: &str = "/var/lib/hyperfleet";

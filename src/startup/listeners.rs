@@ -4,7 +4,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 
 use crate::config::Settings;
-use crate::kit::sockets;
+use hyperfleet_server_kit::sockets;
 
 /// The sockets of the three listeners.
 pub(super) struct Sockets {

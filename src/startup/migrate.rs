@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use super::{database, telemetry};
 use crate::config::{self, MigrateArgs, MigrateCommand, Output, Settings, StatusFormat};
-use crate::kit::ending::Misuse;
-use crate::kit::program::print;
 use crate::storage::postgres::{Migration, MigrationState, Probe, SchemaStatus};
+use hyperfleet_server_kit::ending::Misuse;
+use hyperfleet_server_kit::program::print;
 
 /// The exit code that says that migrations are missing.
 const MISSING: u8 = 3;

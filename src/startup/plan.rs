@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::bail;
 
-use super::fleet::{self, Place};
+use super::fleet;
 use super::tls;
 use super::{authentication, database, tenancy};
 use crate::auth::Issuer;
@@ -12,7 +12,8 @@ use crate::config::{Loaded, Settings};
 use crate::domain::EntityRegistry;
 use crate::domain::entity_config::Attached;
 use crate::domain::tenancy::Rules;
-use crate::kit::faults::Faults;
+use hyperfleet_fleet::start::RegistryLocation;
+use hyperfleet_server_kit::faults::Faults;
 
 /// What the service is to be.
 pub(super) struct Plan {
@@ -23,7 +24,7 @@ pub(super) struct Plan {
     /// How requests say for whom they are made.
     pub(super) tenancy: Rules,
     /// Where fleet's units and machines are kept, if its API is served.
-    pub(super) fleet: Option<Place>,
+    pub(super) fleet: Option<RegistryLocation>,
     /// What its listeners prove themselves with.
     pub(super) tls: tls::Configs,
     /// What is odd, but stops nothing.
@@ -51,7 +52,9 @@ impl Plan {
             tenancy::rules(&settings.server.tenant)
         });
         let tls = faults.part_if(loaded.knows(&listeners), || tls::load(settings));
-        let fleet = faults.part_if(loaded.knows(&["fleet"]), || fleet::place(&settings.fleet));
+        let fleet = faults.part_if(loaded.knows(&["fleet"]), || {
+            fleet::registry_location(&settings.fleet)
+        });
         faults.part_if(loaded.knows(&["database"]), || {
             database::check(&settings.database)
         });

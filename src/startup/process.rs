@@ -15,7 +15,6 @@ use anyhow::Context as _;
 use rustls::ServerConfig;
 
 use super::build::BUILD;
-use super::fleet::Prepared;
 use super::listeners::{Addresses, Sockets};
 use super::metrics::ApiMetrics;
 use super::plan::Plan;
@@ -24,16 +23,17 @@ use crate::app::Service;
 use crate::auth::Authentication;
 use crate::config::Settings;
 use crate::domain::tenancy::Rules;
-use crate::fleet::EtcdFleet;
 use crate::http::{self, Admission, Api, Document, Gate, Scrape};
-use crate::kit::clock::Clock;
-use crate::kit::server::{Listener, Options, Server, Serving};
-use crate::kit::side::{self, Side};
-use crate::kit::signals::Signals;
-use crate::kit::sockets::{self, Needs, Room};
-use crate::kit::telemetry::{FLUSH_TIME_MAX, Telemetry, Traces};
-use crate::kit::{ending, shutdown};
 use crate::storage::postgres::{Probe, Store};
+use hyperfleet_fleet::EtcdFleet;
+use hyperfleet_fleet::start::Prepared;
+use hyperfleet_server_kit::clock::Clock;
+use hyperfleet_server_kit::server::{Listener, Options, Server, Serving};
+use hyperfleet_server_kit::side::{self, Side};
+use hyperfleet_server_kit::signals::Signals;
+use hyperfleet_server_kit::sockets::{self, Needs, Room};
+use hyperfleet_server_kit::telemetry::{FLUSH_TIME_MAX, Telemetry, Traces};
+use hyperfleet_server_kit::{ending, shutdown};
 
 /// How long the end may take beyond `health.shutdown_delay` and `health.shutdown_timeout`: what
 /// docs/deployment.md promises to whoever sets a grace period.

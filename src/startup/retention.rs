@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::app::Service;
-use crate::kit::clock::Clock;
+use hyperfleet_server_kit::clock::Clock;
 
 /// How often expired audit entries are removed.
 const PERIOD: Duration = Duration::from_hours(1);

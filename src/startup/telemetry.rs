@@ -5,7 +5,7 @@ use super::metrics::METRIC_TABLES;
 use crate::config::{Loaded, Settings};
 use crate::domain::mapping;
 use crate::http::Masks;
-use crate::kit::telemetry::{self, Telemetry, Told};
+use hyperfleet_server_kit::telemetry::{self, Telemetry, Told};
 
 /// The target of single statements.
 const STATEMENTS: &str = "hyperfleet::sql";

@@ -15,8 +15,8 @@ use crate::auth::Authentication;
 use crate::config::{Database, Format, Output, Settings};
 use crate::domain::tenancy::Rules;
 use crate::http::{Admission, Api, Gate, Limits, Masks};
-use crate::kit::clock::Clock;
-use crate::kit::server::Options;
+use hyperfleet_server_kit::clock::Clock;
+use hyperfleet_server_kit::server::Options;
 
 /// What must not be seen.
 const SECRET: &str = "hunter2";
@@ -122,7 +122,7 @@ impl Running {
 async fn panicked(part: &str) -> Vec<String> {
     let mut child = Running::start(part);
     let base = format!("http://{}/api/hyperfleet", child.address());
-    crate::kit::crypto::install();
+    hyperfleet_server_kit::crypto::install();
     let client = reqwest::Client::new();
     let body = format!(r#"{{"kind": "Cluster", "name": "{SECRET}", "spec": {{}}}}"#);
     let request = client.post(format!("{base}/v1/clusters")).body(body);

@@ -6,8 +6,8 @@ use anyhow::bail;
 use rustls::ServerConfig;
 
 use crate::config::{Settings, Tls};
-use crate::kit::faults::Faults;
-use crate::kit::tls::{self, Files, Watched};
+use hyperfleet_server_kit::faults::Faults;
+use hyperfleet_server_kit::tls::{self, Files, Watched};
 
 /// TLS of each listener that has it.
 #[derive(Default)]

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value};
 
 use crate::domain::{Constraint, Violation, Violations};
-use crate::kit::json::RawMembers;
+use hyperfleet_server_kit::json::RawMembers;
 
 /// Deepest nesting of arrays and objects.
 pub const DEPTH_MAX: usize = 64;

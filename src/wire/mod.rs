@@ -5,7 +5,6 @@
 
 mod continuation;
 mod fields;
-pub use hyperfleet_fleet_model::wire as fleet;
 mod json;
 mod query;
 mod requests;

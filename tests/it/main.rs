@@ -21,8 +21,6 @@ mod encodings;
 mod families;
 mod faults;
 mod fields;
-mod fleet;
-mod fleetd;
 mod force_delete;
 mod gathered_reads;
 mod histories;

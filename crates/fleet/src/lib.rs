@@ -16,6 +16,7 @@
 //! is. Lists come from the mirror. Beside them is [`engine`]: the loop that decides what runs where, in one process of
 //! all.
 
+pub mod api;
 pub mod engine;
 mod error;
 pub mod etcd;
@@ -26,6 +27,8 @@ mod machines;
 mod mirror;
 pub mod registry;
 mod set;
+pub mod settings;
+pub mod start;
 mod states;
 mod turns;
 mod units;

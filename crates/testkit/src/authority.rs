@@ -49,8 +49,7 @@ impl Authority {
 
     /// What a server of that name speaks TLS with.
     pub fn server(&self, name: &str) -> ServerConfig {
-        // Fails only if it was chosen before.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        hyperfleet_server_kit::crypto::install();
         let (certificate, key) = self.signed(name);
         let chain = vec![CertificateDer::from(certificate.der().to_vec())];
         let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));

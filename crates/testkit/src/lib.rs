@@ -11,20 +11,30 @@
 )]
 
 mod agents;
+mod answer;
 mod authority;
+mod clock;
 mod etcd;
+mod fleet_api;
 mod memory;
 mod random;
+mod raw;
 mod secure_etcd;
+mod series;
 
 use std::time::{Duration, Instant};
 
 pub use agents::Agent;
+pub use answer::{Answer, http_client};
 pub use authority::{Authority, Issued};
+pub use clock::TestClock;
 pub use etcd::{TestEtcd, etcd_settings, fresh_prefix, shared_etcd, shared_etcd_url};
+pub use fleet_api::{IDLE_TIME, TestFleet};
 pub use memory::MemoryKeys;
 pub use random::Random;
+pub use raw::{RawAnswer, Then, rest, send_raw_to};
 pub use secure_etcd::{etcd_identity, prepare_etcd_users, secure_etcd};
+pub use series::{Series, sum};
 
 /// How long an answer may take before a test gives up on it.
 pub const PATIENCE: Duration = Duration::from_mins(1);

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::kit::settings::Secret;
+use hyperfleet_server_kit::settings::Secret;
 
 /// The database.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]

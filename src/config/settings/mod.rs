@@ -11,9 +11,9 @@ pub use database::{Database, Dialect, Pool, Ssl, SslMode};
 pub use server::{Health, Jwt, Metrics, Server};
 
 use super::catalogue::TABLE;
-use super::registry::Etcd;
 use crate::domain::entity_config::EntityConfig;
-use crate::kit::settings::{Logging, Tracing, defaults};
+use hyperfleet_fleet::settings::Etcd;
+use hyperfleet_server_kit::settings::{Logging, Tracing, defaults};
 
 /// Everything that can be set.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]

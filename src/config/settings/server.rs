@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::auth::IssuerConfig;
 use crate::domain::tenancy;
-use crate::kit::settings::{Limits, Timeouts, Tls};
+use hyperfleet_server_kit::settings::{Limits, Timeouts, Tls};
 
 /// The API's listener.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]

@@ -29,10 +29,10 @@ use utoipa::openapi::{ComponentsBuilder, PathsBuilder};
 use self::operations::Subject;
 use super::routes;
 use crate::domain::EntityRegistry;
-use crate::kit::openapi::{DocumentInfo, assemble, to_3_0};
 use crate::wire::schemas::{self, Names};
+use hyperfleet_server_kit::openapi::{DocumentInfo, assemble, to_3_0};
 
-pub use crate::kit::openapi::yaml;
+pub use hyperfleet_server_kit::openapi::yaml;
 pub(super) use page::{document, file, page};
 
 const DESCRIPTION: &str = "\

@@ -10,11 +10,11 @@ use super::problems::{REFUSALS, with_headers, with_request_id};
 use crate::domain::{Entity, EntityRegistry, ListFilterKind};
 use crate::http::meta::Metadata;
 use crate::http::request::Route;
-use crate::kit::openapi::{
-    any, empty_answer, json_answer, json_body, operation, parameter, refuse, with_parameters,
-};
 use crate::wire::schemas::examples::{self, Examples};
 use crate::wire::schemas::{KindNames, Names, parameters};
+use hyperfleet_server_kit::openapi::{
+    any, empty_answer, json_answer, json_body, operation, parameter, refuse, with_parameters,
+};
 
 /// Tag of what the service says of itself.
 pub(super) const SERVICE: &str = "Service";

@@ -14,7 +14,7 @@ use flate2::read::GzDecoder;
 use utoipa_swagger_ui::{Config, SwaggerFile};
 
 use super::Document;
-use crate::kit::http::{FOR_EVERYBODY, Problem, pieces};
+use hyperfleet_server_kit::http::{FOR_EVERYBODY, Problem, pieces};
 
 /// How the page is set up: our own document, and no badge from elsewhere that says whether it is
 /// valid.

@@ -12,10 +12,10 @@ use crate::auth::{IdentityFault, Refusal};
 use crate::domain::tenancy::Denied;
 use crate::domain::{EntityRegistry, ListFilterKind};
 use crate::http::problem::{Body, ValidationErrorConstraint, ViolationView, unavailable};
-use crate::kit::http::{Arrival, Problem, UNDERSTOOD};
-use crate::kit::openapi::{RefusedStatus, empty_answer};
 use crate::wire::schemas::examples;
 use crate::wire::{self, BASE, Kinds, Params};
+use hyperfleet_server_kit::http::{Arrival, Problem, UNDERSTOOD};
+use hyperfleet_server_kit::openapi::{RefusedStatus, empty_answer};
 
 /// Header of every answer.
 const X_REQUEST_ID: &str = "X-Request-Id";

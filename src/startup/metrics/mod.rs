@@ -6,7 +6,7 @@ mod unreconciled;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::app::Service;
-use crate::kit::telemetry::{GaugeFamily, Metrics};
+use hyperfleet_server_kit::telemetry::{GaugeFamily, Metrics};
 pub use table::METRIC_TABLES;
 use unreconciled::Pending;
 

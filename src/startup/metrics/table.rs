@@ -1,8 +1,8 @@
 //! The API's own metrics. The older service's names and labels come first, as dashboards and alerts
 //! know them.
 
-use crate::kit::telemetry::MetricKind::{Counter, Gauge};
-use crate::kit::telemetry::{Metric, MetricKind, MetricTable};
+use hyperfleet_server_kit::telemetry::MetricKind::{Counter, Gauge};
+use hyperfleet_server_kit::telemetry::{Metric, MetricKind, MetricTable};
 
 /// Of statements, in seconds.
 const STATEMENT_SECONDS: MetricKind =
@@ -65,8 +65,8 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::fleet::engine;
-    use crate::kit::telemetry::KIT_METRICS;
+    use hyperfleet_fleet::engine;
+    use hyperfleet_server_kit::telemetry::KIT_METRICS;
 
     /// Every metric of this program and of fleetd.
     fn all() -> impl Iterator<Item = &'static Metric> {
@@ -118,10 +118,12 @@ mod tests {
     #[test]
     fn whatever_is_counted_is_described() {
         let mut found = Vec::new();
-        names(
-            &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
-            &mut found,
-        );
+        for folder in ["src", "crates"] {
+            names(
+                &Path::new(env!("CARGO_MANIFEST_DIR")).join(folder),
+                &mut found,
+            );
+        }
         assert!(found.len() > API_METRICS.len(), "{found:?}");
         for name in found {
             let is_known = all().any(|metric| metric.name == name);

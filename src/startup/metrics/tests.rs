@@ -1,5 +1,5 @@
 use super::*;
-use crate::kit::program::Build;
+use hyperfleet_server_kit::program::Build;
 
 const BUILD: Build = Build {
     component: "api",

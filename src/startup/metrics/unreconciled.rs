@@ -7,8 +7,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{ApiMetrics, lock};
 use crate::app::{Service, Unreconciled};
-use crate::kit::clock::Clock;
-use crate::kit::telemetry::GaugeFamily;
+use hyperfleet_server_kit::clock::Clock;
+use hyperfleet_server_kit::telemetry::GaugeFamily;
 
 const PENDING: &str = "hyperfleet_api_resource_pending_reconciliation";
 const STUCK: &str = "hyperfleet_api_resource_pending_reconciliation_stuck";

@@ -14,8 +14,8 @@ use utoipa::openapi::schema::{
 use super::AUDIT_ACTION;
 use crate::domain::ListFilterKind;
 use crate::domain::page::Page;
-use crate::kit::openapi::parameter;
 use crate::wire::fields::Fields;
+use hyperfleet_server_kit::openapi::parameter;
 
 /// Those of a page: every list has them.
 #[must_use]

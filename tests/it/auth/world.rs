@@ -82,7 +82,7 @@ pub(super) fn authenticator(
     pace: Pace,
     clock: &TestClock,
 ) -> Authenticator {
-    hyperfleet::kit::crypto::install();
+    hyperfleet_server_kit::crypto::install();
     let issuers = issuers(configs, pace).unwrap();
     Authenticator::start(issuers, pace, &clock.clock())
 }

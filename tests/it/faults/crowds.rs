@@ -40,7 +40,7 @@ async fn silent(address: &str, count: usize) -> Vec<TcpStream> {
 
 /// That this is answered soon, over a connection of its own.
 async fn assert_answers(address: &str, path: &str) {
-    hyperfleet::kit::crypto::install();
+    hyperfleet_server_kit::crypto::install();
     let client = reqwest::Client::new();
     let asked = client.get(format!("http://{address}{path}")).send();
     let answer = timeout(SOON, asked).await;

@@ -68,7 +68,7 @@ fn signed() -> (String, String) {
 
 /// The status of a request over TLS by a new connection, if the certificate is the one that is trusted.
 async fn status(address: &str, path: &str, trusted: &str) -> Option<u16> {
-    hyperfleet::kit::crypto::install();
+    hyperfleet_server_kit::crypto::install();
     let certificate = Certificate::from_pem(trusted.as_bytes()).unwrap();
     let client = reqwest::Client::builder()
         .tls_certs_only([certificate])

@@ -36,7 +36,7 @@ impl Hasty {
             program.address("health").await,
         );
         program.serving(database).await;
-        hyperfleet::kit::crypto::install();
+        hyperfleet_server_kit::crypto::install();
         let mut trusted = RootCertStore::empty();
         let certificate = std::fs::read(mounted.file("tls.crt")).unwrap();
         let certificate = CertificateDer::from_pem_slice(&certificate).unwrap();

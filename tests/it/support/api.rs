@@ -6,15 +6,13 @@ use hyperfleet::auth::Authentication;
 use hyperfleet::domain::EntityRegistry;
 use hyperfleet::domain::entity_config::{self, EntityConfig};
 use hyperfleet::domain::tenancy::Rules;
-use hyperfleet::fleet::EtcdFleet;
 use hyperfleet::http::{Admission, Api, Build, Gate, Limits, Masks};
 use hyperfleet::startup::{self, Options};
 use hyperfleet::storage::postgres::Store;
-use reqwest::header::HeaderMap;
+use hyperfleet_fleet::EtcdFleet;
 use serde_json::{Value, json};
 
-use super::PATIENCE;
-use super::{TestClock, TestDatabase};
+use super::{Answer, PATIENCE, TestClock, TestDatabase, http_client};
 
 /// The production server on a free port, with a database and a clock of its own.
 pub(crate) struct TestApi {
@@ -22,16 +20,6 @@ pub(crate) struct TestApi {
     pub(crate) client: reqwest::Client,
     pub(crate) clock: TestClock,
     pub(crate) database: TestDatabase,
-}
-
-/// What the server said.
-#[derive(Debug, Clone)]
-pub(crate) struct Answer {
-    pub(crate) status: u16,
-    pub(crate) headers: HeaderMap,
-    pub(crate) bytes: Vec<u8>,
-    /// `null` when the body is empty.
-    pub(crate) body: Value,
 }
 
 impl TestApi {
@@ -322,71 +310,4 @@ impl TestApi {
         });
         self.put(&format!("{path}/statuses"), body).await
     }
-}
-
-impl Answer {
-    pub(crate) async fn of(response: reqwest::Response) -> Self {
-        Self::try_of(response).await.unwrap()
-    }
-
-    async fn try_of(response: reqwest::Response) -> Option<Self> {
-        let status = response.status().as_u16();
-        let headers = response.headers().clone();
-        let bytes = response.bytes().await.ok()?.to_vec();
-        let body = if bytes.is_empty() {
-            Value::Null
-        } else {
-            serde_json::from_slice(&bytes).unwrap_or(Value::Null)
-        };
-        Some(Self {
-            status,
-            headers,
-            bytes,
-            body,
-        })
-    }
-
-    pub(crate) fn id(&self) -> &str {
-        self.body["id"].as_str().unwrap()
-    }
-
-    pub(crate) fn items(&self) -> &[Value] {
-        self.body["items"].as_array().unwrap()
-    }
-
-    /// One member of every item of a list.
-    pub(crate) fn column(&self, member: &str) -> Vec<&str> {
-        let items = self.items().iter();
-        items.map(|item| item[member].as_str().unwrap()).collect()
-    }
-
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name).map(|value| value.to_str().unwrap())
-    }
-
-    /// The status and the code of a problem, without its common beginning.
-    pub(crate) fn problem(&self) -> (u16, &str) {
-        let code = self.body["code"].as_str().unwrap_or_default();
-        (
-            self.status,
-            code.strip_prefix("HYPERFLEET-").unwrap_or(code),
-        )
-    }
-
-    pub(crate) fn detail(&self) -> &str {
-        self.body["detail"].as_str().unwrap_or_default()
-    }
-
-    /// One condition of a resource.
-    pub(crate) fn condition(&self, kind: &str) -> &Value {
-        let conditions = self.body["status"]["conditions"].as_array().unwrap();
-        let found = conditions.iter().find(|c| c["type"] == kind);
-        found.unwrap_or_else(|| panic!("no condition {kind} in {conditions:?}"))
-    }
-}
-
-/// A client for HTTP, and for HTTPS if a test wants that.
-pub(crate) fn http_client() -> reqwest::Client {
-    hyperfleet::kit::crypto::install();
-    reqwest::Client::new()
 }

@@ -58,7 +58,7 @@ impl TestApi {
 
     /// The same server, asked with these headers.
     pub(crate) fn speaking(&self, headers: &[(&str, &str)]) -> Self {
-        hyperfleet::kit::crypto::install();
+        hyperfleet_server_kit::crypto::install();
         let mut all = HeaderMap::new();
         for (name, value) in headers {
             let name: HeaderName = name.parse().unwrap();

@@ -1,0 +1,33 @@
+//! `GET …/discovery` and `GET …/openapi`: what the API says of itself. Made once.
+
+use std::sync::LazyLock;
+
+use actix_web::HttpResponse;
+use actix_web::web::{Bytes, Data};
+
+use super::openapi::openapi;
+use super::surface::Surface;
+use hyperfleet_fleet_model::wire::discovery::document;
+use hyperfleet_server_kit::http::{FOR_EVERYBODY, pieces};
+
+static DISCOVERY: LazyLock<Bytes> = LazyLock::new(|| document().to_string().into());
+
+static OPENAPI: std::sync::OnceLock<Bytes> = std::sync::OnceLock::new();
+
+/// The discovery document.
+pub(super) async fn discovery() -> HttpResponse {
+    written(DISCOVERY.clone())
+}
+
+/// The OpenAPI document.
+pub(super) async fn described(surface: Data<Surface>) -> HttpResponse {
+    let document = OPENAPI.get_or_init(|| openapi(surface.version).to_string().into());
+    written(document.clone())
+}
+
+fn written(document: Bytes) -> HttpResponse {
+    let mut answer = HttpResponse::Ok();
+    answer.insert_header(FOR_EVERYBODY);
+    answer.content_type("application/json");
+    pieces(answer, document)
+}

@@ -1,0 +1,52 @@
+//! `…/machines`
+
+use actix_web::web::{Bytes, Data};
+use actix_web::{HttpRequest, HttpResponse};
+
+use super::body::query;
+use super::follow;
+use super::{Fault, PAGE_ITEMS};
+use crate::{EtcdFleet, MachineView, MetadataChange};
+use hyperfleet_fleet_model::wire;
+use hyperfleet_server_kit::http::PendingResponse;
+
+/// `GET …/machines`
+pub(super) async fn list(
+    request: HttpRequest,
+    fleet: Data<EtcdFleet>,
+) -> Result<HttpResponse, Fault> {
+    let query = query(&request);
+    follow::refuse(&query)?;
+    let response = PendingResponse::of_page(&request, PAGE_ITEMS)?;
+    let page = fleet.list_machines(query.page_token()?).await?;
+    let page = wire::MachinePage {
+        machines: page.items.into_iter().map(view).collect(),
+        next: page.next,
+    };
+    Ok(response.page(&page)?)
+}
+
+/// `PATCH …/machines`, whatever its `Content-Type`: all of it is looked at before any of it is done.
+pub(super) async fn patch(fleet: Data<EtcdFleet>, body: Bytes) -> Result<HttpResponse, Fault> {
+    let changes = wire::metadata_changes(&body)?.into_iter();
+    let changes: Vec<_> = changes
+        .map(|change| MetadataChange {
+            machine: change.machine,
+            key: change.key,
+            value: change.value,
+        })
+        .collect();
+    fleet.set_metadata(&changes).await?;
+    let mut answer = HttpResponse::NoContent();
+    // As the older server's, although there is nothing of that type.
+    answer.insert_header(("content-type", "application/json"));
+    Ok(answer.finish())
+}
+
+fn view(machine: MachineView) -> wire::MachineView {
+    wire::MachineView {
+        id: machine.id,
+        metadata: machine.metadata,
+        primary_ip: machine.ip,
+    }
+}

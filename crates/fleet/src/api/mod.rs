@@ -1,0 +1,141 @@
+//! Fleet's API, version 1: the older system's, at the same paths with the same answers, and what came since
+//! (`docs/fleet-api.md`).
+//!
+//! ```text
+//! frame (panics, errors in fleet's words) ▸ surface (is etcd there, is the path clean) ▸ routes ▸ admission ▸ handler ▸ fleet
+//! ```
+//!
+//! It is served by fleetd on listeners of its own ([`fleet_app`]), where the prefix of a path may be left out, and,
+//! with the prefix, beside the API of clusters.
+
+mod body;
+mod discovery;
+mod fault;
+mod follow;
+mod host;
+mod machines;
+mod openapi;
+mod path;
+mod routes;
+mod states;
+mod surface;
+mod units;
+
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
+use actix_web::middleware::{DefaultHeaders, from_fn};
+use actix_web::web::{Data, PayloadConfig, ServiceConfig};
+use actix_web::{App, Error, web};
+use tracing_actix_web::TracingLogger;
+
+use crate::EtcdFleet;
+use hyperfleet_server_kit::clock::Clock;
+use hyperfleet_server_kit::http::{
+    Admission, BODY_BYTES_MAX, CallerHeaders, Masks, RequestSpan, RoutePath, Scrape, frame,
+    scraped, watch,
+};
+
+use fault::Fault;
+pub use fault::WORDING;
+pub use host::Hosts;
+pub use openapi::openapi;
+pub use surface::{Access, is_fleets};
+use surface::{Identify, Surface};
+
+/// Where the API is found: both are the same.
+pub(super) const PREFIXES: [&str; 2] = ["/fleet/v1", "/v1-alpha"];
+
+/// How many items memory is reserved for before a page is made.
+const PAGE_ITEMS: u32 = 100;
+
+/// What fleet's API serves from.
+#[derive(Clone)]
+pub struct FleetApi {
+    /// The use cases.
+    pub fleet: EtcdFleet,
+    /// The time.
+    pub clock: Clock,
+    /// Version of this program.
+    pub version: &'static str,
+    /// What lets requests in.
+    pub admission: Admission,
+    /// What its log does not show.
+    pub masks: Masks,
+    /// What gives the metrics.
+    pub scrape: Scrape,
+    /// By which names clients may call it.
+    pub hosts: Hosts,
+}
+
+/// Fleet's API as one application, with `/metrics`: every worker makes its own.
+pub fn fleet_app(
+    api: FleetApi,
+) -> App<
+    impl ServiceFactory<
+        ServiceRequest,
+        Config = (),
+        Response = ServiceResponse<impl MessageBody>,
+        Error = Error,
+        InitError = (),
+    >,
+> {
+    App::new()
+        .app_data(Data::new(api.clock))
+        .app_data(Data::new(api.admission.budget().clone()))
+        .app_data(Data::new(api.admission))
+        .app_data(Data::new(api.masks))
+        .app_data(Data::new(CallerHeaders::new([])))
+        .app_data(Data::new(api.scrape))
+        .app_data(PayloadConfig::new(BODY_BYTES_MAX))
+        .configure(|config| {
+            let surface = Surface {
+                fleet: api.fleet,
+                version: api.version,
+                hosts: api.hosts,
+                identify: None,
+            };
+            let headers = surface.server().into_iter();
+            let headers = headers.fold(DefaultHeaders::new(), DefaultHeaders::add);
+            // Whatever the method, as the older server does.
+            let path = web::resource("/metrics").app_data(RoutePath::new("/metrics"));
+            config.service(path.to(scraped).wrap(headers));
+            // `*` is below no prefix.
+            config.default_service(web::to(routes::unknown_path));
+            mount(config, surface, PREFIXES.into_iter().chain([""]));
+        })
+        .wrap(from_fn(|request, next| frame(|_| WORDING, request, next)))
+        .wrap(from_fn(watch))
+        .wrap(TracingLogger::<RequestSpan>::new())
+}
+
+/// Mounts fleet's API beside another one, which has all other paths.
+pub fn beside(
+    config: &mut ServiceConfig,
+    fleet: EtcdFleet,
+    version: &'static str,
+    identify: Identify,
+) {
+    let surface = Surface {
+        fleet,
+        version,
+        hosts: Hosts::Any,
+        identify: Some(identify),
+    };
+    mount(config, surface, PREFIXES);
+}
+
+fn mount(
+    config: &mut ServiceConfig,
+    surface: Surface,
+    prefixes: impl IntoIterator<Item = &'static str>,
+) {
+    config.app_data(Data::new(surface.fleet.clone()));
+    config.app_data(Data::new(surface));
+    for prefix in prefixes {
+        let scope = web::scope(prefix)
+            .configure(|config| routes::configure(config, prefix))
+            .default_service(web::to(routes::unknown_path))
+            .wrap(from_fn(surface::guard));
+        config.service(scope);
+    }
+}

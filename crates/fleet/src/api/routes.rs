@@ -1,0 +1,118 @@
+//! Which path leads where. The same table makes the OpenAPI document: nothing is mounted that is not described.
+
+use actix_web::guard::fn_guard;
+use actix_web::http::StatusCode;
+use actix_web::http::header::ALLOW;
+use actix_web::middleware::from_fn;
+use actix_web::web::{Payload, ServiceConfig};
+use actix_web::{HttpRequest, HttpResponse, web};
+use utoipa::openapi::path::OperationBuilder;
+
+use super::openapi as describe;
+use super::surface::{self, Access};
+use super::{Fault, discovery, machines, states, units};
+use hyperfleet_server_kit::http::{self, RoutePath, leave};
+
+/// One operation.
+pub(super) type Operation = http::Operation<Access, fn() -> OperationBuilder>;
+
+/// One path.
+#[derive(Debug)]
+pub(super) struct Endpoint {
+    /// Below the prefix.
+    pub(super) path: &'static str,
+    /// What can be done there.
+    pub(super) operations: &'static [Operation],
+    /// What every other method is told.
+    pub(super) otherwise: (StatusCode, &'static str),
+}
+
+impl Endpoint {
+    /// What is said to methods that it does not have: the older server's text, and which there are.
+    fn other_method(&self) -> Fault {
+        let (status, text) = self.otherwise;
+        let methods: Vec<_> = self.operations.iter().map(|o| o.method).collect();
+        Fault::new(status, text).with_header(ALLOW, &methods.join(", "))
+    }
+}
+
+const SEE: Option<Access> = Some(Access::See);
+const CHANGE: Option<Access> = Some(Access::Change);
+const GET_ONLY: (StatusCode, &str) = (
+    StatusCode::METHOD_NOT_ALLOWED,
+    "only GET supported against this resource",
+);
+
+const OTHER: StatusCode = StatusCode::METHOD_NOT_ALLOWED;
+
+/// Every path, with what the older server says to other methods.
+#[rustfmt::skip]
+pub(super) static ENDPOINTS: [Endpoint; 9] = [
+    Endpoint { path: "", operations: &[], otherwise: (OTHER, "") },
+    Endpoint { path: "/units", operations: &[
+        Operation { method: "GET", permission: SEE, handler: || web::to(units::list), describe: describe::units },
+    ], otherwise: GET_ONLY },
+    Endpoint { path: "/units/{unitName}", operations: &[
+        Operation { method: "GET", permission: SEE, handler: || web::to(units::get), describe: describe::unit },
+        Operation { method: "PUT", permission: CHANGE, handler: || web::to(units::set), describe: describe::set_unit },
+        Operation { method: "DELETE", permission: CHANGE, handler: || web::to(units::destroy), describe: describe::destroy_unit },
+    ], otherwise: (OTHER, "only GET, PUT and DELETE supported against this resource") },
+    Endpoint { path: "/units/{unitName}/explain", operations: &[
+        Operation { method: "GET", permission: SEE, handler: || web::to(units::explain), describe: describe::explain },
+    ], otherwise: GET_ONLY },
+    Endpoint { path: "/state", operations: &[
+        Operation { method: "GET", permission: SEE, handler: || web::to(states::list), describe: describe::states },
+    ], otherwise: GET_ONLY },
+    Endpoint { path: "/state/{unitName}", operations: &[
+        Operation { method: "GET", permission: SEE, handler: || web::to(states::get), describe: describe::state },
+    ], otherwise: GET_ONLY },
+    Endpoint { path: "/machines", operations: &[
+        Operation { method: "GET", permission: SEE, handler: || web::to(machines::list), describe: describe::machines },
+        Operation { method: "PATCH", permission: CHANGE, handler: || web::to(machines::patch), describe: describe::patch_machines },
+    ], otherwise: (OTHER, "only GET and PATCH supported against this resource") },
+    Endpoint { path: "/discovery", operations: &[
+        Operation { method: "GET", permission: None, handler: || web::to(discovery::discovery), describe: describe::discovery },
+    ], otherwise: (StatusCode::BAD_REQUEST, "only HTTP GET supported against this resource") },
+    Endpoint { path: "/openapi", operations: &[
+        Operation { method: "GET", permission: None, handler: || web::to(discovery::described), describe: describe::document },
+    ], otherwise: GET_ONLY },
+];
+
+/// Mounts every path below a prefix, which the scope has.
+pub(super) fn configure(config: &mut ServiceConfig, prefix: &str) {
+    for endpoint in &ENDPOINTS {
+        // A listener has no path without a slash.
+        let path = match (prefix, endpoint.path) {
+            ("", "") => "/",
+            (_, path) => path,
+        };
+        let template = RoutePath::new(&format!("{prefix}{path}"));
+        let mut resource = web::resource(path).app_data(template);
+        for operation in endpoint.operations {
+            // `HEAD` is another method, as in the older server.
+            let route = operation.route(|route, access| {
+                route.wrap(from_fn(move |request, next| {
+                    surface::admit(access, request, next)
+                }))
+            });
+            let is_method = fn_guard(move |context| context.head().method == operation.method);
+            resource = resource.route(route.guard(is_method));
+        }
+        let fault = endpoint.other_method();
+        let otherwise = move |request: HttpRequest, payload: Payload| {
+            leave(&request, payload.into_inner());
+            let fault = fault.clone();
+            async move { Err::<HttpResponse, _>(fault) }
+        };
+        config.service(resource.default_service(web::to(otherwise)));
+    }
+}
+
+/// A path that leads nowhere.
+pub(super) async fn unknown_path(
+    request: HttpRequest,
+    payload: Payload,
+) -> Result<HttpResponse, Fault> {
+    leave(&request, payload.into_inner());
+    Err(Fault::unknown_path())
+}

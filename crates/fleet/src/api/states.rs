@@ -1,0 +1,73 @@
+//! `…/state`
+
+use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+
+use super::body::query;
+use super::follow;
+use super::{Fault, PAGE_ITEMS};
+use crate::{EtcdFleet, StateFilter, StateKey, StateView};
+use hyperfleet_fleet_model::wire;
+use hyperfleet_server_kit::http::{Admission, PendingResponse};
+
+/// `GET …/state`: a page, or what changes.
+pub(super) async fn list(
+    request: HttpRequest,
+    fleet: Data<EtcdFleet>,
+    admission: Data<Admission>,
+) -> Result<HttpResponse, Fault> {
+    let query = query(&request);
+    let filter = StateFilter {
+        unit: query.filter("unitName").map(str::to_owned),
+        machine: query.filter("machineID").map(str::to_owned),
+    };
+    if query.is_watch()? {
+        let (after, place) = follow::admit(&request, &query, &admission)?;
+        let changes = fleet.follow_states(filter, after).await?;
+        return Ok(follow::answer(&request, &admission, changes, place));
+    }
+    let response = PendingResponse::of_page(&request, PAGE_ITEMS)?;
+    let page = fleet.list_states(&filter, query.page_token()?).await?;
+    let page = wire::StatePage {
+        next: page.next,
+        states: page.items.into_iter().map(view).collect(),
+    };
+    Ok(response.page(&page)?)
+}
+
+/// `GET …/state/{unitName}`: that of the machine with the lowest id, if there are several.
+pub(super) async fn get(
+    request: HttpRequest,
+    fleet: Data<EtcdFleet>,
+    name: Path<String>,
+) -> Result<HttpResponse, Fault> {
+    follow::refuse(&query(&request))?;
+    let state = fleet.find_state(&name).await?;
+    Ok(PendingResponse::of(&request)?.item(HttpResponse::Ok(), &view(state))?)
+}
+
+impl follow::Shown for StateView {
+    fn put(self, id: Option<i64>) -> serde_json::Result<String> {
+        wire::put(&view(self), id)
+    }
+
+    fn gone(key: &StateKey, id: Option<i64>) -> serde_json::Result<String> {
+        let gone = wire::UnitGone {
+            machine_id: Some(&key.machine),
+            name: &key.unit,
+        };
+        wire::delete(&gone, id)
+    }
+}
+
+/// A state as clients see it.
+fn view(state: StateView) -> wire::StateView {
+    wire::StateView {
+        hash: state.hash,
+        machine_id: state.machine,
+        name: state.unit,
+        active: state.active,
+        load: state.load,
+        sub: state.sub,
+    }
+}

@@ -1,0 +1,110 @@
+//! Which paths of a listener are fleet's, and what comes before any of its routes.
+
+use actix_web::body::{EitherBody, MessageBody};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::header::{HeaderName, HeaderValue, SERVER};
+use actix_web::middleware::Next;
+use actix_web::web::Data;
+use actix_web::{Error, HttpMessage as _, HttpResponse};
+
+use futures_util::future::LocalBoxFuture;
+
+use super::{Fault, Hosts, PREFIXES, path};
+use crate::EtcdFleet;
+use hyperfleet_server_kit::http::{self, Problem, RequestLog, ResponseHeaders};
+
+/// What a caller wants to do with units and machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    See,
+    Change,
+}
+
+/// Refuses callers that may not do it, on a listener that knows its callers.
+pub(super) type Identify =
+    for<'a> fn(&'a ServiceRequest, Access) -> LocalBoxFuture<'a, Result<(), Problem>>;
+
+/// Where fleet's API is on a listener.
+pub(super) struct Surface {
+    pub(super) fleet: EtcdFleet,
+    /// As the `Server` of responses and the documents name it.
+    pub(super) version: &'static str,
+    pub(super) hosts: Hosts,
+    /// Unset where all callers may do everything.
+    pub(super) identify: Option<Identify>,
+}
+
+impl Surface {
+    /// The program, as the `Server` of its responses names it.
+    pub(super) fn server(&self) -> Option<(HeaderName, HeaderValue)> {
+        let server = HeaderValue::try_from(format!("fleetd/{}", self.version));
+        Some((SERVER, server.ok()?))
+    }
+}
+
+/// Whether a path of a listener that fleet shares is fleet's: its errors are in fleet's words.
+pub fn is_fleets(request: &ServiceRequest) -> bool {
+    // As routes see it.
+    let path = request.match_info().as_str();
+    let is_below = |prefix: &str| {
+        let rest = path.strip_prefix(prefix);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    request.app_data::<Data<Surface>>().is_some() && PREFIXES.into_iter().any(is_below)
+}
+
+/// Lets a request in.
+pub(super) async fn admit(
+    access: Access,
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<EitherBody<impl MessageBody>>, Error> {
+    let surface = request.app_data::<Data<Surface>>().cloned();
+    let identify = async move |request: &_| match surface {
+        None => Err(Problem::internal("routes without a surface")),
+        Some(surface) => match surface.identify {
+            None => Ok(()),
+            Some(identify) => identify(request, access).await,
+        },
+    };
+    http::admit(identify, request, next).await
+}
+
+/// Lets requests through to the routes while it is known what there is, if their paths are clean.
+pub(super) async fn guard(
+    mut request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<EitherBody<impl MessageBody>>, Error> {
+    match answer_before_routes(&request) {
+        None => Ok(next.call(request).await?.map_into_left_body()),
+        Some(answer) => {
+            let payload = request.take_payload();
+            http::leave(request.request(), payload);
+            let response = match answer {
+                Ok(answer) => request.into_response(answer),
+                Err(fault) => request.error_response(fault),
+            };
+            Ok(response.map_into_right_body())
+        }
+    }
+}
+
+fn answer_before_routes(request: &ServiceRequest) -> Option<Result<HttpResponse, Fault>> {
+    let Some(surface) = request.app_data::<Data<Surface>>() else {
+        return Some(Err(Fault::internal("routes without a surface")));
+    };
+    if let Err(fault) = surface.hosts.check(request) {
+        return Some(Err(fault));
+    }
+    if !surface.fleet.is_connected() {
+        // Whoever asks again and again fills the log with it.
+        RequestLog::of(request).entry_mut().is_told_elsewhere = true;
+        return Some(Err(Fault::unconnected()));
+    }
+    ResponseHeaders::add(request, surface.server());
+    let path = request.match_info().as_str();
+    if let Some(clean) = path::cleaned(path) {
+        return Some(Ok(path::redirect(request.request(), &clean)));
+    }
+    path::has_hidden_slash(path).then(|| Err(Fault::unknown_path()))
+}

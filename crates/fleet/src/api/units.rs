@@ -1,0 +1,132 @@
+//! `…/units`
+
+use actix_web::web::{Bytes, Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+
+use super::body::{check_media_type, query};
+use super::follow;
+use super::{Fault, PAGE_ITEMS};
+use crate::{EtcdFleet, Explained, Set, SetUnit, UnitView};
+use hyperfleet_fleet_model::unit::{DesiredState, UnitOption};
+use hyperfleet_fleet_model::wire;
+use hyperfleet_server_kit::http::{Admission, PendingResponse};
+
+/// `GET …/units`: a page, or what changes.
+pub(super) async fn list(
+    request: HttpRequest,
+    fleet: Data<EtcdFleet>,
+    admission: Data<Admission>,
+) -> Result<HttpResponse, Fault> {
+    let query = query(&request);
+    if query.is_watch()? {
+        let (after, place) = follow::admit(&request, &query, &admission)?;
+        let changes = fleet.follow_units(after).await?;
+        return Ok(follow::answer(&request, &admission, changes, place));
+    }
+    let response = PendingResponse::of_page(&request, PAGE_ITEMS)?;
+    let page = fleet.list_units(query.page_token()?).await?;
+    let page = wire::UnitPage {
+        next: page.next,
+        units: page.items.into_iter().map(view).collect(),
+    };
+    Ok(response.page(&page)?)
+}
+
+/// `GET …/units/{unitName}`
+pub(super) async fn get(
+    request: HttpRequest,
+    fleet: Data<EtcdFleet>,
+    name: Path<String>,
+) -> Result<HttpResponse, Fault> {
+    follow::refuse(&query(&request))?;
+    let unit = fleet.find_unit(&name).await?;
+    Ok(PendingResponse::of(&request)?.item(HttpResponse::Ok(), &view(unit))?)
+}
+
+/// `PUT …/units/{unitName}`
+pub(super) async fn set(
+    request: HttpRequest,
+    fleet: Data<EtcdFleet>,
+    name: Path<String>,
+    body: Bytes,
+) -> Result<HttpResponse, Fault> {
+    check_media_type(request.headers())?;
+    let wire::SetUnit {
+        name: repeated,
+        options,
+        desired,
+    } = wire::set_unit(&body)?;
+    let wanted = SetUnit {
+        name: repeated,
+        options,
+        desired,
+    };
+    Ok(match fleet.set_unit(&name, wanted).await? {
+        Set::Created | Set::Replaced => HttpResponse::Created().finish(),
+        Set::Updated => HttpResponse::NoContent().finish(),
+    })
+}
+
+/// `DELETE …/units/{unitName}`
+pub(super) async fn destroy(
+    fleet: Data<EtcdFleet>,
+    name: Path<String>,
+) -> Result<HttpResponse, Fault> {
+    fleet.destroy_unit(&name).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// `GET …/units/{unitName}/explain`
+pub(super) async fn explain(
+    request: HttpRequest,
+    fleet: Data<EtcdFleet>,
+    name: Path<String>,
+) -> Result<HttpResponse, Fault> {
+    follow::refuse(&query(&request))?;
+    let Explained {
+        unit,
+        reason,
+        refusals,
+    } = fleet.explain(&name).await?;
+    let refusals = refusals.into_iter().map(|refusal| wire::RefusalView {
+        count: refusal.count,
+        machines: refusal.machines,
+        requirement: refusal.requirement,
+    });
+    let explanation = wire::ExplanationView {
+        current_state: unit.current.map(DesiredState::as_str),
+        desired_state: unit.desired.as_str(),
+        machine_id: unit.machine,
+        name: unit.name,
+        reason,
+        refusals: refusals.collect(),
+    };
+    Ok(PendingResponse::of(&request)?.item(HttpResponse::Ok(), &explanation)?)
+}
+
+impl follow::Shown for UnitView {
+    fn put(self, id: Option<i64>) -> serde_json::Result<String> {
+        wire::put(&view(self), id)
+    }
+
+    fn gone(name: &String, id: Option<i64>) -> serde_json::Result<String> {
+        let machine_id = None;
+        wire::delete(&wire::UnitGone { machine_id, name }, id)
+    }
+}
+
+/// A unit as clients see it.
+fn view(unit: UnitView) -> wire::UnitView {
+    let option = |option: UnitOption| wire::OptionView {
+        name: option.name,
+        section: option.section,
+        value: option.value,
+    };
+    wire::UnitView {
+        current_state: unit.current.map(DesiredState::as_str),
+        desired_state: unit.desired.as_str(),
+        machine_id: unit.machine,
+        name: unit.name,
+        options: unit.options.into_iter().map(option).collect(),
+    }
+}

@@ -1,0 +1,66 @@
+//! Settings of fleet's registry, which both programs mount: `hyperfleet-api` below `fleet`, fleetd by older names.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use hyperfleet_server_kit::settings::{Setting, SettingKind, defaults, row};
+
+/// Most items of a page: what `storage/registry` reads at a time.
+pub const PAGE_SIZE_MAX: usize = 256;
+
+/// How to reach etcd, and as whom. Servers are always verified where TLS is spoken.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Etcd {
+    /// URLs of its servers.
+    pub endpoints: Vec<String>,
+    /// The user to log in as; empty for none.
+    pub username: String,
+    /// File with its password.
+    pub password_file: PathBuf,
+    /// PEM file with the authorities of the servers' certificates.
+    pub ca_file: PathBuf,
+    /// PEM file with the certificate to show.
+    pub cert_file: PathBuf,
+    /// PEM file with its private key.
+    pub key_file: PathBuf,
+    /// The name that the servers' certificates are for, if not that of their URLs.
+    pub server_name: String,
+    /// What all keys begin with.
+    pub key_prefix: String,
+    /// How long a call may take.
+    #[serde(with = "humantime_serde")]
+    pub request_timeout: Duration,
+}
+
+/// The rows, to be mounted.
+#[rustfmt::skip]
+impl Etcd {
+    pub const ENDPOINTS: Setting = row("endpoints", SettingKind::List, "http://127.0.0.1:2379", "URLs of the servers of etcd that fleet's units and machines are kept in; all http, or all https");
+    pub const USERNAME: Setting = row("username", SettingKind::Text, "", "User to log in to etcd as");
+    pub const PASSWORD_FILE: Setting = row("password_file", SettingKind::File, "", "File with its password");
+    pub const CA_FILE: Setting = row("ca_file", SettingKind::File, "", "PEM file with the authorities of etcd's certificates; needed for https");
+    pub const CERT_FILE: Setting = row("cert_file", SettingKind::File, "", "PEM file with the certificate to show to etcd");
+    pub const KEY_FILE: Setting = row("key_file", SettingKind::File, "", "PEM file with its private key");
+    pub const SERVER_NAME: Setting = row("server_name", SettingKind::Text, "", "Name that etcd's certificates are for, if not that of its URLs");
+    pub const KEY_PREFIX: Setting = row("key_prefix", SettingKind::Text, "/fleet/v3/", "What all of fleet's keys begin with");
+    pub const REQUEST_TIMEOUT: Setting = row("request_timeout", SettingKind::Duration, "5s", "How long a call to etcd may take").lasting(Duration::from_millis(100), Duration::from_mins(1));
+}
+
+impl Default for Etcd {
+    fn default() -> Self {
+        defaults(&[
+            Self::ENDPOINTS,
+            Self::USERNAME,
+            Self::PASSWORD_FILE,
+            Self::CA_FILE,
+            Self::CERT_FILE,
+            Self::KEY_FILE,
+            Self::SERVER_NAME,
+            Self::KEY_PREFIX,
+            Self::REQUEST_TIMEOUT,
+        ])
+    }
+}

@@ -1,0 +1,112 @@
+//! Why a server of etcd cannot be used. The client behind `storage/etcd` balances calls over connections, and where
+//! none can be made all that it says is that time is up: so each server is looked at by itself.
+
+use std::io::{ErrorKind, Read as _};
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow, bail};
+use reqwest::Url;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, Stream};
+
+use crate::etcd::{Settings, Tls};
+use hyperfleet_server_kit::tls;
+
+/// How long a server may take to say that it does not like our certificate: with TLS 1.3 it says so only after
+/// the handshake.
+const OBJECTION: Duration = Duration::from_millis(500);
+/// What gRPC speaks.
+const PROTOCOL: &[u8] = b"h2";
+
+/// What is wrong with each of the servers that cannot be used; nothing where connections can be made to all of them.
+/// Takes its time, on the thread that calls.
+pub(super) fn diagnose(settings: &Settings) -> Vec<String> {
+    let faults = settings.endpoints.iter().filter_map(|url| {
+        let fault = look(url, settings).err()?;
+        Some(format!("{url}: {fault:#}"))
+    });
+    faults.collect()
+}
+
+fn look(url: &str, settings: &Settings) -> anyhow::Result<()> {
+    let url: Url = url.parse()?;
+    let host = url.host_str().context("it has no host")?;
+    // As in a URL, an address of IPv6 is in brackets there.
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let port = url.port_or_known_default().unwrap_or(2379);
+    let socket = connect(host, port, settings.connect_timeout)?;
+    match &settings.tls {
+        None => Ok(()),
+        Some(tls) => shake_hands(tls, host, socket, settings.connect_timeout),
+    }
+}
+
+fn connect(host: &str, port: u16, time: Duration) -> anyhow::Result<TcpStream> {
+    let addresses = (host, port).to_socket_addrs();
+    let addresses = addresses.context("its name cannot be resolved")?;
+    let mut last = anyhow!("its name has no address");
+    for address in addresses {
+        match TcpStream::connect_timeout(&address, time) {
+            Ok(socket) => return Ok(socket),
+            Err(error) => last = anyhow!("cannot connect: {error}"),
+        }
+    }
+    Err(last)
+}
+
+fn shake_hands(tls: &Tls, host: &str, mut socket: TcpStream, time: Duration) -> anyhow::Result<()> {
+    socket.set_read_timeout(Some(time))?;
+    socket.set_write_timeout(Some(time))?;
+    let name = tls.server_name.as_deref().unwrap_or(host).to_owned();
+    let name = ServerName::try_from(name).context("its name cannot stand in a certificate")?;
+    let mut connection = ClientConnection::new(Arc::new(config(tls)?), name)?;
+    while connection.is_handshaking() {
+        let step = connection.complete_io(&mut socket);
+        step.map_err(|error| anyhow!("no TLS: {}", told(&error)))?;
+    }
+    socket.set_read_timeout(Some(OBJECTION))?;
+    match Stream::new(&mut connection, &mut socket).read(&mut [0; 1]) {
+        Err(error) if !is_silence(error.kind()) => {
+            bail!("it ends the connection: {}", told(&error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn config(tls: &Tls) -> anyhow::Result<ClientConfig> {
+    let roots = tls::authorities(&tls.authorities_pem)?;
+    let provider = Arc::new(ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots);
+    let mut config = match &tls.identity {
+        None => config.with_no_client_auth(),
+        Some(identity) => {
+            let chain: Result<Vec<_>, _> =
+                CertificateDer::pem_slice_iter(&identity.certificate_pem).collect();
+            let key = PrivateKeyDer::from_pem_slice(&identity.key_pem)?;
+            config.with_client_auth_cert(chain?, key)?
+        }
+    };
+    config.alpn_protocols = vec![PROTOCOL.to_vec()];
+    Ok(config)
+}
+
+fn is_silence(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}
+
+/// What TLS says, not that it is an error of reading.
+fn told(error: &std::io::Error) -> String {
+    if is_silence(error.kind()) {
+        return "it does not answer".to_owned();
+    }
+    let tls = error
+        .get_ref()
+        .and_then(|e| e.downcast_ref::<rustls::Error>());
+    tls.map_or_else(|| error.to_string(), ToString::to_string)
+}

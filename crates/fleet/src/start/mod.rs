@@ -1,0 +1,72 @@
+//! From settings to fleet on etcd, as every program has it: what is checked, prepared, and kept beside the requests.
+
+pub mod etcd;
+
+use anyhow::{Context as _, anyhow};
+use hyperfleet_server_kit::supervise::{PAUSE, supervise};
+use tokio::task::JoinSet;
+
+use crate::etcd::{EtcdKeys, Settings};
+use crate::registry::{Prefix, Registry};
+use crate::{EtcdFleet, Fleet};
+
+/// Where units and machines are kept.
+#[derive(Clone)]
+pub struct RegistryLocation {
+    pub etcd: Settings,
+    pub prefix: Prefix,
+    pub page_size: usize,
+}
+
+/// The prefix of all keys, by the setting that names it.
+///
+/// # Errors
+///
+/// It can be none.
+pub fn registry_prefix(name: &str, text: &str) -> anyhow::Result<Prefix> {
+    Prefix::new(text).map_err(|_| {
+        anyhow!("{name} is {text:?}: give 1 to 255 printable characters, such as /fleet/v3/")
+    })
+}
+
+/// Fleet, before anything was asked of etcd.
+#[derive(Clone)]
+pub struct Prepared {
+    pub fleet: EtcdFleet,
+    pub registry: Registry<EtcdKeys>,
+    etcd: Settings,
+}
+
+impl Prepared {
+    /// Prepares for talking to etcd, and talks to nobody yet.
+    ///
+    /// # Errors
+    ///
+    /// Settings that cannot be right, which they were checked for.
+    pub fn new(location: RegistryLocation) -> anyhow::Result<Self> {
+        let keys = EtcdKeys::prepare(location.etcd.clone()).context("cannot prepare for etcd")?;
+        let registry = Registry::new(keys, location.prefix);
+        Ok(Self {
+            fleet: Fleet::new(registry.clone(), location.page_size),
+            registry,
+            etcd: location.etcd,
+        })
+    }
+
+    /// Keeps what comes from etcd, and says whether it is there, from now on: until the tasks end.
+    pub fn keep(self, tasks: &mut JoinSet<()>) {
+        let Self {
+            fleet,
+            registry,
+            etcd,
+        } = self;
+        let mirrored = fleet.clone();
+        tasks.spawn(supervise("keep the mirror of fleet", PAUSE, move || {
+            mirrored.clone().keep_mirror()
+        }));
+        tasks.spawn(supervise("say whether etcd is there", PAUSE, move || {
+            let fleet = fleet.clone();
+            etcd::keep_told(registry.clone(), etcd.clone(), move || fleet.is_connected())
+        }));
+    }
+}

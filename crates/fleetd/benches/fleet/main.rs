@@ -1,0 +1,158 @@
+//! Fleet at its size: agents of many machines, and ten thousand units, on one etcd.
+//!
+//! `make bench-fleet` prints tables; it ends with 1 if an aim is missed. etcd and two fleetd are the real programs,
+//! the agents are real but for systemd, and all are on this one machine: they take their share of it.
+//! `ARGS="units=500 machines=10 idle=5"` makes it smaller, for trying.
+#![expect(
+    clippy::cast_precision_loss,
+    reason = "counts and times are far below 2^52"
+)]
+
+mod ceiling;
+mod figures;
+mod processes;
+mod seen;
+mod steps;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use hyperfleet_fleet::etcd::{EtcdKeys, Settings};
+use hyperfleet_fleet::registry::{Prefix, Registry};
+
+use figures::Figures;
+use hyperfleet_testkit::Agent;
+use processes::{Etcd, Fleetd};
+use seen::Seen;
+
+/// How much of everything there is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Size {
+    pub(crate) machines: usize,
+    pub(crate) units: usize,
+    /// How long nothing happens, in seconds.
+    pub(crate) idle_seconds: u64,
+    /// Units that are submitted one by one.
+    pub(crate) singles: usize,
+}
+
+impl Size {
+    /// As said on the command line; cargo says something there, too.
+    fn read(arguments: impl Iterator<Item = String>) -> Self {
+        let mut size = Self {
+            machines: 200,
+            units: 10_000,
+            idle_seconds: 60,
+            singles: 200,
+        };
+        for argument in arguments {
+            let Some((name, value)) = argument.split_once('=') else {
+                continue;
+            };
+            let count: usize = value.parse().expect("a number");
+            match name {
+                "machines" => size.machines = count,
+                "units" => size.units = count,
+                "singles" => size.singles = count,
+                "idle" => size.idle_seconds = count as u64,
+                _ => panic!("machines=, units=, singles= or idle=, not {name}="),
+            }
+        }
+        size
+    }
+}
+
+/// All that runs.
+pub(crate) struct Scene {
+    pub(crate) size: Size,
+    pub(crate) etcd: Etcd,
+    /// The first leads at the beginning.
+    pub(crate) fleetds: [Fleetd; 2],
+    pub(crate) agents: Vec<(String, Agent)>,
+    pub(crate) seen: Seen,
+    pub(crate) registry: Registry<EtcdKeys>,
+    /// Where sockets and logs are.
+    pub(crate) folder: tempfile::TempDir,
+}
+
+/// How long agents' leases last: fleetd's own default.
+const MACHINE_LEASE_SECONDS: u32 = 30;
+
+/// A connection of one's own.
+pub(crate) fn connect(etcd: &Etcd) -> EtcdKeys {
+    let settings = Settings::plain(vec![etcd.url.clone()]);
+    EtcdKeys::prepare(settings).expect("a plain address")
+}
+
+impl Scene {
+    async fn set(size: Size) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let etcd = Etcd::start().await;
+        let registry = Registry::new(connect(&etcd), Prefix::default());
+        let seen = Seen::start(&registry);
+        let first = Fleetd::start(&etcd, folder.path(), "engine-a").await;
+        seen.until("somebody leads", |times| times.leader.clone())
+            .await;
+        let second = Fleetd::start(&etcd, folder.path(), "engine-b").await;
+        let mut agents = Vec::new();
+        for number in 0..size.machines {
+            let id = format!("machine-{number:04}");
+            let registry = Registry::new(connect(&etcd), Prefix::default());
+            let agent = Agent::start(registry, &id, MACHINE_LEASE_SECONDS);
+            agents.push((id, agent));
+        }
+        let is_complete = |times: &seen::Times| (times.machines == size.machines).then_some(());
+        seen.until("all machines", is_complete).await;
+        Self {
+            size,
+            etcd,
+            fleetds: [first, second],
+            agents,
+            seen,
+            registry,
+            folder,
+        }
+    }
+}
+
+async fn measure(size: Size) -> Figures {
+    let mut figures = Figures::default();
+    println!("{size:?}, etcd syncs every write to disk");
+    let ceiling = ceiling::measure().await;
+    let mut scene = Scene::set(size).await;
+    steps::burst(&scene, ceiling).await;
+    steps::idle(&scene, &mut figures).await;
+    steps::singles(&scene, &mut figures).await;
+    steps::lists(&scene, &mut figures).await;
+    steps::lose_machine(&mut scene).await;
+    steps::hand_over(&mut scene, &mut figures).await;
+    for (id, agent) in &scene.agents {
+        let stopped = agent.done().stopped;
+        assert!(
+            stopped.is_empty(),
+            "{id}, which is well, has stopped {stopped:?}"
+        );
+        if agent.done().registrations > 1 {
+            println!("{id} was silent for longer than its lease: this machine is too busy");
+        }
+    }
+    figures
+}
+
+fn main() -> ExitCode {
+    let size = Size::read(std::env::args().skip(1));
+    hyperfleet_server_kit::crypto::install();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.expect("threads");
+    // On this thread: what it starts ends with it.
+    let figures = runtime.block_on(measure(size));
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    if figures.missed().is_empty() {
+        println!("\nevery aim is met");
+        return ExitCode::SUCCESS;
+    }
+    println!("\nmissed: {}", figures.missed().join(", "));
+    ExitCode::FAILURE
+}

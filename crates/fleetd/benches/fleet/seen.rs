@@ -1,0 +1,113 @@
+//! When things were seen: by a watch of everything, as any client of etcd could keep it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use hyperfleet_fleet::etcd::EtcdKeys;
+use hyperfleet_fleet::registry::{Change, Registry, Scope, Seen as Value, Told};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+/// Longer than anything may take that is waited for.
+const PATIENCE: Duration = Duration::from_mins(5);
+
+/// What was seen, and when. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Seen {
+    times: Arc<Mutex<Times>>,
+    changed: watch::Sender<()>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Times {
+    /// Where units are placed, and since when.
+    pub(crate) placed: HashMap<String, (String, Instant)>,
+    /// Since when agents say that they run.
+    pub(crate) launched: HashMap<String, Instant>,
+    /// When machines went.
+    pub(crate) gone: HashMap<String, Instant>,
+    pub(crate) machines: usize,
+    pub(crate) leader: Option<(String, Instant)>,
+}
+
+impl Times {
+    fn take_in(&mut self, change: Change, now: Instant) {
+        match change {
+            Change::Place(unit, Value::Here(place)) => {
+                self.placed.insert(unit, (place.value.machine, now));
+            }
+            Change::State {
+                unit,
+                state: Value::Here(state),
+                ..
+            } if state.value.launched => {
+                self.launched.entry(unit).or_insert(now);
+            }
+            Change::Machine(_, Value::Here(_)) => self.machines += 1,
+            Change::Machine(id, _) => {
+                self.machines -= 1;
+                self.gone.insert(id, now);
+            }
+            Change::Leader(leader) => {
+                self.leader = leader.here().map(|leader| (leader.value.id, now));
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Seen {
+    /// Watches from the first revision on.
+    pub(crate) fn start(registry: &Registry<EtcdKeys>) -> Self {
+        let watched = registry.watch(&Scope::Everything, 1);
+        let mut watched = watched.expect("everything can be watched");
+        let seen = Self {
+            times: Arc::default(),
+            changed: watch::Sender::new(()),
+        };
+        let keeper = seen.clone();
+        tokio::spawn(async move {
+            loop {
+                let Ok(Told::Changes { changes, .. }) = watched.next().await else {
+                    continue;
+                };
+                let now = Instant::now();
+                let changes = changes.into_iter();
+                changes.for_each(|change| keeper.times().take_in(change, now));
+                keeper.changed.send_replace(());
+            }
+        });
+        seen
+    }
+
+    pub(crate) fn times(&self) -> MutexGuard<'_, Times> {
+        self.times.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until something was seen.
+    pub(crate) async fn until<T>(&self, what: &str, found: impl Fn(&Times) -> Option<T>) -> T {
+        let mut changed = self.changed.subscribe();
+        let found = async {
+            loop {
+                changed.mark_unchanged();
+                if let Some(found) = found(&self.times()) {
+                    return found;
+                }
+                changed.changed().await.expect("its sender lives here");
+            }
+        };
+        let found = timeout(PATIENCE, found).await;
+        found.unwrap_or_else(|_| panic!("never seen: {what}"))
+    }
+
+    pub(crate) async fn until_placed(&self, unit: &str) -> Instant {
+        let placed = |times: &Times| Some(times.placed.get(unit)?.1);
+        self.until(unit, placed).await
+    }
+
+    pub(crate) async fn until_launched(&self, unit: &str) -> Instant {
+        let launched = |times: &Times| times.launched.get(unit).copied();
+        self.until(unit, launched).await
+    }
+}

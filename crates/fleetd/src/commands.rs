@@ -1,0 +1,61 @@
+//! What each command does.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::CommandFactory as _;
+
+use super::listen::Doors;
+use super::plan::Plan;
+use super::{BUILD, daemon};
+use crate::settings::{self, Args, CheckArgs, Command, ConfigCommand};
+use hyperfleet_fleet::api;
+use hyperfleet_server_kit::activation;
+use hyperfleet_server_kit::ending::Misuse;
+use hyperfleet_server_kit::openapi;
+use hyperfleet_server_kit::program::{self, print, print_check, print_completion};
+use hyperfleet_server_kit::settings::OpenapiFormat;
+
+/// Runs a command to its end; gives what the process is to end with.
+///
+/// # Errors
+///
+/// Why it could not be done.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let Args {
+        config: file,
+        command,
+    } = args;
+    match command {
+        None => {
+            // Before there are threads: it changes the environment.
+            let handed_over = activation::handed_over().context(Misuse)?;
+            program::run(daemon::run(file, handed_over))?;
+        }
+        Some(Command::Config(ConfigCommand::Check(options))) => check(file.as_deref(), &options)?,
+        Some(Command::Config(ConfigCommand::Reference)) => print(&settings::reference()),
+        Some(Command::Openapi { format }) => openapi(format)?,
+        Some(Command::Completion { shell }) => print_completion(shell, Args::command()),
+        Some(Command::Version) => print(&format!("fleetd version {}\n", BUILD.version)),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the document of the API.
+fn openapi(format: OpenapiFormat) -> anyhow::Result<()> {
+    let document = api::openapi(BUILD.version);
+    let text = match format {
+        OpenapiFormat::Yaml => openapi::yaml(&document)?,
+        OpenapiFormat::Json => serde_json::to_string_pretty(&document)? + "\n",
+    };
+    print(&text);
+    Ok(())
+}
+
+/// Prints the settings and checks them as far as that goes without etcd.
+fn check(file: Option<&Path>, args: &CheckArgs) -> anyhow::Result<()> {
+    let loaded = settings::load(file);
+    let notes = Plan::of(&loaded, &Doors::Named).map(|plan| plan.notes);
+    print_check(&loaded, notes, args.output)
+}

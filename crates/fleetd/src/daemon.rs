@@ -1,0 +1,210 @@
+//! One fleetd while it runs: what runs in it, and what it is asked meanwhile.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::BUILD;
+use super::engine::Engine;
+use super::listen::{Doors, Sockets};
+use super::plan::Plan;
+use super::reload::Running;
+use super::serve;
+use super::state::{Facts, describe};
+use crate::settings::{self, Settings};
+use hyperfleet_fleet::engine::METRICS;
+use hyperfleet_fleet::start::Prepared;
+use hyperfleet_server_kit::clock::Clock;
+use hyperfleet_server_kit::ending::{self, Misuse};
+use hyperfleet_server_kit::http::Gate;
+use hyperfleet_server_kit::manager;
+use hyperfleet_server_kit::server::{Listener, Serving};
+use hyperfleet_server_kit::shutdown::{self, Times};
+use hyperfleet_server_kit::signals::{Signals, Wish, Wishes};
+use hyperfleet_server_kit::telemetry::{self, MetricTable, Telemetry, Told};
+use hyperfleet_server_kit::tls;
+
+/// How long the engine may take to resign, beyond which its lease runs out.
+const RESIGN_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Runs until a signal comes or a listener fails, and ends in order.
+///
+/// # Errors
+///
+/// Settings that cannot be used; a socket that cannot be had; a listener that failed; requests that had to be cut at
+/// the end. Never that etcd is away.
+pub(super) async fn run(file: Option<PathBuf>, handed_over: Vec<Listener>) -> anyhow::Result<()> {
+    // First of all: an impatient SIGHUP is to end nothing.
+    let (signals, wishes) = (Signals::catch()?, Wishes::catch()?);
+    let loaded = settings::load(file.as_deref());
+    let doors = Doors::of(&handed_over);
+    let plan = Plan::of(&loaded, &doors).context(Misuse)?;
+    let telemetry = start_log(&loaded.settings)?;
+    tracing::info!(
+        version = BUILD.version,
+        machine_id = plan.machine_id,
+        settings = loaded.summary(),
+        "starting fleetd"
+    );
+    for note in loaded.notes.iter().chain(&plan.notes) {
+        tracing::warn!("{note}");
+    }
+    let traces = telemetry.traces.clone();
+    let running = Running {
+        file,
+        latest: loaded.clone(),
+        started: loaded,
+        doors,
+        stuck: None,
+    };
+    let ended = match Daemon::start(running, plan, handed_over, telemetry) {
+        Ok(daemon) => Box::pin(daemon.serve(signals, wishes)).await,
+        Err(error) => Err(error),
+    };
+    shutdown::send_spans(traces).await;
+    ended
+}
+
+fn start_log(settings: &Settings) -> anyhow::Result<Telemetry> {
+    // Series of an engine are there where one runs.
+    let tables: &[MetricTable] = if settings.engine.is_disabled {
+        &[]
+    } else {
+        &[METRICS]
+    };
+    telemetry::start(&Told {
+        build: &BUILD,
+        hostname: "",
+        logging: &settings.logging,
+        has_changing_level: true,
+        verbose_target: None,
+        tracing: &settings.tracing,
+        tables,
+        expects_panic: || false,
+    })
+}
+
+/// What runs.
+struct Daemon {
+    running: Running,
+    facts: Facts,
+    gate: Gate,
+    serving: Serving,
+    engine: Option<Engine>,
+    /// Ended when it is dropped.
+    beside: JoinSet<()>,
+    sockets: Sockets,
+}
+
+impl Daemon {
+    /// Listens and answers, if only by saying that etcd is not there yet.
+    fn start(
+        running: Running,
+        plan: Plan,
+        handed_over: Vec<Listener>,
+        telemetry: Telemetry,
+    ) -> anyhow::Result<Self> {
+        let settings = &running.started.settings;
+        let times = &settings.timeouts;
+        let mut sockets = Sockets::open(handed_over, &settings.listen, times.write)?;
+        let endpoints = plan.registry.etcd.endpoints.clone();
+        let prepared = Prepared::new(plan.registry)?;
+        let gate = Gate::serving();
+        let (config, watched) = plan.tls.unzip();
+        let listeners = std::mem::take(&mut sockets.listeners);
+        let parts = serve::Parts {
+            fleet: prepared.fleet.clone(),
+            gate: gate.clone(),
+            metrics: telemetry.metrics.clone(),
+            tls: config,
+        };
+        let serving = serve::start(listeners, parts, settings)?;
+        tls::watch(watched.into_iter().collect()).context("cannot watch the certificates")?;
+        let mut beside = JoinSet::new();
+        beside.spawn(telemetry.metrics.upkeep());
+        let has_engine = !settings.engine.is_disabled;
+        let engine = has_engine.then(|| {
+            let registry = prepared.registry.clone();
+            Engine::start(registry, &settings.engine, &plan.machine_id)
+        });
+        let listening = sockets.shown.join(", ");
+        tracing::info!(address = listening, engine = has_engine, "serving");
+        let facts = Facts {
+            machine_id: plan.machine_id,
+            listeners: sockets.shown.clone(),
+            endpoints,
+            fleet: prepared.fleet.clone(),
+            started_at: Clock::system().now(),
+        };
+        prepared.keep(&mut beside);
+        Ok(Self {
+            running,
+            facts,
+            gate,
+            serving,
+            engine,
+            beside,
+            sockets,
+        })
+    }
+
+    /// Does what it is asked until it is told to end.
+    async fn serve(mut self, mut signals: Signals, mut wishes: Wishes) -> anyhow::Result<()> {
+        manager::ready();
+        let failed = loop {
+            tokio::select! {
+                () = signals.next() => break Ok(()),
+                error = self.serving.failed() => break Err(error),
+                wish = wishes.next() => match wish {
+                    // Whatever it waits for, it can be told to end meanwhile.
+                    Wish::Reload => tokio::select! {
+                        () = reload(&mut self.running) => {}
+                        () = signals.next() => break Ok(()),
+                    },
+                    Wish::Describe => describe(&self.facts, self.serving.connections.open()),
+                },
+            }
+        };
+        if let Err(error) = &failed {
+            tracing::error!("stopping: {error:#}");
+        }
+        manager::stopping();
+        failed.and(self.end(signals).await)
+    }
+
+    /// Answers what is under way; the engine resigns meanwhile, so that another one leads at once.
+    async fn end(self, mut signals: Signals) -> anyhow::Result<()> {
+        let times = Times {
+            // Nobody is asked whether this is ready: clients find no socket, and take another fleetd.
+            delay: Duration::ZERO,
+            drain: self.running.started.settings.shutdown_timeout,
+            drain_setting: "shutdown_timeout",
+        };
+        let resigned = tokio::spawn(async {
+            if let Some(engine) = self.engine {
+                let resigned = timeout(RESIGN_TIME_MAX, engine.resign()).await;
+                if resigned.is_err() {
+                    tracing::warn!("stopping: the engine could not resign; its lease runs out");
+                }
+            }
+        });
+        let drained = shutdown::drain(&self.gate, &self.serving, &mut signals, times).await;
+        drop(self.sockets.files);
+        let mut beside = self.beside;
+        tokio::select! {
+            _ = resigned => {}
+            () = signals.next() => ending::at_once(),
+        }
+        beside.shutdown().await;
+        drained
+    }
+}
+
+async fn reload(running: &mut Running) {
+    manager::reloading();
+    running.reload().await;
+    manager::ready();
+}

@@ -1,0 +1,75 @@
+//! The engine as a task that ends only when it is told to, and then gives up its lead first.
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::settings;
+use hyperfleet_fleet::engine;
+use hyperfleet_fleet::etcd::EtcdKeys;
+use hyperfleet_fleet::registry::Registry;
+use hyperfleet_server_kit::clock::Clock;
+use hyperfleet_server_kit::supervise::{PAUSE, supervise};
+
+/// An engine that runs.
+pub(super) struct Engine {
+    stop: watch::Sender<bool>,
+    has_resigned: watch::Receiver<bool>,
+    /// Ends with this.
+    task: JoinHandle<()>,
+}
+
+impl Engine {
+    /// Stands by or leads from now on, whatever goes wrong.
+    pub(super) fn start(
+        registry: Registry<EtcdKeys>,
+        settings: &settings::Engine,
+        machine_id: &str,
+    ) -> Self {
+        engine::count_from_zero();
+        let settings = engine::Settings {
+            id: machine_id.to_owned(),
+            lease_seconds: settings.lease_seconds(),
+            machine_lease: settings.machine_lease,
+            interval: settings.interval,
+        };
+        let (stop, stopping) = watch::channel(false);
+        let (resigned, has_resigned) = watch::channel(false);
+        let task = tokio::spawn(supervise("decide where units run", PAUSE, move || {
+            let engine = engine::Engine::new(registry.clone(), settings.clone());
+            let engine = engine.with_clock(|| Clock::system().now().timestamp());
+            let (mut until, resigned) = (stopping.clone(), resigned.clone());
+            async move {
+                let stopped = async {
+                    // Nobody can say so any more only if nobody waits either.
+                    let _ = until.wait_for(|is_due| *is_due).await;
+                };
+                Box::pin(engine.run(stopped)).await;
+                if *until.borrow() {
+                    resigned.send_replace(true);
+                    std::future::pending::<()>().await;
+                }
+            }
+        }));
+        Self {
+            stop,
+            has_resigned,
+            task,
+        }
+    }
+
+    /// Stops it, and waits until another one may lead.
+    pub(super) async fn resign(mut self) {
+        self.stop.send_replace(true);
+        // It cannot be told only if there is no engine any more.
+        let _ = self
+            .has_resigned
+            .wait_for(|has_resigned| *has_resigned)
+            .await;
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

@@ -1,0 +1,166 @@
+//! Where fleetd listens: what the service manager hands over, or else what the settings name.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use crate::settings::{Address, Listen};
+use hyperfleet_server_kit::activation;
+use hyperfleet_server_kit::server::Listener;
+use hyperfleet_server_kit::sockets;
+use hyperfleet_server_kit::unix_socket::{self as socket, SocketFile};
+
+/// Sockets that clients can connect to.
+pub(super) struct Sockets {
+    pub(super) listeners: Vec<Listener>,
+    /// Where they are, port 0 told.
+    pub(super) shown: Vec<String>,
+    /// To be dropped when nobody is to connect any more.
+    pub(super) files: Vec<SocketFile>,
+}
+
+impl Sockets {
+    /// Takes what was handed over; binds what the settings name if that is nothing.
+    ///
+    /// # Errors
+    ///
+    /// A socket that cannot be had, with the setting to change.
+    pub(super) fn open(
+        handed_over: Vec<Listener>,
+        listen: &Listen,
+        write_time: Duration,
+    ) -> anyhow::Result<Self> {
+        let mut files = Vec::new();
+        let listeners = if handed_over.is_empty() {
+            let addresses = listen.addresses.iter();
+            let bound = addresses.map(|address| bind(address, listen.socket_mode, &mut files));
+            bound.collect::<anyhow::Result<_>>()?
+        } else {
+            handed_over
+        };
+        for listener in &listeners {
+            if let Listener::Tcp(socket) = listener {
+                sockets::give_up_after(socket, write_time)?;
+            }
+        }
+        Ok(Self {
+            shown: listeners.iter().map(activation::shown).collect(),
+            listeners,
+            files,
+        })
+    }
+}
+
+fn bind(address: &Address, mode: u32, files: &mut Vec<SocketFile>) -> anyhow::Result<Listener> {
+    match address {
+        Address::Unix(path) => {
+            let (listener, file) = socket::listen(path, mode)?;
+            files.push(file);
+            Ok(Listener::Unix(listener))
+        }
+        Address::Tcp { host, port } => {
+            let bound = sockets::listen(host, *port);
+            let bound = bound.map_err(|error| {
+                anyhow::anyhow!(
+                    "cannot listen on {address}: {error}; name another with listen = tcp:host:port"
+                )
+            })?;
+            Ok(Listener::Tcp(bound))
+        }
+    }
+}
+
+/// Where clients come in.
+#[derive(Debug, Clone)]
+pub(super) enum Doors {
+    /// Where the settings say.
+    Named,
+    /// By what the service manager handed over: the first of it that other machines may reach.
+    HandedOver(Option<String>),
+}
+
+impl Doors {
+    /// As they are with what was handed over.
+    pub(super) fn of(handed_over: &[Listener]) -> Self {
+        if handed_over.is_empty() {
+            return Self::Named;
+        }
+        let mut sockets = handed_over.iter();
+        let reachable = sockets.find(|listener| match listener {
+            Listener::Unix(_) => false,
+            Listener::Tcp(socket) => {
+                let address = socket.local_addr();
+                !address.is_ok_and(|address| is_loopback(address.ip()))
+            }
+        });
+        Self::HandedOver(reachable.map(activation::shown))
+    }
+
+    /// The first by which other machines may come in.
+    pub(super) fn reachable(&self, listen: &Listen) -> Option<String> {
+        match self {
+            Self::HandedOver(reachable) => reachable.clone(),
+            Self::Named => {
+                let mut addresses = listen.addresses.iter();
+                let reachable = addresses.find(|address| match address {
+                    Address::Unix(_) => false,
+                    Address::Tcp { host, .. } => !is_of_this_machine(host),
+                });
+                reachable.map(ToString::to_string)
+            }
+        }
+    }
+}
+
+/// Whether a host is this machine whatever a resolver says.
+pub(super) fn is_of_this_machine(host: &str) -> bool {
+    host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(is_loopback)
+}
+
+fn is_loopback(ip: IpAddr) -> bool {
+    ip.to_canonical().is_loopback()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+    use crate::settings;
+
+    fn listen(addresses: &[&str]) -> Listen {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("fleet.conf");
+        std::fs::write(&file, format!("listen = {}", addresses.join(","))).unwrap();
+        settings::load(Some(&file)).settings.listen
+    }
+
+    #[test]
+    fn what_other_machines_may_reach_is_known() {
+        let own = listen(&[
+            "unix:/a",
+            "tcp:127.0.0.2:1",
+            "tcp:[::1]:1",
+            "tcp:localhost:1",
+        ]);
+        assert_eq!(own.addresses.len(), 4);
+        assert_eq!(Doors::of(&[]).reachable(&own), None);
+        for address in [
+            "tcp:0.0.0.0:1",
+            "tcp:[::]:1",
+            "tcp:10.0.0.1:1",
+            "tcp:name:1",
+        ] {
+            let listen = listen(&["unix:/a", address]);
+            let reachable = Doors::of(&[]).reachable(&listen);
+            assert_eq!(reachable.as_deref(), Some(address));
+            // What is handed over counts instead.
+            let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+            let doors = Doors::of(&[Listener::Tcp(socket)]);
+            assert_eq!(doors.reachable(&listen), None);
+        }
+        let socket = TcpListener::bind("0.0.0.0:0").unwrap();
+        let shown = format!("tcp:{}", socket.local_addr().unwrap());
+        let doors = Doors::of(&[Listener::Tcp(socket)]);
+        assert_eq!(doors.reachable(&own), Some(shown));
+    }
+}

@@ -1,0 +1,13 @@
+//! The daemon of fleet.
+
+use std::process::ExitCode;
+
+use hyperfleet_fleetd::settings::Args;
+use hyperfleet_server_kit::{crypto, ending};
+
+fn main() -> ExitCode {
+    // Dropped when everything else has ended, be it by a panic.
+    let _log = ending::LogWritten;
+    crypto::install();
+    ending::conclude(hyperfleet_fleetd::run(Args::of_process()))
+}

@@ -1,0 +1,177 @@
+//! What the settings come to, checked before anything is started.
+
+use std::path::Path;
+
+use anyhow::{anyhow, bail};
+use rustls::ServerConfig;
+
+use super::listen::{self, Doors};
+use crate::settings::{Loaded, Settings, machine_id};
+use hyperfleet_fleet::start::etcd;
+use hyperfleet_fleet::start::{self, RegistryLocation};
+use hyperfleet_server_kit::faults::Faults;
+use hyperfleet_server_kit::files;
+use hyperfleet_server_kit::tls;
+
+/// Where systemd keeps the id of a machine (`machine-id(5)`).
+const MACHINE_ID: &str = "/etc/machine-id";
+const MACHINE_ID_BYTES_MAX: u64 = 4096;
+
+/// The permission of everybody to write to a file; for a socket, to connect to it.
+const OTHERS_WRITE: u32 = 0o002;
+
+/// What the settings of etcd are called here.
+const ETCD: etcd::SettingNames = etcd::SettingNames {
+    endpoints: "etcd_servers",
+    username: "etcd_username",
+    password: "etcd_password",
+    ca_file: "etcd_cafile",
+    cert_file: "etcd_certfile",
+    key_file: "etcd_keyfile",
+};
+
+/// What fleetd is to be.
+pub(super) struct Plan {
+    /// Where units and machines are kept.
+    pub(super) registry: RegistryLocation,
+    pub(super) machine_id: String,
+    /// TLS of TCP listeners, if they have it, and what looks after its files.
+    pub(super) tls: Option<(ServerConfig, tls::Watched)>,
+    /// What is odd, but stops nothing.
+    pub(super) notes: Vec<String>,
+}
+
+impl Plan {
+    /// Reads the files that the settings name, and nothing else.
+    ///
+    /// # Errors
+    ///
+    /// Everything that makes no sense, each with its setting: what is wrong with single settings, too, so that all of
+    /// it is told at once.
+    pub(super) fn of(loaded: &Loaded, doors: &Doors) -> anyhow::Result<Self> {
+        let settings = &loaded.settings;
+        let mut faults = Faults::default();
+        let of_etcd = [
+            "etcd_servers",
+            "etcd_username",
+            "etcd_password",
+            "etcd_password_file",
+            "etcd_cafile",
+            "etcd_certfile",
+            "etcd_keyfile",
+        ];
+        let of_tls = [
+            "listen_cert_file",
+            "listen_key_file",
+            "listen_client_ca_file",
+        ];
+        let of_listen = ["listen", "listen_client_ca_file", "listen_anonymous"];
+        let etcd = faults.part_if(loaded.knows(&of_etcd), || {
+            etcd::settings(&settings.etcd, &settings.etcd_password, &ETCD)
+        });
+        let prefix = faults.part_if(loaded.knows(&["etcd_key_prefix"]), || {
+            start::registry_prefix("etcd_key_prefix", &settings.etcd.key_prefix)
+        });
+        let is_known = loaded.knows(&["machine_id"]);
+        let machine_id = faults.part_if(is_known, || own_machine_id(settings));
+        let tls = faults.part_if(loaded.knows(&of_tls), || tls(settings));
+        faults.part_if(loaded.knows(&of_listen), || guarded(settings, doors));
+        loaded.refuse(faults.0)?;
+        let (Some(etcd), Some(prefix), Some(machine_id), Some(tls)) =
+            (etcd, prefix, machine_id, tls)
+        else {
+            unreachable!("what was not had has a fault");
+        };
+        Ok(Self {
+            notes: notes(settings, doors, &etcd),
+            registry: RegistryLocation {
+                etcd,
+                prefix,
+                page_size: settings.page_size,
+            },
+            machine_id,
+            tls,
+        })
+    }
+}
+
+/// What this machine is called: what the settings say, or else systemd.
+fn own_machine_id(settings: &Settings) -> anyhow::Result<String> {
+    if !settings.machine_id.is_empty() {
+        return Ok(settings.machine_id.clone());
+    }
+    let advice = "set machine_id, or run systemd-machine-id-setup";
+    let text = files::read_text(Path::new(MACHINE_ID), MACHINE_ID_BYTES_MAX).map_err(|error| {
+        anyhow!("unable to determine local machine ID: cannot read {MACHINE_ID}: {error}; {advice}")
+    })?;
+    machine_id(text.trim()).map_err(|fault| {
+        anyhow!("unable to determine local machine ID: {MACHINE_ID} {fault}; {advice}")
+    })
+}
+
+fn tls(settings: &Settings) -> anyhow::Result<Option<(ServerConfig, tls::Watched)>> {
+    let listen = &settings.listen;
+    if listen.cert_file.as_os_str().is_empty() {
+        return Ok(None);
+    }
+    let has_clients = !listen.client_ca_file.as_os_str().is_empty();
+    tls::serve(&tls::Files {
+        listener: "api",
+        pair: "listen_cert_file",
+        cert: ("listen_cert_file", &listen.cert_file),
+        key: ("listen_key_file", &listen.key_file),
+        client_ca: has_clients.then_some(("listen_client_ca_file", &listen.client_ca_file)),
+    })
+    .map(Some)
+}
+
+/// Refuses to let other machines in unless somebody says who they are, or says that nobody has to: whoever may call
+/// may run anything as root on every machine of the fleet.
+fn guarded(settings: &Settings, doors: &Doors) -> anyhow::Result<()> {
+    let listen = &settings.listen;
+    if listen.is_anonymous || !listen.client_ca_file.as_os_str().is_empty() {
+        return Ok(());
+    }
+    match doors.reachable(listen) {
+        None => Ok(()),
+        Some(address) => bail!(
+            "listen: other machines may reach {address}, and nothing says who calls: set listen_cert_file, \
+             listen_key_file and listen_client_ca_file, or say listen_anonymous = true"
+        ),
+    }
+}
+
+fn notes(
+    settings: &Settings,
+    doors: &Doors,
+    etcd: &hyperfleet_fleet::etcd::Settings,
+) -> Vec<String> {
+    let listen = &settings.listen;
+    let mut notes = Vec::new();
+    if listen.is_anonymous
+        && let Some(address) = doors.reachable(listen)
+    {
+        notes.push(format!(
+            "listen_anonymous: whoever reaches {address} may run anything on every machine of the fleet"
+        ));
+    }
+    if listen.socket_mode & OTHERS_WRITE != 0 {
+        notes.push(format!(
+            "listen_socket_mode: with {:04o} every user of this machine may run anything on every machine of the fleet",
+            listen.socket_mode
+        ));
+    }
+    if etcd.tls.is_none() && !etcd.endpoints.iter().all(|url| is_of_this_machine(url)) {
+        notes.push(
+            "etcd_servers: units and the right to change them go over http to other machines unprotected; use https"
+                .to_owned(),
+        );
+    }
+    notes
+}
+
+fn is_of_this_machine(url: &str) -> bool {
+    let url: Option<reqwest::Url> = url.parse().ok();
+    let host = url.as_ref().and_then(|url| url.host_str());
+    host.is_some_and(|host| listen::is_of_this_machine(host.trim_matches(['[', ']'])))
+}

@@ -1,0 +1,104 @@
+//! The API on its listeners.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+
+use super::BUILD;
+use crate::settings::{Listen, Settings};
+use hyperfleet_fleet::EtcdFleet;
+use hyperfleet_fleet::api::{self, FleetApi, Hosts};
+use hyperfleet_server_kit::clock::Clock;
+use hyperfleet_server_kit::files;
+use hyperfleet_server_kit::http::{Admission, Gate};
+use hyperfleet_server_kit::server::{Listener, Options, Server, Serving};
+use hyperfleet_server_kit::sockets::{self, Needs, Room};
+use hyperfleet_server_kit::telemetry::{self, Metrics};
+
+/// Where the kernel tells what this machine is called (`proc_sys_kernel(5)`).
+const HOST_NAME: &str = "/proc/sys/kernel/hostname";
+const HOST_NAME_BYTES_MAX: u64 = 256;
+
+/// What it is served from.
+pub(super) struct Parts {
+    pub(super) fleet: EtcdFleet,
+    pub(super) gate: Gate,
+    pub(super) metrics: Metrics,
+    pub(super) tls: Option<ServerConfig>,
+}
+
+/// Answers from now on.
+pub(super) fn start(
+    listeners: Vec<Listener>,
+    parts: Parts,
+    settings: &Settings,
+) -> io::Result<Serving> {
+    let (limits, times) = (&settings.limits, &settings.timeouts);
+    let Parts {
+        fleet,
+        gate,
+        metrics,
+        tls,
+    } = parts;
+    let api = FleetApi {
+        fleet,
+        clock: Clock::system(),
+        version: BUILD.version,
+        admission: Admission::new(gate, &sockets::admission(limits, times)),
+        masks: telemetry::masks(&settings.logging.masking, Vec::new()),
+        scrape: Arc::new(move || metrics.render()),
+        hosts: hosts(&settings.listen),
+    };
+    let room = Room::of(&Needs {
+        connections_max: limits.max_connections,
+        key: "max_connections",
+        others: 0,
+        has_sides: false,
+    });
+    let options = Options {
+        workers: std::thread::available_parallelism().map_or(2, usize::from),
+        connections_max: room.api,
+        head_time: times.read,
+        idle_time: times.idle,
+        tls,
+    };
+    let memory = api.admission.budget().clone();
+    let app = move || api::fleet_app(api.clone());
+    Ok(Server::bind(listeners, app, memory, &options)?.start())
+}
+
+/// Where no certificate says who calls, a browser on this machine could be made to. Where anybody else may call,
+/// too, that gains nobody anything, and others call by names that only they know.
+fn hosts(listen: &Listen) -> Hosts {
+    if listen.is_anonymous || !listen.client_ca_file.as_os_str().is_empty() {
+        return Hosts::Any;
+    }
+    let name = files::read_text(Path::new(HOST_NAME), HOST_NAME_BYTES_MAX).ok();
+    let name = name.map(|name| name.trim().to_owned());
+    Hosts::Own(name.filter(|name| !name.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_where_this_machine_alone_may_call_names_are_looked_at() {
+        let mut listen = Listen {
+            addresses: Vec::new(),
+            socket_mode: 0o660,
+            cert_file: "".into(),
+            key_file: "".into(),
+            client_ca_file: "".into(),
+            is_anonymous: false,
+        };
+        assert!(matches!(hosts(&listen), Hosts::Own(_)));
+        listen.is_anonymous = true;
+        assert_eq!(hosts(&listen), Hosts::Any);
+        listen.is_anonymous = false;
+        listen.client_ca_file = "/a/ca.pem".into();
+        assert_eq!(hosts(&listen), Hosts::Any);
+    }
+}

@@ -1,0 +1,143 @@
+//! The command line of fleetd.
+#![allow(
+    clippy::doc_markdown,
+    reason = "these comments are the text of --help, where backticks would be noise"
+)]
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+use hyperfleet_server_kit::settings::{CheckFormat, OpenapiFormat};
+
+/// Decides which machine of a fleet runs which systemd unit, and serves the API for it.
+///
+/// Without a command it runs until SIGTERM or Ctrl-C. Units and machines are kept in etcd; of several
+/// fleetd on one etcd one decides, the others stand by, and all of them serve.
+///
+/// Settings come from a file, which is /etc/fleet/fleet.conf if that is there, and from variables: FLEET_ and
+/// the key in capitals, which count before the file. `fleetd config reference` lists them.
+///
+/// Signals: SIGHUP reads the settings again, SIGUSR1 prints what it does as one line of JSON, SIGTERM and SIGINT
+/// end it in order, a second one at once.
+#[derive(Debug, Parser)]
+#[command(name = "fleetd", version = concat!("version ", env!("CARGO_PKG_VERSION")), max_term_width = 100)]
+pub struct Args {
+    /// File with settings, of lines key = value [default: /etc/fleet/fleet.conf if it is there]
+    #[arg(long, value_name = "FILE", global = true)]
+    pub config: Option<PathBuf>,
+    /// What to do instead of running.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// What fleetd can do instead of running.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Look at the settings
+    #[command(subcommand, arg_required_else_help = true)]
+    Config(ConfigCommand),
+    /// Print the OpenAPI document of its API
+    Openapi {
+        /// How it is written
+        #[arg(long, value_name = "FORMAT", default_value = "yaml")]
+        format: OpenapiFormat,
+    },
+    /// Print what makes a shell complete commands and flags
+    ///
+    /// For instance: source <(fleetd completion bash)
+    Completion {
+        /// Which shell.
+        shell: clap_complete::Shell,
+    },
+    /// Print the version
+    Version,
+}
+
+/// What to do with the settings.
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Check the settings and print each with its value and where that comes from
+    ///
+    /// Reads what fleetd would read, checks what it would check before it looks for etcd, and leaves secrets out.
+    /// Fails if anything is wrong.
+    Check(CheckArgs),
+    /// Print what can be set, as Markdown
+    Reference,
+}
+
+/// Options of `config check`.
+#[derive(Debug, clap::Args)]
+pub struct CheckArgs {
+    /// How it is written
+    #[arg(short = 'o', long, value_name = "FORMAT", default_value = "table")]
+    pub output: CheckFormat,
+}
+
+impl Args {
+    /// Reads the command line of this process; ends the process where it makes no sense, or where it asks for help.
+    ///
+    /// The older fleetd took its two flags with one dash, too.
+    #[must_use]
+    pub fn of_process() -> Self {
+        Self::parse_from(std::env::args_os().map(with_two_dashes))
+    }
+}
+
+fn with_two_dashes(arg: OsString) -> OsString {
+    let is_older = arg.to_str().is_some_and(|text| {
+        ["-config", "-version"].contains(&text) || text.starts_with("-config=")
+    });
+    if !is_older {
+        return arg;
+    }
+    let mut longer = OsString::from("-");
+    longer.push(arg);
+    longer
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    fn parsed(args: &[&str]) -> Result<Args, clap::Error> {
+        let args = ["fleetd"].iter().chain(args).map(OsString::from);
+        Args::try_parse_from(args.map(with_two_dashes))
+    }
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn older_command_lines_mean_what_they_did() {
+        for args in [
+            &["--config", "a"][..],
+            &["--config=a"],
+            &["-config", "a"],
+            &["-config=a"],
+        ] {
+            let args = parsed(args).unwrap();
+            assert_eq!(args.config.as_deref(), Some(Path::new("a")));
+            assert!(args.command.is_none());
+        }
+        for args in ["--version", "-version"] {
+            let said = parsed(&[args]).unwrap_err().to_string();
+            assert_eq!(
+                said.trim(),
+                concat!("fleetd version ", env!("CARGO_PKG_VERSION"))
+            );
+        }
+        let version = parsed(&["version"]).unwrap().command;
+        assert!(matches!(version, Some(Command::Version)));
+        let check = parsed(&["config", "check", "--config", "a"]).unwrap();
+        assert_eq!(check.config.as_deref(), Some(Path::new("a")));
+        assert!(parsed(&["run"]).is_err() && parsed(&["--verbosity=1"]).is_err());
+    }
+}

@@ -1,0 +1,93 @@
+//! Where the settings of fleetd come from, and what they must be together.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::keys::TABLE;
+use super::settings::{Settings, base};
+use super::{Loaded, PAGE_SIZE_MAX};
+use hyperfleet_server_kit::settings::{Layer, SettingFault, SettingStatus};
+
+/// The file that is read where none is named, if it is there.
+const FILE: &str = "/etc/fleet/fleet.conf";
+/// What says what a service is called in traces: a standard of OpenTelemetry's.
+const SERVICE_NAME: &str = "OTEL_SERVICE_NAME";
+
+/// Reads the file, the one that is named or else the usual one if it is there, and the environment, which counts
+/// before it. Faults are kept for [`Loaded::refuse`].
+#[must_use]
+pub fn load(named: Option<&Path>) -> Loaded {
+    // A file that cannot even be looked for is told, not passed over.
+    let is_there = |file: &PathBuf| file.try_exists().unwrap_or(true);
+    let usual = || Some(PathBuf::from(FILE)).filter(is_there);
+    let file = named.map(Path::to_owned).or_else(usual);
+    let mut loaded = from_sources(file.as_deref(), std::env::vars_os());
+    if let Some(name) = std::env::var(SERVICE_NAME).ok().filter(|n| !n.is_empty()) {
+        loaded.settings.tracing.service_name = name;
+    }
+    loaded
+}
+
+/// What a file and variables come to.
+pub(super) fn from_sources(
+    file: Option<&Path>,
+    variables: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Loaded {
+    let variables = Layer::of_variables(&TABLE, variables);
+    let mut layers: Vec<_> = file
+        .map(|file| Layer::of_ini(&TABLE, file))
+        .into_iter()
+        .collect();
+    for layer in &mut layers {
+        layer.forget_replaced_by(&variables);
+    }
+    layers.push(variables);
+    let mut loaded = Loaded::of(&TABLE, &base(), layers);
+    let unused: Vec<_> = loaded.given_keys(SettingStatus::WithoutEffect).collect();
+    if !unused.is_empty() {
+        let keys = unused.join(", ");
+        let note = format!("without effect, because this version runs no agent: {keys}");
+        loaded.notes.push(note);
+    }
+    let settings = &mut loaded.settings;
+    settings.settle();
+    if settings.page_size > PAGE_SIZE_MAX {
+        loaded.notes.push(format!(
+            "token_limit: {} is more than there may be on a page; {PAGE_SIZE_MAX} counts",
+            settings.page_size
+        ));
+        settings.page_size = PAGE_SIZE_MAX;
+    }
+    loaded.faults.extend(together(&loaded.settings));
+    loaded
+}
+
+/// What is wrong with settings that belong together, although each is fine.
+fn together(settings: &Settings) -> Vec<SettingFault> {
+    let (etcd, listen) = (&settings.etcd, &settings.listen);
+    let mut faults = Vec::new();
+    let mut fault = |key: &str, text: &str| faults.push(SettingFault::of_key(key, text.to_owned()));
+    let is_set = |path: &Path| !path.as_os_str().is_empty();
+    if is_set(&etcd.password_file) && !settings.etcd_password.is_empty() {
+        let text = "etcd_password and etcd_password_file are both set; leave one out";
+        fault("etcd_password_file", text);
+    }
+    if is_set(&listen.cert_file) != is_set(&listen.key_file) {
+        let text = "listen_cert_file and listen_key_file go together: set both, or none";
+        fault("listen_cert_file", text);
+    }
+    if is_set(&listen.client_ca_file) && !is_set(&listen.cert_file) {
+        let text = "listen_client_ca_file needs listen_cert_file and listen_key_file: clients show certificates over TLS alone";
+        fault("listen_client_ca_file", text);
+    }
+    if listen.is_anonymous && is_set(&listen.client_ca_file) {
+        let text =
+            "listen_anonymous and listen_client_ca_file contradict each other: leave one out";
+        fault("listen_anonymous", text);
+    }
+    faults
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

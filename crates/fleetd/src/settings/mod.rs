@@ -1,0 +1,25 @@
+//! Settings of fleetd: a file as the older fleetd read it, and variables `FLEET_…`, which count before it.
+//!
+//! There are no sections and no flags, and values are written as people wrote them for the older fleetd.
+
+mod address;
+mod args;
+mod keys;
+mod load;
+mod settings;
+mod values;
+
+use hyperfleet_server_kit as kit;
+
+pub use address::Address;
+pub use args::{Args, CheckArgs, Command, ConfigCommand};
+pub use keys::reference;
+pub use load::load;
+pub use settings::{Engine, Listen, Settings};
+pub use values::machine_id;
+
+/// Settings of fleetd with their sources and faults.
+pub type Loaded = kit::settings::Loaded<Settings>;
+
+/// Most items of a page.
+const PAGE_SIZE_MAX: usize = hyperfleet_fleet::settings::PAGE_SIZE_MAX;

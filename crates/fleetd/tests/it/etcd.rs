@@ -1,0 +1,206 @@
+//! Towards etcd: TLS, users, and an etcd that is away.
+
+use rustix::process::Signal;
+
+use super::program::{Fleetd, Place};
+use hyperfleet_testkit::{Authority, TestEtcd, until};
+use hyperfleet_testkit::{etcd_identity as identity, prepare_etcd_users, secure_etcd};
+
+/// A server that asks nobody for a certificate.
+async fn server_alone(authority: &Authority, place: &tempfile::TempDir) -> TestEtcd {
+    let issued = authority.issue("127.0.0.1");
+    let file = |name: &str, content: &str| {
+        let path = place.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path.display().to_string()
+    };
+    let arguments = [
+        format!("--cert-file={}", file("server.pem", &issued.certificate)),
+        format!("--key-file={}", file("server.key", &issued.key)),
+    ];
+    TestEtcd::start_with("https", &arguments).await
+}
+
+#[tokio::test]
+async fn an_authority_is_all_that_tls_needs_and_it_is_not_passed_over() {
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    let files = tempfile::tempdir().unwrap();
+    let etcd = server_alone(&authority, &files).await;
+    let place = Place::on(etcd.url());
+    let good = authority.file().display().to_string();
+    let strange = stranger.file().display().to_string();
+    let mut fleetd = place.start_as("m1", &[("etcd_cafile", &good)]);
+    fleetd.until_serving().await;
+    fleetd.stop().await;
+    // The older fleetd did not look at it without a certificate of its own.
+    let mut fleetd = place.start_as("m1", &[("etcd_cafile", &strange)]);
+    fleetd
+        .until_said("no TLS: invalid peer certificate: ")
+        .await;
+    assert_away(&fleetd).await;
+    fleetd.stop().await;
+    let mut fleetd = place.start();
+    assert_eq!(fleetd.ended().await.code(), Some(2), "{}", fleetd.said());
+    let said = fleetd.said();
+    assert!(said.contains("etcd_cafile: https to etcd needs"), "{said}");
+}
+
+/// What every path but the metrics answers while etcd is away.
+const AWAY: &str = "fleet server unable to communicate with etcd";
+
+async fn assert_away(fleetd: &Fleetd) {
+    until("it answers", async || {
+        fleetd.get("/fleet/v1/units").await.is_some()
+    })
+    .await;
+    for path in [
+        "/fleet/v1/units",
+        "/fleet/v1/discovery",
+        "/fleet/v1/nonsense",
+    ] {
+        let (status, body) = fleetd.get(path).await.unwrap();
+        assert_eq!(
+            (status, &body["error"]["message"]),
+            (503, &AWAY.into()),
+            "{path}"
+        );
+    }
+    let (status, _) = fleetd.get("/metrics").await.unwrap();
+    assert_eq!(status, 200);
+}
+
+#[tokio::test]
+async fn it_starts_without_etcd_says_so_and_serves_as_soon_as_etcd_is_there() {
+    let mut etcd = TestEtcd::start().await;
+    etcd.kill();
+    let place = Place::on(etcd.url());
+    let mut fleetd = place.start();
+    assert_away(&fleetd).await;
+    fleetd.until_said("waiting for etcd: ").await;
+    let said = fleetd.said();
+    let line = format!(
+        "waiting for etcd: {}: cannot connect: Connection refused",
+        etcd.url()
+    );
+    assert!(said.contains(&line), "{said}");
+    // Once, however long it takes.
+    assert_eq!(said.matches("waiting for etcd: ").count(), 1, "{said}");
+    etcd.resume().await;
+    fleetd.until_serving().await;
+    fleetd.until_said("etcd is reached").await;
+    fleetd.launch("a.service").await;
+
+    etcd.kill();
+    until("it notices", async || {
+        matches!(fleetd.get("/fleet/v1/units").await, Some((503, _)))
+    })
+    .await;
+    assert_away(&fleetd).await;
+    etcd.resume().await;
+    fleetd.until_serving().await;
+    let (_, units) = fleetd.get("/fleet/v1/units").await.unwrap();
+    assert_eq!(units["units"][0]["name"], "a.service");
+    fleetd.stop().await;
+}
+
+#[tokio::test]
+async fn it_ends_in_order_without_etcd() {
+    let mut etcd = TestEtcd::start().await;
+    let place = Place::on(etcd.url());
+    let mut fleetd = place.start();
+    fleetd.until_serving().await;
+    fleetd.until_said("leadership").await;
+    etcd.kill();
+    fleetd.stop().await;
+    assert!(!fleetd.socket.exists());
+}
+
+#[tokio::test]
+async fn an_etcd_that_stands_still_is_told_and_keeps_nobody_from_ending() {
+    let etcd = TestEtcd::start().await;
+    let place = Place::on(etcd.url());
+    let mut leader = place.start();
+    leader.until_serving().await;
+    leader.until_said("leadership").await;
+    etcd.signal(Signal::STOP);
+    let short = [("etcd_request_timeout", "500ms")];
+    let mut second = place.start_as("m2", &short);
+    second
+        .until_said("connections can be made, but calls fail")
+        .await;
+    assert_away(&second).await;
+    second.stop().await;
+    // It cannot resign: its lease is left to run out.
+    leader.stop().await;
+    etcd.signal(Signal::CONT);
+}
+
+#[tokio::test]
+async fn both_sides_show_certificates_and_a_user_logs_in() {
+    let authority = Authority::new();
+    let (etcd, _files) = secure_etcd(&authority).await;
+    let identity = identity(authority.issue("nobody"));
+    prepare_etcd_users(&etcd, &authority, &identity).await;
+    let mut place = Place::on(etcd.url());
+    // What the user has a right to.
+    place.prefix = "/fleet/v3/".to_owned();
+    let stranger = Authority::new();
+    let ca = authority.file().display().to_string();
+    let strange_ca = stranger.file().display().to_string();
+    let cert = place.write("cert.pem", &identity.certificate_pem);
+    let key = place.write("key.pem", &identity.key_pem);
+    let password = place.write("password", "right\n");
+    let wrong = place.write("wrong", "hush");
+    let good = [
+        ("etcd_cafile", ca.as_str()),
+        ("etcd_certfile", cert.as_str()),
+        ("etcd_keyfile", key.as_str()),
+        ("etcd_username", "fleet"),
+        ("etcd_password_file", password.as_str()),
+    ];
+    let mut fleetd = place.start_as("m1", &good);
+    fleetd.until_serving().await;
+    fleetd.launch("a.service").await;
+    fleetd.stop().await;
+
+    // Each of the ways not to be let in is told plainly, and ends nothing.
+    let with = |key: &str, value| {
+        good.map(|(name, given)| {
+            if name == key {
+                (name, value)
+            } else {
+                (name, given)
+            }
+        })
+    };
+    let mut refused = place.start_as("m1", &with("etcd_password_file", wrong.as_str()));
+    refused
+        .until_said("waiting for etcd: it refuses us: ")
+        .await;
+    assert!(
+        refused.said().contains("authentication failed"),
+        "{}",
+        refused.said()
+    );
+    assert!(!refused.said().contains("hush"), "{}", refused.said());
+    assert_away(&refused).await;
+    refused.stop().await;
+
+    let mut distrusted = place.start_as("m1", &with("etcd_cafile", strange_ca.as_str()));
+    distrusted
+        .until_said("no TLS: invalid peer certificate: ")
+        .await;
+    assert_away(&distrusted).await;
+    distrusted.stop().await;
+
+    // An authority alone is verified, too; this server wants to see a certificate as well.
+    let mut unknown = place.start_as("m1", &[("etcd_cafile", ca.as_str())]);
+    unknown.until_said("it ends the connection: ").await;
+    assert!(
+        unknown.said().to_lowercase().contains("certificate"),
+        "{}",
+        unknown.said()
+    );
+    assert_away(&unknown).await;
+    unknown.stop().await;
+}

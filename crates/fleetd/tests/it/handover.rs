@@ -1,0 +1,137 @@
+//! Who leads when processes end, die, or are frozen.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use hyperfleet_fleet::etcd::EtcdKeys;
+use hyperfleet_fleet::registry::{Machine, Registered, Registry, Snapshot};
+use rustix::process::Signal;
+
+use super::program::{Fleetd, Place};
+use hyperfleet_testkit::until;
+
+/// A lease of 100 seconds: longer than anything is waited for.
+const LONG: (&str, &str) = ("engine_reconcile_interval", "20");
+/// A lease of two seconds.
+const SHORT: (&str, &str) = ("engine_reconcile_interval", "400ms");
+
+/// Two fleetd on a place with a machine that units can be placed on: the first leads.
+async fn two(place: &Place, interval: (&str, &str)) -> (Fleetd, Fleetd, Registry<EtcdKeys>) {
+    let registry = place.registry().await;
+    let machine = Machine {
+        ip: "10.0.0.1".into(),
+        metadata: BTreeMap::new(),
+        version: "1".into(),
+        capacity: BTreeMap::new(),
+    };
+    let registered = registry.register_machine("far", &machine, 600).await;
+    assert!(matches!(registered, Ok(Registered::As(_))));
+    let first = place.start_as("m1", &[interval]);
+    first.until_serving().await;
+    until_led(place, &registry, "m1").await;
+    let second = place.start_as("m2", &[interval]);
+    second.until_serving().await;
+    (first, second, registry)
+}
+
+async fn until_led(place: &Place, registry: &Registry<EtcdKeys>, by: &str) {
+    until(&format!("{by} leads"), async || {
+        place.leader(registry).await.as_deref() == Some(by)
+    })
+    .await;
+}
+
+/// Launches a unit and waits until it is placed.
+async fn placed(fleetd: &Fleetd, registry: &Registry<EtcdKeys>, unit: &str) -> Snapshot {
+    fleetd.launch(unit).await;
+    let mut seen = Snapshot::default();
+    until(&format!("{unit} is placed"), async || {
+        seen = registry.snapshot().await.unwrap();
+        seen.places.contains_key(unit)
+    })
+    .await;
+    seen
+}
+
+#[tokio::test]
+async fn one_that_ends_in_order_hands_over_at_once() {
+    let place = Place::new().await;
+    let (mut first, mut second, registry) = two(&place, LONG).await;
+    placed(&second, &registry, "a.service").await;
+    let since = Instant::now();
+    first.stop().await;
+    until_led(&place, &registry, "m2").await;
+    println!(
+        "handed over after {:?}, the process ended included",
+        since.elapsed()
+    );
+    let seen = placed(&second, &registry, "b.service").await;
+    assert!(seen.places["a.service"].value.epoch < seen.places["b.service"].value.epoch);
+    second.stop().await;
+    let seen = registry.snapshot().await.unwrap();
+    assert!(seen.leader.is_none(), "nobody leads when all have ended");
+}
+
+#[tokio::test]
+async fn one_that_is_killed_is_followed_within_its_lease() {
+    let place = Place::new().await;
+    let (mut first, mut second, registry) = two(&place, SHORT).await;
+    let since = Instant::now();
+    first.signal(Signal::KILL);
+    first.ended().await;
+    until_led(&place, &registry, "m2").await;
+    println!("followed after {:?}, with a lease of 2 s", since.elapsed());
+    placed(&second, &registry, "a.service").await;
+    second.stop().await;
+}
+
+#[tokio::test]
+async fn one_that_was_frozen_beyond_its_lease_stands_by_and_has_changed_nothing() {
+    let place = Place::new().await;
+    let (mut first, mut second, registry) = two(&place, SHORT).await;
+    let before = placed(&second, &registry, "a.service").await;
+    // Something to decide for the one that does not know yet that it leads no more.
+    first.signal(Signal::STOP);
+    second.launch("b.service").await;
+    until_led(&place, &registry, "m2").await;
+    let term = registry.snapshot().await.unwrap().leader.unwrap().created;
+    placed(&second, &registry, "c.service").await;
+    until("b.service is placed", async || {
+        registry
+            .snapshot()
+            .await
+            .unwrap()
+            .places
+            .contains_key("b.service")
+    })
+    .await;
+    let frozen = registry.snapshot().await.unwrap();
+    first.signal(Signal::CONT);
+    first.until_said("leadership ended").await;
+    first.until_serving().await;
+    // It answers, with what the other one has decided, and leaves deciding to it.
+    let after = placed(&first, &registry, "d.service").await;
+    assert_eq!(after.leader, frozen.leader);
+    for unit in ["b.service", "c.service"] {
+        assert_eq!(after.places[unit], frozen.places[unit], "{unit}");
+    }
+    assert_eq!(after.places["a.service"], before.places["a.service"]);
+    for unit in ["b.service", "c.service", "d.service"] {
+        assert_eq!(after.places[unit].value.epoch, term, "{unit}");
+    }
+    first.stop().await;
+    second.stop().await;
+}
+
+#[tokio::test]
+async fn one_without_an_engine_serves_and_leads_never() {
+    let place = Place::new().await;
+    let registry = place.registry().await;
+    let mut fleetd = place.start_as("m1", &[("disable_engine", "true")]);
+    fleetd.until_serving().await;
+    fleetd.launch("a.service").await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let seen = registry.snapshot().await.unwrap();
+    assert!(seen.leader.is_none() && seen.engine_version.is_none());
+    fleetd.stop().await;
+}

@@ -1,0 +1,18 @@
+//! fleetd as a user starts it: the real program, its settings, its sockets, its etcd, its signals.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::missing_panics_doc,
+    reason = "a test that fails, panics"
+)]
+
+mod activation;
+mod etcd;
+mod handover;
+mod listeners;
+mod logs;
+mod program;
+mod reload;
+mod settings;
+mod stopping;
+mod tls;

@@ -1,0 +1,250 @@
+//! The real program, as a user starts it.
+
+use std::io::{BufRead as _, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use hyperfleet_fleet::etcd::EtcdKeys;
+use hyperfleet_fleet::registry::{Prefix, Registry};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use hyperfleet_testkit::{PATIENCE, etcd_settings, fresh_prefix, shared_etcd_url, until};
+
+/// A place for fleetd: a folder for its socket, and a part of an etcd.
+pub(super) struct Place {
+    pub(super) folder: TempDir,
+    pub(super) etcd: String,
+    pub(super) prefix: String,
+}
+
+impl Place {
+    /// In the etcd that tests share.
+    pub(super) async fn new() -> Self {
+        Self::on(shared_etcd_url().await)
+    }
+
+    /// In this one.
+    pub(super) fn on(etcd: String) -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            etcd,
+            prefix: fresh_prefix(),
+        }
+    }
+
+    pub(super) fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Writes a file; gives its path.
+    pub(super) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        let path = self.file(name);
+        std::fs::write(&path, content).unwrap();
+        path.display().to_string()
+    }
+
+    /// What fleetd keeps there, for who looks past it.
+    pub(super) async fn registry(&self) -> Registry<EtcdKeys> {
+        let keys = EtcdKeys::connect(etcd_settings(&self.etcd)).await.unwrap();
+        Registry::new(keys, Prefix::new(&self.prefix).unwrap())
+    }
+
+    /// Who leads, by the id of its machine.
+    pub(super) async fn leader(&self, registry: &Registry<EtcdKeys>) -> Option<String> {
+        let leader = registry.snapshot().await.unwrap().leader?;
+        Some(leader.value.id)
+    }
+
+    /// fleetd here, as machine `m1`, on the socket `sock`.
+    pub(super) fn start(&self) -> Fleetd {
+        self.start_as("m1", &[])
+    }
+
+    /// The same as another machine, on a socket that is called like it, with these settings besides.
+    pub(super) fn start_as(&self, machine: &str, settings: &[(&str, &str)]) -> Fleetd {
+        let mut command = self.command(machine, settings);
+        command.stdin(Stdio::null());
+        Fleetd::spawn(command, self.socket(machine))
+    }
+
+    pub(super) fn socket(&self, machine: &str) -> PathBuf {
+        self.file(&format!("{machine}.sock"))
+    }
+
+    pub(super) fn command(&self, machine: &str, settings: &[(&str, &str)]) -> Command {
+        let mut command = fleetd();
+        command
+            .env("FLEET_ETCD_SERVERS", &self.etcd)
+            .env("FLEET_ETCD_KEY_PREFIX", &self.prefix)
+            .env("FLEET_MACHINE_ID", machine)
+            .env(
+                "FLEET_LISTEN",
+                format!("unix:{}", self.socket(machine).display()),
+            );
+        for (key, value) in settings {
+            command.env(format!("FLEET_{}", key.to_uppercase()), value);
+        }
+        command
+    }
+}
+
+/// The program, with no variables of the test's own.
+pub(super) fn fleetd() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fleetd"));
+    command.env_clear().current_dir("/");
+    if let Some(path) = std::env::var_os("PATH") {
+        command.env("PATH", path);
+    }
+    command
+}
+
+/// A running program. Killed with the test, should that end first.
+pub(super) struct Fleetd {
+    child: Child,
+    /// What it says on standard error, its log.
+    said: Arc<Mutex<String>>,
+    /// What it says on standard output.
+    output: Arc<Mutex<String>>,
+    listeners: Vec<JoinHandle<()>>,
+    pub(super) socket: PathBuf,
+}
+
+impl Fleetd {
+    pub(super) fn spawn(command: Command, socket: PathBuf) -> Self {
+        Self::spawn_with_output(command, Stdio::piped(), socket)
+    }
+
+    /// With something else where its standard output goes.
+    pub(super) fn spawn_with_output(mut command: Command, output: Stdio, socket: PathBuf) -> Self {
+        command.stdout(output).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (said, output) = (Arc::default(), Arc::default());
+        let mut listeners = vec![listen(child.stderr.take().unwrap(), &said)];
+        let pipe = child.stdout.take();
+        listeners.extend(pipe.map(|pipe| listen(pipe, &output)));
+        Self {
+            child,
+            said,
+            output,
+            listeners,
+            socket,
+        }
+    }
+
+    pub(super) fn said(&self) -> String {
+        self.said.lock().unwrap().clone()
+    }
+
+    pub(super) fn output(&self) -> String {
+        self.output.lock().unwrap().clone()
+    }
+
+    /// Waits until it says so.
+    pub(super) async fn until_said(&mut self, words: &str) {
+        let said = self.said.clone();
+        let child = &mut self.child;
+        until(&format!("it says {words:?}"), async || {
+            let status = child.try_wait().unwrap();
+            let said = said.lock().unwrap().clone();
+            let is_said = said.contains(words);
+            assert!(
+                is_said || status.is_none(),
+                "it ended with {status:?}: {said}"
+            );
+            is_said
+        })
+        .await;
+    }
+
+    /// A client of its socket.
+    pub(super) fn client(&self) -> reqwest::Client {
+        hyperfleet_server_kit::crypto::install();
+        let client = reqwest::Client::builder().unix_socket(self.socket.as_path());
+        client.timeout(PATIENCE).build().unwrap()
+    }
+
+    /// The answer to a GET over its socket, if there is one.
+    pub(super) async fn get(&self, path: &str) -> Option<(u16, Value)> {
+        let request = self.client().get(format!("http://fleet{path}"));
+        let answer = request.send().await.ok()?;
+        let status = answer.status().as_u16();
+        let body = answer.text().await.ok()?;
+        Some((status, serde_json::from_str(&body).unwrap_or_default()))
+    }
+
+    /// Waits until it answers with what etcd holds.
+    pub(super) async fn until_serving(&self) {
+        until("it serves", async || {
+            matches!(self.get("/fleet/v1/units").await, Some((200, _)))
+        })
+        .await;
+    }
+
+    /// Puts a unit that is to run somewhere.
+    pub(super) async fn launch(&self, name: &str) {
+        let option = json!({"section": "Service", "name": "ExecStart", "value": "/bin/true"});
+        let body = json!({"desiredState": "launched", "options": [option]});
+        let request = self
+            .client()
+            .put(format!("http://fleet/fleet/v1/units/{name}"));
+        let request = request
+            .header("content-type", "application/json")
+            .body(body.to_string());
+        assert_eq!(request.send().await.unwrap().status().as_u16(), 201);
+    }
+
+    pub(super) fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.id()).unwrap();
+        kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+    }
+
+    /// Waits for its end, and for the last of what it says.
+    pub(super) async fn ended(&mut self) -> ExitStatus {
+        let mut status = None;
+        until("it ends", async || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        })
+        .await;
+        for listener in self.listeners.drain(..) {
+            listener.join().unwrap();
+        }
+        status.unwrap()
+    }
+
+    /// Tells it to end, and checks that it does so in order.
+    pub(super) async fn stop(&mut self) {
+        self.signal(Signal::TERM);
+        assert!(self.ended().await.success(), "{}", self.said());
+    }
+}
+
+impl Drop for Fleetd {
+    fn drop(&mut self) {
+        // One that is stopped, too.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Keeps what comes out of a pipe.
+fn listen(pipe: impl Read + Send + 'static, said: &Arc<Mutex<String>>) -> JoinHandle<()> {
+    let said = said.clone();
+    std::thread::spawn(move || {
+        for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+            let mut said = said.lock().unwrap();
+            said.push_str(&line);
+            said.push('\n');
+        }
+    })
+}
+
+/// Whether a program of this machine is there.
+pub(super) fn is_there(program: &str) -> bool {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).any(|folder| Path::new(&folder).join(program).is_file())
+}

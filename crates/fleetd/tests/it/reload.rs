@@ -1,0 +1,118 @@
+//! SIGHUP and SIGUSR1.
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::program::{Fleetd, Place};
+use hyperfleet_testkit::until;
+
+/// fleetd by a file that the test may write anew.
+fn by_file(place: &Place, text: &str) -> Fleetd {
+    let file = place.write("fleet.conf", text);
+    let mut command = place.command("m1", &[]);
+    command.args(["--config", &file]);
+    Fleetd::spawn(command, place.socket("m1"))
+}
+
+/// Tells it to read the settings again, and waits until it says something new that has these words.
+async fn reload(fleetd: &mut Fleetd, words: &str) {
+    let before = fleetd.said().matches(words).count();
+    fleetd.signal(Signal::HUP);
+    until(&format!("it says {words:?}"), async || {
+        fleetd.said().matches(words).count() > before
+    })
+    .await;
+}
+
+const READ: &str = "the settings were read again";
+
+#[tokio::test]
+async fn a_reload_takes_what_it_can_names_the_rest_and_interrupts_nothing() {
+    let place = Place::new().await;
+    let mut fleetd = by_file(&place, "");
+    fleetd.until_serving().await;
+    let client = fleetd.client();
+    let ask = async || {
+        let answer = client.get("http://fleet/fleet/v1/units?x=1").send().await;
+        assert_eq!(answer.unwrap().status().as_u16(), 200);
+    };
+    ask().await;
+    assert!(!fleetd.said().contains("DEBUG"), "{}", fleetd.said());
+
+    place.write("fleet.conf", "log_level = debug\ntoken_limit = 7\n");
+    reload(&mut fleetd, READ).await;
+    fleetd
+        .until_said("these changes count after a restart: token_limit")
+        .await;
+    // Over the same connection.
+    ask().await;
+    fleetd.until_said("DEBUG").await;
+
+    place.write("fleet.conf", "log_level = error\n");
+    reload(&mut fleetd, "taken=").await;
+    let before = fleetd.said();
+    ask().await;
+    assert_eq!(
+        fleetd.said(),
+        before,
+        "at error nothing is told of good requests"
+    );
+    fleetd.stop().await;
+}
+
+#[tokio::test]
+async fn settings_that_cannot_be_used_change_nothing_and_nothing_that_comes_is_lost() {
+    let place = Place::new().await;
+    let mut fleetd = by_file(&place, "");
+    fleetd.until_serving().await;
+    let kept = "the settings stay as they were";
+    place.write("fleet.conf", "log_level = loud\nlisten = unix:relative\n");
+    reload(&mut fleetd, kept).await;
+    std::fs::remove_file(place.file("fleet.conf")).unwrap();
+    reload(&mut fleetd, kept).await;
+    place.write("fleet.conf", "");
+    reload(&mut fleetd, READ).await;
+    // A crowd of them, and then the end: the older fleetd did not survive the first.
+    for _ in 0..50 {
+        fleetd.signal(Signal::HUP);
+    }
+    fleetd.until_serving().await;
+    fleetd.stop().await;
+}
+
+#[tokio::test]
+async fn a_file_that_never_ends_wedges_nothing() {
+    let place = Place::new().await;
+    let mut fleetd = by_file(&place, "");
+    fleetd.until_serving().await;
+    let file = place.file("fleet.conf");
+    std::fs::remove_file(&file).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(&file).status();
+    assert!(made.unwrap().success());
+    // Nobody writes to it: whoever opens it to read, waits.
+    fleetd.signal(Signal::HUP);
+    fleetd.until_serving().await;
+    fleetd.stop().await;
+}
+
+#[tokio::test]
+async fn usr1_prints_one_line_of_json_each_time() {
+    let place = Place::new().await;
+    let mut fleetd = place.start();
+    fleetd.until_serving().await;
+    for count in 1..=2 {
+        fleetd.signal(Signal::USR1);
+        until("it prints a line", async || {
+            fleetd.output().lines().count() == count
+        })
+        .await;
+    }
+    let output = fleetd.output();
+    let state: Value = serde_json::from_str(output.lines().next().unwrap()).unwrap();
+    assert_eq!(state["machineID"], "m1");
+    assert_eq!(state["etcd"]["connected"], true);
+    assert_eq!(state["etcd"]["servers"][0], place.etcd);
+    let listener = format!("unix:{}", fleetd.socket.display());
+    assert_eq!(state["listeners"][0], listener);
+    fleetd.stop().await;
+}

@@ -1,0 +1,138 @@
+//! How it ends.
+
+use std::os::unix::net::UnixDatagram;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+
+use super::program::{Fleetd, Place};
+use hyperfleet_testkit::{RawAnswer, sum, until};
+
+const BODY: &str = r#"{"options":[{"section":"Service","name":"ExecStart","value":"/bin/true"}]}"#;
+
+/// A request of which the body is still to come.
+async fn under_way(fleetd: &Fleetd) -> UnixStream {
+    let mut stream = UnixStream::connect(&fleetd.socket).await.unwrap();
+    let head = format!(
+        "PUT /fleet/v1/units/a.service HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n{}",
+        BODY.len(),
+        &BODY[..10]
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    until("the request is under way", async || {
+        let request = fleetd.client().get("http://fleet/metrics").send().await;
+        let text = request.unwrap().text().await.unwrap();
+        // This one, and the one that asks.
+        // This one, and the one that asks.
+        sum(&text, "hyperfleet_api_requests_in_flight", &[]) > 1.5
+    })
+    .await;
+    stream
+}
+
+const PATIENT: [(&str, &str); 2] = [("read_timeout", "1h"), ("shutdown_timeout", "2m")];
+
+#[tokio::test]
+async fn a_request_under_way_is_answered_and_nobody_else_gets_in() {
+    let place = Place::new().await;
+    let mut fleetd = place.start_as("m1", &PATIENT);
+    fleetd.until_serving().await;
+    let mut stream = under_way(&fleetd).await;
+    fleetd.signal(Signal::TERM);
+    until("nobody gets in", async || {
+        UnixStream::connect(&fleetd.socket).await.is_err()
+    })
+    .await;
+    stream.write_all(&BODY.as_bytes()[10..]).await.unwrap();
+    let mut said = Vec::new();
+    stream.read_to_end(&mut said).await.unwrap();
+    assert_eq!(RawAnswer::parse(&said).unwrap().status, 201);
+    assert!(fleetd.ended().await.success(), "{}", fleetd.said());
+    assert!(!fleetd.socket.exists());
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_it_at_once() {
+    let place = Place::new().await;
+    let mut fleetd = place.start_as("m1", &PATIENT);
+    fleetd.until_serving().await;
+    let _stream = under_way(&fleetd).await;
+    fleetd.signal(Signal::INT);
+    fleetd.until_said("answering what is under way").await;
+    fleetd.signal(Signal::TERM);
+    assert_eq!(fleetd.ended().await.code(), Some(1), "{}", fleetd.said());
+    assert!(fleetd.said().contains("ended at once"), "{}", fleetd.said());
+}
+
+#[tokio::test]
+async fn a_request_that_takes_too_long_is_cut() {
+    let place = Place::new().await;
+    let settings = [("read_timeout", "1h"), ("shutdown_timeout", "1")];
+    let mut fleetd = place.start_as("m1", &settings);
+    fleetd.until_serving().await;
+    let _stream = under_way(&fleetd).await;
+    fleetd.signal(Signal::TERM);
+    assert_eq!(fleetd.ended().await.code(), Some(1), "{}", fleetd.said());
+    let said = fleetd.said();
+    assert!(
+        said.contains("they took longer than shutdown_timeout"),
+        "{said}"
+    );
+}
+
+/// It was waited for until `shutdown_timeout`, and then called a request that was cut.
+#[tokio::test]
+async fn who_watches_and_reads_nothing_does_not_make_a_stop_fail() {
+    let place = Place::new().await;
+    let mut fleetd = place.start_as("m1", &PATIENT);
+    fleetd.until_serving().await;
+    let line = "x".repeat(2000);
+    let option = |n: u32| json!({"section": "S", "name": format!("A{n}"), "value": line});
+    let unit = json!({"options": (0..28).map(option).collect::<Vec<_>>()}).to_string();
+    for number in 0..20 {
+        let url = format!("http://fleet/fleet/v1/units/large{number}.service");
+        let request = fleetd.client().put(url).body(unit.clone());
+        let request = request.header("content-type", "application/json");
+        assert_eq!(request.send().await.unwrap().status().as_u16(), 201);
+    }
+    let mut watcher = UnixStream::connect(&fleetd.socket).await.unwrap();
+    let head = b"GET /fleet/v1/units?watch=true HTTP/1.1\r\nHost: x\r\n\r\n";
+    watcher.write_all(head).await.unwrap();
+    watcher.readable().await.unwrap();
+    let since = Instant::now();
+    fleetd.stop().await;
+    // Not the two minutes that a request under way would have had.
+    assert!(since.elapsed() < Duration::from_mins(1));
+    drop(watcher);
+}
+
+#[tokio::test]
+async fn the_service_manager_is_told_what_it_does() {
+    let place = Place::new().await;
+    let path = place.file("notify.sock");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager
+        .set_read_timeout(Some(Duration::from_mins(1)))
+        .unwrap();
+    let told = || {
+        let mut buffer = [0; 256];
+        let count = manager.recv(&mut buffer).unwrap();
+        String::from_utf8(buffer[..count].to_vec()).unwrap()
+    };
+    let mut command = place.command("m1", &[]);
+    command.env("NOTIFY_SOCKET", &path);
+    let mut fleetd = Fleetd::spawn(command, place.socket("m1"));
+    assert_eq!(told(), "READY=1\n");
+    // It answers by then, be it that etcd is not there yet.
+    assert!(fleetd.get("/fleet/v1/units").await.is_some());
+    fleetd.signal(Signal::HUP);
+    assert!(told().starts_with("RELOADING=1\nMONOTONIC_USEC="));
+    assert_eq!(told(), "READY=1\n");
+    fleetd.signal(Signal::TERM);
+    assert_eq!(told(), "STOPPING=1\n");
+    assert!(fleetd.ended().await.success(), "{}", fleetd.said());
+}

@@ -1,3 +1,0 @@
-//! Fleet: what its users ask and say, and the loops beside them.
-
-mod api;
