@@ -90,15 +90,14 @@ const SETTINGS: &[Setting] = &[
 #[must_use]
 pub fn reference() -> String {
     let table = TABLE.markdown("key", SETTINGS);
-    let (mut unused, mut gone) = (Vec::new(), String::new());
-    for Setting { key, status, .. } in SETTINGS {
-        match status {
-            WithoutEffect => unused.push(format!("`{key}`")),
-            Gone(instead) => gone += &format!("| `{key}` | {instead} |\n"),
-            _ => {}
-        }
-    }
+    let unused = SETTINGS.iter().filter(|s| s.status == WithoutEffect);
+    let unused: Vec<_> = unused.map(|s| format!("`{}`", s.key)).collect();
     let unused = unused.join(", ");
+    let gone = SETTINGS.iter().filter_map(|setting| match setting.status {
+        Gone(instead) => Some(format!("| `{}` | {instead} |\n", setting.key)),
+        _ => None,
+    });
+    let gone: String = gone.collect();
     format!(
         "\n{table}\nChecked, and without effect because this version runs no agent: {unused}.\n\n\
          Without a meaning any more:\n\n| key | because |\n| --- | --- |\n{gone}"

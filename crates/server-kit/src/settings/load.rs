@@ -125,7 +125,7 @@ impl<S> Loaded<S> {
     pub fn changed_since(&self, before: &Self) -> Changed {
         let text = |loaded: &Self, key, default| {
             let given = loaded.given.get(key).map(|given| &given.text);
-            given.map_or(default, |text| text.as_str()).to_owned()
+            given.map_or(default, String::as_str).to_owned()
         };
         let changed = |status| {
             let rows = self.table.settings.iter().filter(|s| s.status == status);
