@@ -5,9 +5,9 @@ use super::view::{UnitView, current};
 use super::{Error, Fleet};
 use crate::keys::KeyStore;
 use crate::registry::{self, GlobalRule, Key, Refusal, Unit, UnitState};
-use hyperfleet_fleet_model::schedule::{self, EXAMPLES_MAX, Job, MachineId, UnitName, globals_on};
+use hyperfleet_fleet_model::schedule::{self, EXAMPLES_MAX, Job, MachineId, globals_on};
 use hyperfleet_fleet_model::unit::fleet_section::FleetSection;
-use hyperfleet_fleet_model::unit::{DesiredState, NameParts};
+use hyperfleet_fleet_model::unit::{DesiredState, NameParts, UnitName};
 
 /// Why a unit is where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -210,7 +210,7 @@ fn job(picture: &Picture, name: &str) -> Option<Job> {
     let section = FleetSection::of(&body.options);
     let place = picture.known.places.get(name);
     Some(Job {
-        name: UnitName::new(name),
+        name: UnitName::stored(name),
         requirements: section.requirements(NameParts::of(name)),
         desired: picture.known.wants.get(name)?.value.state,
         placed_on: place.map(|place| MachineId::new(place.value.machine.as_str())),

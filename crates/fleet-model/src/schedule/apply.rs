@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::cluster::{Cluster, Node, Unit};
+use super::machine_id::MachineId;
 use super::model::{Change, Job, Machine};
-use super::names::{MachineId, UnitName};
-use crate::unit::{DesiredState, Requirements};
+use crate::unit::{DesiredState, Requirements, UnitName};
 
 impl Cluster {
     /// Takes over a change that was seen.

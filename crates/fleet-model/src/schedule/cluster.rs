@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::machine_id::MachineId;
 use super::model::Job;
-use super::names::{MachineId, UnitName};
 use super::patterns::{PatternId, Patterns};
 use super::pools::{ALL, PoolId, Pools};
 use super::rules::{Neighbours, Refusal, can_run};
-use crate::unit::Requirements;
+use crate::unit::{Requirements, UnitName};
 
 /// What was seen of machines and units, kept so that a plan costs what has changed since the last
 /// one, not what there is.

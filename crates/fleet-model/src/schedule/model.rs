@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::names::{MachineId, UnitName};
+use super::machine_id::MachineId;
 use super::reason::Reason;
-use crate::unit::{DesiredState, Requirements};
+use crate::unit::{DesiredState, Requirements, UnitName};
 
 /// A machine that is there.
 #[derive(Debug, Clone, PartialEq, Eq)]

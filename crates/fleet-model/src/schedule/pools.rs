@@ -7,7 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::names::{MachineId, UnitName};
+use super::machine_id::MachineId;
+use crate::unit::UnitName;
 
 /// What a unit asks of metadata: for every key one of these values.
 pub(super) type Demand = BTreeMap<String, BTreeSet<String>>;

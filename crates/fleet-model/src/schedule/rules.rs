@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use super::machine_id::MachineId;
 use super::model::{Job, Machine};
-use super::names::{MachineId, UnitName};
-use crate::unit::Requirements;
+use crate::unit::{Requirements, UnitName};
 
 /// The units that count on a machine: those placed there, and the global ones that run there;
 /// all active.

@@ -103,7 +103,7 @@ impl Unit {
     #[must_use]
     pub fn requirements(&self) -> Requirements {
         let section = FleetSection::of(self.options.list());
-        section.requirements(Some(self.name.parts()))
+        section.requirements(self.name.parts())
     }
 }
 

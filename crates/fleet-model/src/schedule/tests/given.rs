@@ -1,11 +1,11 @@
 //! Builders.
 
-use crate::schedule::{Change, Cluster, Machine, MachineId, Plan, Task, UnitName};
+use crate::schedule::{Change, Cluster, Machine, MachineId, Plan, Task};
 use crate::unit::fleet_section::SECTION;
-use crate::unit::{DesiredState, FleetSection, NameParts, Requirements, UnitOption};
+use crate::unit::{DesiredState, FleetSection, NameParts, Requirements, UnitName, UnitOption};
 
 pub(super) fn unit(name: &str) -> UnitName {
-    UnitName::new(name)
+    UnitName::stored(name)
 }
 
 pub(super) fn id(machine: &str) -> MachineId {

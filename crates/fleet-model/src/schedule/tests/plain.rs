@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::schedule::{
-    Beside, Change, Job, Machine, MachineId, Plan, Reason, Refusal, Task, UnitName, can_run,
-    globals_on,
+    Beside, Change, Job, Machine, MachineId, Plan, Reason, Refusal, Task, can_run, globals_on,
 };
+use crate::unit::UnitName;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Plain {

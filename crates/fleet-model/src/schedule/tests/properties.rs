@@ -9,8 +9,8 @@ use proptest::sample::select;
 
 use super::given::{cluster, id, seen, shown, unit};
 use super::plain::{Against, Plain};
-use crate::schedule::{Change, Cluster, Machine, MachineId, Plan, Task, UnitName};
-use crate::unit::{DesiredState, Glob, MachineIdentity, Requirements};
+use crate::schedule::{Change, Cluster, Machine, MachineId, Plan, Task};
+use crate::unit::{DesiredState, Glob, MachineIdentity, Requirements, UnitName};
 
 const MACHINES: [&str; 5] = ["aaaaaaaa-1", "aaaaaaaa-2", "b", "c", "d"];
 const UNITS: [&str; 9] = [

@@ -1,8 +1,8 @@
 //! What no vector says.
 
 use super::given::{cluster, launched, machine, placed, seen, shown, unit, wanted};
-use crate::schedule::{Change, Cluster, UnitName};
-use crate::unit::DesiredState;
+use crate::schedule::{Change, Cluster};
+use crate::unit::{DesiredState, UnitName};
 
 #[test]
 fn a_leader_and_its_followers_are_placed_in_one_plan_whatever_they_are_called() {

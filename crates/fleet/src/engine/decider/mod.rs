@@ -24,8 +24,8 @@ use self::reasons::Reasons;
 pub(super) use self::steps::{Agenda, Decision};
 use crate::keys::Revision;
 use crate::registry::{Change, Key, Seen};
-use hyperfleet_fleet_model::schedule::{self, Cluster, Machine, MachineId, UnitName};
-use hyperfleet_fleet_model::unit::{DesiredState, Requirements};
+use hyperfleet_fleet_model::schedule::{self, Cluster, Machine, MachineId};
+use hyperfleet_fleet_model::unit::{DesiredState, Requirements, UnitName};
 
 /// What is known, and what follows from it.
 #[derive(Debug, Default)]
@@ -321,7 +321,7 @@ impl Decider {
 
     fn tell_unit(&mut self, name: &str) {
         self.note_wantless(name);
-        let unit = UnitName::new(name);
+        let unit = UnitName::stored(name);
         let known = self.units.get(name);
         match known.and_then(|known| self.standing(name, known)) {
             Some((requirements, desired)) => {

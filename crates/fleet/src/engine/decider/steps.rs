@@ -18,7 +18,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::Decider;
 use crate::registry::Step;
-use hyperfleet_fleet_model::schedule::{MachineId, Reason, Task, UnitName};
+use hyperfleet_fleet_model::schedule::{MachineId, Reason, Task};
+use hyperfleet_fleet_model::unit::UnitName;
 
 /// Fewest steps that are carried out before changes are looked at: some transactions.
 const PORTION_STEPS_MIN: usize = 400;
