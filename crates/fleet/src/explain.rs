@@ -6,8 +6,7 @@ use super::{Error, Fleet};
 use crate::keys::KeyStore;
 use crate::registry::{self, GlobalRule, Key, Refusal, Unit, UnitState};
 use hyperfleet_fleet_model::schedule::{self, EXAMPLES_MAX, Job, MachineId, globals_on};
-use hyperfleet_fleet_model::unit::fleet_section::FleetSection;
-use hyperfleet_fleet_model::unit::{DesiredState, NameParts, UnitName};
+use hyperfleet_fleet_model::unit::{DesiredState, UnitName, unmet_key};
 
 /// Why a unit is where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -179,14 +178,7 @@ fn belongs(picture: &Picture, name: &str, machine: &str) -> bool {
     let known = &picture.known;
     let metadata = known.metadata(machine);
     let global = known.bodies.get(name).and_then(|b| b.value.global.as_ref());
-    let suits = |rule: &GlobalRule| {
-        let mut wanted = rule.metadata.iter();
-        wanted.all(|(key, values)| {
-            metadata
-                .get(key)
-                .is_some_and(|value| values.contains(value))
-        })
-    };
+    let suits = |rule: &GlobalRule| unmet_key(&rule.metadata, &metadata).is_none();
     if !known.machines.contains_key(machine) || !global.is_some_and(suits) {
         return false;
     }
@@ -207,11 +199,10 @@ fn belongs(picture: &Picture, name: &str, machine: &str) -> bool {
 /// A unit as decisions see it.
 fn job(picture: &Picture, name: &str) -> Option<Job> {
     let body = &picture.known.bodies.get(name)?.value;
-    let section = FleetSection::of(&body.options);
     let place = picture.known.places.get(name);
     Some(Job {
         name: UnitName::stored(name),
-        requirements: section.requirements(NameParts::of(name)),
+        requirements: body.requirements(name),
         desired: picture.known.wants.get(name)?.value.state,
         placed_on: place.map(|place| MachineId::new(place.value.machine.as_str())),
     })

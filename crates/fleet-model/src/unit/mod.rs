@@ -33,5 +33,5 @@ pub use glob::Glob;
 pub use name::{InvalidName, NameParts, UnitName, UnitType};
 pub use option::UnitOption;
 pub use options::{InvalidOption, InvalidOptions, Options, SECTION_BYTES_MAX};
-pub use requirements::{MachineIdentity, Requirements};
+pub use requirements::{MachineIdentity, Requirements, unmet_key};
 pub use text::{UnitHash, canonical};

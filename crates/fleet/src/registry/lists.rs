@@ -54,7 +54,7 @@ pub struct StateFilter {
 impl<S: KeyStore> Registry<S> {
     /// Units by name, each with what the machine that it is placed on reports of it.
     ///
-    /// Units of which something is not ours to read are left out, as of [`Snapshot::is_left_alone`].
+    /// [Unreadable](super::unreadable_key) units are left out.
     ///
     /// # Errors
     /// [`Error::Compacted`] if the list has gone stale, [`Error::Token`] for a token of another list.

@@ -26,6 +26,7 @@ mod snapshot;
 mod steps;
 mod token;
 mod units;
+mod unreadable;
 mod watch;
 
 pub use change::Change;
@@ -43,6 +44,7 @@ pub use snapshot::Snapshot;
 pub use steps::{Carried, Step};
 pub use token::{PageToken, TOKEN_CHARACTERS_MAX};
 pub use units::{BODY_BYTES_MAX, Created, Unit, Written};
+pub use unreadable::{UnreadableKeys, is_pinned, unreadable_key};
 pub use watch::{Scope, Told, Watch};
 
 use serde::de::DeserializeOwned;
@@ -144,6 +146,17 @@ impl<S: KeyStore> Registry<S> {
     #[must_use]
     pub fn name(&self, key: &Key) -> String {
         self.prefix.name(key)
+    }
+
+    /// What a transaction found, as a snapshot of those keys alone.
+    fn known(&self, found: &Outcome) -> Snapshot {
+        let mut known = Snapshot {
+            revision: found.revision,
+            ..Snapshot::default()
+        };
+        let entries = found.found.iter();
+        known.extend(entries.map(|entry| Change::of_entry(&self.prefix, entry)));
+        known
     }
 
     /// What a transaction found at a key.

@@ -14,11 +14,10 @@ use super::token::PageToken;
 use super::units::Unit;
 
 impl Snapshot {
-    /// A unit, with what the machine that it is placed on reports of it; none if it is
-    /// [left alone](Self::is_left_alone).
+    /// A unit, with what the machine that it is placed on reports of it; none if it is unreadable.
     #[must_use]
     pub fn unit(&self, name: &str) -> Option<ListedUnit> {
-        if self.is_left_alone(name) {
+        if self.is_unreadable(name) {
             return None;
         }
         let place = self.places.get(name).cloned();
@@ -62,7 +61,7 @@ impl Snapshot {
         let behind = behind(Family::Unit, after)?;
         let names = self.bodies.range::<str, _>((behind, Bound::Unbounded));
         let names = names.map(|(name, _)| name);
-        let names = names.filter(|name| !self.is_left_alone(name));
+        let names = names.filter(|name| !self.is_unreadable(name));
         let (names, more) = some(names, limit);
         let units = names.iter().filter_map(|name| self.unit(name)).collect();
         Ok(self.page(Family::Unit, units, more.cloned()))

@@ -7,7 +7,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::keys::{Entry, Revision};
-use hyperfleet_fleet_model::unit::{DesiredState, UnitOption};
+use hyperfleet_fleet_model::unit::{
+    DesiredState, FleetSection, NameParts, Requirements, UnitOption,
+};
 
 /// The version of every value that is written.
 const VERSION: u64 = 1;
@@ -30,6 +32,19 @@ pub struct Body {
     /// Set for a unit that runs on every machine that fits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub global: Option<GlobalRule>,
+}
+
+impl Body {
+    /// What the unit of that name asks of machines.
+    #[must_use]
+    pub fn requirements(&self, name: &str) -> Requirements {
+        let section = FleetSection::of(&self.options);
+        Requirements {
+            // Agents go by the stored rule, and both have to mean the same.
+            is_global: self.global.is_some(),
+            ..section.requirements(NameParts::of(name))
+        }
+    }
 }
 
 /// Where a global unit runs, for agents, which do not read bodies to find out.

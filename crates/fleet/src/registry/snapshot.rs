@@ -8,6 +8,7 @@ use super::record::{
     Body, EngineVersion, Global, Label, Leader, Machine, Place, Run, Seen, Stored, UnitState, Want,
     Why,
 };
+use super::unreadable::{UnreadableKeys, unreadable_key};
 use crate::keys::Revision;
 
 /// Everything that is stored, as it was at one revision; what is not ours to read is only named.
@@ -40,7 +41,7 @@ pub struct Snapshot {
     /// The newest engine that ever decided.
     pub engine_version: Option<Stored<EngineVersion>>,
     /// Keys of ours that hold what is not ours to read, with the version that they name.
-    pub foreign: BTreeMap<Key, Option<u64>>,
+    pub foreign: UnreadableKeys,
     /// Other keys below the prefix.
     pub unknown: BTreeSet<String>,
 }
@@ -139,19 +140,18 @@ impl Snapshot {
         }
     }
 
-    /// Whether something of a unit is not ours to read, or what is wanted of it is missing: then nothing of it is ours
-    /// to change, and it is in no list. The same rule as [`Registry::find_unit`](super::Registry::find_unit) has.
+    /// The key that makes a unit [unreadable](unreadable_key).
     #[must_use]
-    pub fn is_left_alone(&self, unit: &str) -> bool {
-        if self.bodies.contains_key(unit) && !self.wants.contains_key(unit) {
-            return true;
-        }
-        if self.foreign.is_empty() {
-            return false;
-        }
-        let keys = [Key::Unit, Key::Want, Key::Place, Key::Global];
-        let mut keys = keys.iter().map(|key| key(unit.to_owned()));
-        keys.any(|key| self.foreign.contains_key(&key))
+    pub fn unreadable_key(&self, unit: &str) -> Option<(Key, Option<u64>)> {
+        let missing_desired_state =
+            self.bodies.contains_key(unit) && !self.wants.contains_key(unit);
+        unreadable_key(&self.foreign, unit, missing_desired_state)
+    }
+
+    /// Whether a unit is [unreadable](unreadable_key).
+    #[must_use]
+    pub fn is_unreadable(&self, unit: &str) -> bool {
+        self.unreadable_key(unit).is_some()
     }
 
     /// What a machine's metadata is: that of its configuration, and over it what was set while it runs.
@@ -186,7 +186,7 @@ pub(super) fn overlay(metadata: &mut BTreeMap<String, String>, key: &str, label:
     };
 }
 
-fn note<T>(foreign: &mut BTreeMap<Key, Option<u64>>, key: Key, seen: &Seen<T>) {
+fn note<T>(foreign: &mut UnreadableKeys, key: Key, seen: &Seen<T>) {
     match seen {
         Seen::Foreign { version } => {
             foreign.insert(key, *version);
@@ -198,7 +198,7 @@ fn note<T>(foreign: &mut BTreeMap<Key, Option<u64>>, key: Key, seen: &Seen<T>) {
 }
 
 fn take<K: Ord, T>(
-    foreign: &mut BTreeMap<Key, Option<u64>>,
+    foreign: &mut UnreadableKeys,
     key: Key,
     map: &mut BTreeMap<K, Stored<T>>,
     name: K,

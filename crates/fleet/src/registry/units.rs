@@ -1,6 +1,6 @@
 //! What users write: units, and what they want of them.
 
-use super::damaged::{FoundUnit, Leftovers};
+use super::damaged::Leftovers;
 use super::key::{Key, check_part};
 use super::record::{self, Body, Global, Place, Run, Stored, Want};
 use super::{Error, Registry};
@@ -45,24 +45,14 @@ impl<S: KeyStore> Registry<S> {
     /// The unit of that name.
     ///
     /// # Errors
-    /// [`Error::Foreign`] if something of it is not ours to read, as of
-    /// [`is_left_alone`](super::Snapshot::is_left_alone).
+    /// [`Error::Foreign`] if it is [unreadable](super::unreadable_key).
     pub async fn find_unit(&self, name: &str) -> Result<Option<Unit>, Error> {
         check_part("unit name", name)?;
-        let keys = UnitKeys::new(name);
-        let found = FoundUnit::of(self, &keys, &self.get(&keys.own()).await?);
-        if let Some((key, version)) = found.foreign(&keys) {
-            return Err(self.foreign(key.clone(), version));
+        let known = self.known(&self.get(&UnitKeys::new(name).own()).await?);
+        match known.unreadable_key(name) {
+            Some((key, version)) => Err(self.foreign(key, version)),
+            None => Ok(known.unit(name).map(|(unit, _)| unit)),
         }
-        let (Some(body), Some(want)) = (found.body.here(), found.want.here()) else {
-            return Ok(None);
-        };
-        Ok(Some(Unit {
-            name: name.to_owned(),
-            body,
-            want,
-            place: found.place.here(),
-        }))
     }
 
     /// Creates a unit: all of it, or nothing. What is left of another of that name, and is ours to read, gives way
@@ -99,7 +89,7 @@ impl<S: KeyStore> Registry<S> {
         };
         let mut outcome = self.store.commit(transaction).await?;
         if !outcome.succeeded {
-            let left = self.leftovers(&keys, &outcome, body.global.is_some())?;
+            let left = self.leftovers(name, &keys, &outcome, body.global.is_some())?;
             let Some(Leftovers { guards, gone }) = left else {
                 return Ok(Created::Taken);
             };

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::keys::Revision;
 use crate::registry::{Body, Machine, Place, Run, Stored, Want, Why, is_part};
 use hyperfleet_fleet_model::schedule::MachineId;
-use hyperfleet_fleet_model::unit::{DesiredState, FleetSection, NameParts, Requirements};
+use hyperfleet_fleet_model::unit::{DesiredState, NameParts, Requirements};
 
 /// One unit, as far as it was seen.
 #[derive(Debug, Default)]
@@ -33,14 +33,8 @@ pub(super) struct KnownPlace {
 
 impl File {
     pub(super) fn of(name: &str, body: &Body) -> Self {
-        let section = FleetSection::of(&body.options);
-        let requirements = section.requirements(NameParts::of(name));
         Self {
-            // Agents go by what the body says of it, and both have to mean the same.
-            requirements: Requirements {
-                is_global: body.global.is_some(),
-                ..requirements
-            },
+            requirements: body.requirements(name),
             hash: body.hash.clone(),
         }
     }

@@ -17,13 +17,13 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use self::known::{File, KnownMachine, KnownPlace, KnownUnit};
 use self::reasons::Reasons;
 pub(super) use self::steps::{Agenda, Decision};
 use crate::keys::Revision;
-use crate::registry::{Change, Key, Seen};
+use crate::registry::{Change, Key, Seen, UnreadableKeys, is_pinned};
 use hyperfleet_fleet_model::schedule::{self, Cluster, Machine, MachineId};
 use hyperfleet_fleet_model::unit::{DesiredState, Requirements, UnitName};
 
@@ -40,9 +40,9 @@ pub(super) struct Decider {
     changed_machines: BTreeSet<String>,
     changed_whys: BTreeSet<String>,
     /// Keys that hold what is not ours to read.
-    foreign: BTreeMap<Key, Option<u64>>,
-    /// Units with a file of which nothing is wanted: damage, as after a backup that was restored in part.
-    wantless: BTreeSet<String>,
+    foreign: UnreadableKeys,
+    /// Units with a file and no desired state: damage, as after a backup that was restored in part.
+    missing_desired_state: BTreeSet<String>,
     /// Those that nobody was told of.
     foreign_new: Vec<(Key, Option<u64>)>,
     /// Keys below the prefix that are none of ours.
@@ -244,8 +244,7 @@ impl Decider {
 
     /// Takes for told what another that knew the same registry has told.
     pub(super) fn was_told(&mut self, before: &Self) {
-        let was_missing =
-            |key: &Key| matches!(key, Key::Want(unit) if before.wantless.contains(unit));
+        let was_missing = |key: &Key| matches!(key, Key::Want(unit) if before.missing_desired_state.contains(unit));
         let is_new = |(key, version): &(Key, Option<u64>)| {
             before.foreign.get(key) != Some(version) && !was_missing(key)
         };
@@ -256,7 +255,7 @@ impl Decider {
 
     /// How many keys there are of both kinds; a missing one counts as well.
     pub(super) fn foreign_count(&self) -> usize {
-        self.foreign.len() + self.unknown.len() + self.wantless.len()
+        self.foreign.len() + self.unknown.len() + self.missing_desired_state.len()
     }
 
     /// How many units are to be on a machine and are on none.
@@ -278,7 +277,7 @@ impl Decider {
         self.tell_cluster();
         let mut reasons = std::mem::take(&mut self.reasons);
         let is_foreign = |name: &str| {
-            self.is_left_alone(name) || self.foreign.contains_key(&Key::Why(name.to_owned()))
+            self.is_pinned(name) || self.foreign.contains_key(&Key::Why(name.to_owned()))
         };
         let slice = reasons.slice(&self.units, &self.cluster, is_foreign);
         self.reasons = reasons;
@@ -320,7 +319,7 @@ impl Decider {
     }
 
     fn tell_unit(&mut self, name: &str) {
-        self.note_wantless(name);
+        self.note_missing_desired_state(name);
         let unit = UnitName::stored(name);
         let known = self.units.get(name);
         match known.and_then(|known| self.standing(name, known)) {
@@ -341,14 +340,14 @@ impl Decider {
     }
 
     /// A unit is written whole, so what is seen by now is all that there is of it.
-    fn note_wantless(&mut self, name: &str) {
+    fn note_missing_desired_state(&mut self, name: &str) {
         let want = Key::Want(name.to_owned());
         let known = self.units.get(name);
-        let is_wantless = known.is_some_and(|known| known.file.is_some() && known.want.is_none())
+        let is_missing = known.is_some_and(|known| known.file.is_some() && known.want.is_none())
             && !self.foreign.contains_key(&want);
-        if !is_wantless {
-            self.wantless.remove(name);
-        } else if self.wantless.insert(name.to_owned()) {
+        if !is_missing {
+            self.missing_desired_state.remove(name);
+        } else if self.missing_desired_state.insert(name.to_owned()) {
             self.foreign_new.push((want, None));
         }
     }
@@ -358,7 +357,7 @@ impl Decider {
     /// Where something of it is not ours to read but its place is, it is a unit that asks for nothing of its
     /// machine, so that nothing takes it from there, and that keeps away whom it is known to exclude.
     fn standing(&self, name: &str, known: &KnownUnit) -> Option<(Requirements, DesiredState)> {
-        if !self.is_left_alone(name) {
+        if !self.is_pinned(name) {
             let requirements = known.file.as_ref()?.requirements.clone();
             return Some((requirements, known.desired(name)?));
         }
@@ -372,22 +371,12 @@ impl Decider {
         Some((requirements, DesiredState::Loaded))
     }
 
-    /// Whether something of a unit is not ours to read, or missing: then nothing of it is ours to change.
-    fn is_left_alone(&self, name: &str) -> bool {
-        if self.wantless.contains(name) {
-            return true;
-        }
-        if self.foreign.is_empty() {
-            return false;
-        }
-        let keys = [Key::Unit, Key::Want, Key::Place, Key::Global];
+    /// Whether something of a unit is unreadable: then nothing of it is ours to change.
+    fn is_pinned(&self, name: &str) -> bool {
         let place = self.units.get(name).and_then(|known| known.place.as_ref());
-        let run = place.map(|place| Key::Run {
-            machine: place.machine.as_str().to_owned(),
-            unit: name.to_owned(),
-        });
-        let mut keys = keys.iter().map(|key| key(name.to_owned())).chain(run);
-        keys.any(|key| self.foreign.contains_key(&key))
+        let machine = place.map(|place| place.machine.as_str());
+        let is_missing = self.missing_desired_state.contains(name);
+        is_pinned(&self.foreign, name, is_missing, machine)
     }
 
     /// Whether a unit must stay where it is, whatever the plan says.
@@ -402,7 +391,7 @@ impl Decider {
             let is_foreign = || self.foreign.contains_key(&Key::Machine(id.to_owned()));
             !is_there && (self.awaits_machines || is_foreign())
         };
-        self.is_left_alone(name) || place.is_some_and(|place| machine_is_unclear(&place.machine))
+        self.is_pinned(name) || place.is_some_and(|place| machine_is_unclear(&place.machine))
     }
 }
 

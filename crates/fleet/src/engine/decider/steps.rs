@@ -138,7 +138,8 @@ impl Decider {
     /// Without what concerns units that are not ours to touch, and without what was planned because they would have
     /// moved: what follows them, and what would come where they stay.
     fn permitted(&self, tasks: Vec<Task>) -> Vec<Task> {
-        if self.foreign.is_empty() && self.wantless.is_empty() && !self.awaits_machines {
+        if self.foreign.is_empty() && self.missing_desired_state.is_empty() && !self.awaits_machines
+        {
             return tasks;
         }
         let (mut kept, mut staying) = (Vec::new(), HashSet::new());

@@ -258,9 +258,9 @@ async fn what_is_foreign_is_left_alone<S: KeyStore>(world: World<S>) {
         .collect();
     assert_eq!(listed, [""; 0]);
     let snapshot = world.registry.snapshot().await.unwrap();
-    assert!(snapshot.is_left_alone("a.service") && snapshot.is_left_alone("b.service"));
-    assert!(snapshot.is_left_alone("c.service"));
-    assert!(!snapshot.is_left_alone("d.service"));
+    assert!(snapshot.is_unreadable("a.service") && snapshot.is_unreadable("b.service"));
+    assert!(snapshot.is_unreadable("c.service"));
+    assert!(!snapshot.is_unreadable("d.service"));
     assert_eq!(snapshot.foreign.len(), 4, "{:?}", snapshot.foreign);
 }
 
