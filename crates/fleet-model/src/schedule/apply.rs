@@ -21,7 +21,6 @@ impl Cluster {
                 requirements,
                 desired,
             } => self.put_unit(unit, requirements, desired),
-            Change::DesiredState { unit, desired } => self.set_desired(&unit, desired),
             Change::UnitGone(unit) => self.remove_unit(&unit),
             Change::Placed { unit, machine } => {
                 let machine = machine.filter(|id| !id.as_str().is_empty());
@@ -102,17 +101,6 @@ impl Cluster {
             desired,
             placed_on,
         });
-    }
-
-    fn set_desired(&mut self, name: &UnitName, desired: DesiredState) {
-        let Some(unit) = self.units.get_mut(name) else {
-            return;
-        };
-        if unit.job.desired.is_active() == desired.is_active() {
-            unit.job.desired = desired;
-        } else if let Some(job) = self.withdraw_unit(name) {
-            self.enter_unit(Job { desired, ..job });
-        }
     }
 
     fn remove_unit(&mut self, name: &UnitName) {

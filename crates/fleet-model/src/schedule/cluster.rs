@@ -121,32 +121,6 @@ impl Cluster {
         self.machines.len()
     }
 
-    /// How many units count on a machine; `None` if it is not there.
-    #[must_use]
-    pub fn load(&self, machine: &str) -> Option<u32> {
-        self.machines.get(machine).map(|node| node.load)
-    }
-
-    /// The global units that belong on a machine, by name; none if it is not there.
-    pub fn globals_on(&self, machine: &str) -> impl Iterator<Item = &UnitName> {
-        let node = self.machines.get(machine);
-        node.into_iter().flat_map(|node| &node.globals)
-    }
-
-    /// Whether a unit may run on a machine as things are.
-    ///
-    /// # Errors
-    /// What speaks against it. `None` if there is no such unit or machine, or the unit is inactive.
-    #[must_use]
-    pub fn can_run(&self, unit: &str, machine: &str) -> Option<Result<(), Refusal<'_>>> {
-        let unit = self.units.get(unit)?;
-        let (machine, node) = self.machines.get_key_value(machine)?;
-        unit.job
-            .desired
-            .is_active()
-            .then(|| self.judge(unit, machine, node))
-    }
-
     pub(super) fn judge<'a>(
         &self,
         unit: &'a Unit,

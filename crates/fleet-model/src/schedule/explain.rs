@@ -60,14 +60,6 @@ pub enum Requirement {
 }
 
 impl Cluster {
-    /// Active units that are on no machine, by name; global ones are not among them. Takes time in
-    /// proportion to all units.
-    pub fn unplaced(&self) -> impl Iterator<Item = &UnitName> {
-        let units = self.names.iter().map(|name| &self.units[name].job);
-        let units = units.filter(|job| job.is_placeable() && job.placed_on.is_none());
-        units.map(|job| &job.name)
-    }
-
     /// Why a unit is on no machine. `None` if it is on one, is to be on none or runs everywhere, or
     /// there is no such unit. Takes time in proportion to the machines.
     #[must_use]

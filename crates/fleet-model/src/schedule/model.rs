@@ -57,13 +57,6 @@ pub enum Change {
         /// What is wanted of it now.
         desired: DesiredState,
     },
-    /// Something else is wanted of a unit. Of one that is not known, this says nothing.
-    DesiredState {
-        /// Its name.
-        unit: UnitName,
-        /// What is wanted of it now.
-        desired: DesiredState,
-    },
     /// A unit is no longer there, and neither is its placement.
     UnitGone(UnitName),
     /// A unit is placed on this machine, or on none (an empty id is none). It may be seen before

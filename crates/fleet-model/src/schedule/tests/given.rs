@@ -48,6 +48,13 @@ pub(super) fn cluster(changes: impl IntoIterator<Item = Change>) -> Cluster {
     cluster
 }
 
+/// Active units that are on no machine, by name.
+pub(super) fn unplaced(cluster: &Cluster) -> Vec<UnitName> {
+    let units = cluster.names.iter().map(|name| &cluster.units[name].job);
+    let units = units.filter(|job| job.is_placeable() && job.placed_on.is_none());
+    units.map(|job| job.name.clone()).collect()
+}
+
 /// What is seen once a task is carried out.
 pub(super) fn seen(task: &Task) -> Change {
     let (unit, machine) = (task.unit().clone(), task.machine().clone());

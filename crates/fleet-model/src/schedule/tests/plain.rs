@@ -45,11 +45,6 @@ impl Plain {
                 };
                 self.jobs.insert(unit, job);
             }
-            Change::DesiredState { unit, desired } => {
-                if let Some(job) = self.jobs.get_mut(&unit) {
-                    job.desired = desired;
-                }
-            }
             Change::UnitGone(unit) => {
                 self.strays.remove(&unit);
                 self.jobs.remove(&unit);

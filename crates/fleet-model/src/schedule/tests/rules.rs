@@ -1,6 +1,6 @@
 //! What no vector says.
 
-use super::given::{cluster, launched, machine, placed, seen, shown, unit, wanted};
+use super::given::{cluster, launched, machine, placed, seen, shown, unit, unplaced, wanted};
 use crate::schedule::{Change, Cluster};
 use crate::unit::{DesiredState, UnitName};
 
@@ -156,9 +156,11 @@ fn why_a_unit_has_no_machine_is_told() {
     );
     assert_eq!(why(&cluster, "lead"), "");
     assert_eq!(why(&cluster, "no such unit"), "");
-    let unplaced: Vec<_> = cluster.unplaced().map(UnitName::as_str).collect();
     assert_eq!(
-        unplaced,
+        unplaced(&cluster)
+            .iter()
+            .map(UnitName::as_str)
+            .collect::<Vec<_>>(),
         ["long", "many", "nowhere", "p", "pinned", "q", "tail"]
     );
 }

@@ -366,10 +366,9 @@ fn check(snapshot: &Snapshot) {
         });
     }
     assert_eq!(cluster.plan().tasks, []);
-    let explained = cluster.unplaced().map(|unit| {
-        let reason = cluster.explain(unit.as_str()).unwrap().to_string();
-        let generation = snapshot.wants[unit.as_str()].value.generation;
-        (unit.to_string(), (generation, reason))
+    let explained = snapshot.wants.iter().filter_map(|(unit, want)| {
+        let reason = cluster.explain(unit)?.to_string();
+        Some((unit.clone(), (want.value.generation, reason)))
     });
     let whys = snapshot.whys.iter();
     let whys = whys.map(|(unit, why)| {
