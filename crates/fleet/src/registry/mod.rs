@@ -112,16 +112,6 @@ impl<S: KeyStore> Registry<S> {
         Ok(())
     }
 
-    async fn read_all(
-        &self,
-        range: Range,
-        at: Option<Revision>,
-    ) -> Result<(Vec<Entry>, Revision), Error> {
-        let mut all = Vec::new();
-        let revision = self.read_each(range, at, |entry| all.push(entry)).await?;
-        Ok((all, revision))
-    }
-
     async fn read_each(
         &self,
         range: Range,

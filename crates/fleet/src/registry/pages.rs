@@ -48,6 +48,17 @@ impl Snapshot {
         })
     }
 
+    /// A machine with its metadata.
+    #[must_use]
+    pub fn machine(&self, id: &str) -> Option<KnownMachine> {
+        let (id, machine) = self.machines.get_key_value(id)?;
+        Some(KnownMachine {
+            id: id.clone(),
+            machine: machine.clone(),
+            metadata: self.metadata(id),
+        })
+    }
+
     /// Units by name, as [`Registry::list_units`](super::Registry::list_units) gives them. The token's revision is
     /// not looked at, here and below.
     ///
@@ -128,15 +139,12 @@ impl Snapshot {
         let machines = self.machines.range::<str, _>((behind, Bound::Unbounded));
         let (machines, more) = some(machines, limit);
         let more = more.map(|(id, _)| id.clone());
-        let known = machines.into_iter().map(|(id, machine)| KnownMachine {
-            id: id.clone(),
-            machine: machine.clone(),
-            metadata: self.metadata(id),
-        });
+        let known = machines.into_iter().filter_map(|(id, _)| self.machine(id));
         Ok(self.page(Family::Machine, known.collect(), more))
     }
 
-    fn page<T>(&self, family: Family, items: Vec<T>, last: Option<String>) -> Page<T> {
+    /// A page, with behind which the list goes on if there is more.
+    pub(super) fn page<T>(&self, family: Family, items: Vec<T>, last: Option<String>) -> Page<T> {
         let revision = self.revision;
         Page {
             items,

@@ -51,54 +51,16 @@ impl Snapshot {
     pub fn apply(&mut self, change: Change) {
         let foreign = &mut self.foreign;
         match change {
-            Change::Unit(name, seen) => {
-                take(
-                    foreign,
-                    Key::Unit(name.clone()),
-                    &mut self.bodies,
-                    name,
-                    seen,
-                );
-            }
-            Change::Want(name, seen) => {
-                take(
-                    foreign,
-                    Key::Want(name.clone()),
-                    &mut self.wants,
-                    name,
-                    seen,
-                );
-            }
-            Change::Place(name, seen) => {
-                take(
-                    foreign,
-                    Key::Place(name.clone()),
-                    &mut self.places,
-                    name,
-                    seen,
-                );
-            }
+            Change::Unit(name, seen) => named(foreign, Key::Unit, &mut self.bodies, name, seen),
+            Change::Want(name, seen) => named(foreign, Key::Want, &mut self.wants, name, seen),
+            Change::Place(name, seen) => named(foreign, Key::Place, &mut self.places, name, seen),
             Change::Global(name, seen) => {
-                take(
-                    foreign,
-                    Key::Global(name.clone()),
-                    &mut self.globals,
-                    name,
-                    seen,
-                );
+                named(foreign, Key::Global, &mut self.globals, name, seen);
             }
             Change::Machine(id, seen) => {
-                take(
-                    foreign,
-                    Key::Machine(id.clone()),
-                    &mut self.machines,
-                    id,
-                    seen,
-                );
+                named(foreign, Key::Machine, &mut self.machines, id, seen);
             }
-            Change::Why(name, seen) => {
-                take(foreign, Key::Why(name.clone()), &mut self.whys, name, seen);
-            }
+            Change::Why(name, seen) => named(foreign, Key::Why, &mut self.whys, name, seen),
             Change::Run { machine, unit, run } => {
                 let pair = (machine.clone(), unit.clone());
                 let key = Key::Run { machine, unit };
@@ -179,7 +141,7 @@ impl Extend<Change> for Snapshot {
 }
 
 /// Lays what was set at run time over what a configuration says.
-pub(super) fn overlay(metadata: &mut BTreeMap<String, String>, key: &str, label: &Label) {
+fn overlay(metadata: &mut BTreeMap<String, String>, key: &str, label: &Label) {
     match &label.value {
         Some(value) => metadata.insert(key.to_owned(), value.clone()),
         None => metadata.remove(key),
@@ -195,6 +157,16 @@ fn note<T>(foreign: &mut UnreadableKeys, key: Key, seen: &Seen<T>) {
             foreign.remove(&key);
         }
     }
+}
+
+fn named<T>(
+    foreign: &mut UnreadableKeys,
+    key: fn(String) -> Key,
+    map: &mut BTreeMap<String, Stored<T>>,
+    name: String,
+    seen: Seen<T>,
+) {
+    take(foreign, key(name.clone()), map, name, seen);
 }
 
 fn take<K: Ord, T>(
