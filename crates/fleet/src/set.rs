@@ -2,23 +2,12 @@
 //! depends on what is there (facts: reference fleet §1.3, in this order).
 
 use super::turns::pause;
-use super::view::body;
 use super::{ATTEMPTS_MAX, Error, Fleet};
 use crate::keys::KeyStore;
 use crate::registry::{self, Body, Created, Written};
 use hyperfleet_fleet_model::shown;
-use hyperfleet_fleet_model::unit::{DesiredState, Options, Unit, UnitName, UnitOption};
-
-/// What a client says of a unit.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SetUnit {
-    /// The name, if it says that again. Empty counts as not said.
-    pub name: Option<String>,
-    /// The lines of its file. None, or no lines, leaves the file as it is.
-    pub options: Option<Vec<UnitOption>>,
-    /// What is wanted of it, unchecked. Empty counts as not said.
-    pub desired: Option<String>,
-}
+use hyperfleet_fleet_model::unit::{DesiredState, Options, UnitName, UnitOption, validity};
+use hyperfleet_fleet_model::wire::SetUnit;
 
 /// What a request came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -174,17 +163,17 @@ fn define(
     options: Options,
     request: &SetUnit,
 ) -> Result<(Body, DesiredState), Error> {
-    let unit = Unit::new(name.clone(), options, DesiredState::Inactive).map_err(invalid)?;
+    validity::check(&options).map_err(invalid)?;
     let state = desired(request)?.unwrap_or_default();
-    let unit = unit.with_desired(state).map_err(invalid)?;
-    Ok((body(&unit), state))
+    state.check(name).map_err(invalid)?;
+    Ok((Body::new(name, &options), state))
 }
 
 fn update(name: &UnitName, request: &SetUnit) -> Result<Decision, Error> {
     let state = desired(request)?.ok_or_else(|| {
         Error::Conflict("must provide DesiredState to update existing unit".to_owned())
     })?;
-    Unit::check_desired(name, state).map_err(invalid)?;
+    state.check(name).map_err(invalid)?;
     Ok(Decision::Update(state))
 }
 
