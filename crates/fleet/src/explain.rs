@@ -4,7 +4,7 @@ use super::mirror::Picture;
 use super::view::{UnitView, current};
 use super::{Error, Fleet};
 use crate::keys::KeyStore;
-use crate::registry::{self, GlobalRule, Key, Refusal, Unit, UnitState};
+use crate::registry::{self, GlobalRule, Key, Refusal, UnitRecord, UnitState};
 use hyperfleet_fleet_model::schedule::{self, EXAMPLES_MAX, Job, MachineId, globals_on};
 use hyperfleet_fleet_model::unit::{DesiredState, UnitName, unmet_key};
 
@@ -76,7 +76,7 @@ impl<S: KeyStore> Fleet<S> {
     }
 
     /// In the engine's words, if it has found why and they can be read.
-    async fn unplaced(&self, unit: &Unit) -> Result<(String, Vec<Refusal>), Error> {
+    async fn unplaced(&self, unit: &UnitRecord) -> Result<(String, Vec<Refusal>), Error> {
         let why = match self.registry.find_why(&unit.name).await {
             Err(registry::Error::Foreign { name, .. }) => {
                 let reason = format!(
@@ -163,7 +163,7 @@ impl<S: KeyStore> Fleet<S> {
     }
 }
 
-fn inactive(unit: &Unit) -> String {
+fn inactive(unit: &UnitRecord) -> String {
     match &unit.place {
         None => "inactive: it is to be on no machine".to_owned(),
         Some(place) => {

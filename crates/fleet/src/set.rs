@@ -59,7 +59,7 @@ impl<S: KeyStore> Fleet<S> {
     async fn write(
         &self,
         name: &UnitName,
-        found: Option<registry::Unit>,
+        found: Option<registry::UnitRecord>,
         decision: Decision,
     ) -> Result<Option<Set>, Error> {
         let registry = &self.registry;
@@ -130,7 +130,7 @@ fn checked_name(in_url: &str, in_body: Option<&str>) -> Result<UnitName, Error> 
 fn decide(
     name: &UnitName,
     request: &SetUnit,
-    found: Option<&registry::Unit>,
+    found: Option<&registry::UnitRecord>,
 ) -> Result<Decision, Error> {
     let options = request.options.as_deref().filter(|list| !list.is_empty());
     match (options, found) {

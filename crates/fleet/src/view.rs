@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::registry::{
-    self, Body, KnownMachine, ListedUnit, ReportedState, Stored, Unit, UnitState,
+    self, Body, KnownMachine, ListedUnit, ReportedState, Stored, UnitRecord, UnitState,
 };
 use hyperfleet_fleet_model::unit::{DesiredState, UnitOption};
 
@@ -75,7 +75,7 @@ pub struct StateKey {
 
 impl UnitView {
     /// A unit, with what the machine that it is placed on reports of it; nothing, if it is on none.
-    pub(super) fn new(unit: Unit, state: Option<&Stored<UnitState>>) -> Self {
+    pub(super) fn new(unit: UnitRecord, state: Option<&Stored<UnitState>>) -> Self {
         let Body {
             options,
             hash,

@@ -8,7 +8,7 @@ use super::machines::KnownMachine;
 use super::record::{Stored, UnitState, Why};
 use super::snapshot::Snapshot;
 use super::token::PageToken;
-use super::units::Unit;
+use super::units::UnitRecord;
 use super::{CHUNK_KEYS, Error, Registry};
 use crate::keys::{KeyStore, Operation, Range, Revision, TRANSACTION_OPERATIONS_MAX, Transaction};
 
@@ -27,7 +27,7 @@ pub struct Page<T> {
 }
 
 /// A unit, with what the machine that it is placed on reports of it.
-pub type ListedUnit = (Unit, Option<Stored<UnitState>>);
+pub type ListedUnit = (UnitRecord, Option<Stored<UnitState>>);
 
 /// What became of a unit on a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -43,7 +43,7 @@ pub use reports::Reports;
 pub use snapshot::Snapshot;
 pub use steps::{Carried, Step};
 pub use token::{PageToken, TOKEN_CHARACTERS_MAX};
-pub use units::{BODY_BYTES_MAX, Created, Unit, Written};
+pub use units::{BODY_BYTES_MAX, Created, UnitRecord, Written};
 pub use unreadable::{UnreadableKeys, is_pinned, unreadable_key};
 pub use watch::{Scope, Told, Watch};
 

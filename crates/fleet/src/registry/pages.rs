@@ -11,7 +11,7 @@ use super::lists::{ListedUnit, Page, ReportedState, StateFilter};
 use super::machines::KnownMachine;
 use super::snapshot::Snapshot;
 use super::token::PageToken;
-use super::units::Unit;
+use super::units::UnitRecord;
 
 impl Snapshot {
     /// A unit, with what the machine that it is placed on reports of it; none if it is unreadable.
@@ -25,7 +25,7 @@ impl Snapshot {
             let pair = (name.to_owned(), place.value.machine.clone());
             self.states.get(&pair).cloned()
         });
-        let unit = Unit {
+        let unit = UnitRecord {
             name: name.to_owned(),
             body: self.bodies.get(name)?.clone(),
             want: self.wants.get(name)?.clone(),

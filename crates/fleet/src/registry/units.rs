@@ -12,7 +12,7 @@ pub const BODY_BYTES_MAX: usize = 256 << 10;
 
 /// A unit as it was read. What is written by it is written only if it is still so.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unit {
+pub struct UnitRecord {
     /// What it is called.
     pub name: String,
     /// What it is.
@@ -46,7 +46,7 @@ impl<S: KeyStore> Registry<S> {
     ///
     /// # Errors
     /// [`Error::Foreign`] if it is [unreadable](super::unreadable_key).
-    pub async fn find_unit(&self, name: &str) -> Result<Option<Unit>, Error> {
+    pub async fn find_unit(&self, name: &str) -> Result<Option<UnitRecord>, Error> {
         check_part("unit name", name)?;
         let known = self.known(&self.get(&UnitKeys::new(name).own()).await?);
         match known.unreadable_key(name) {
@@ -110,7 +110,7 @@ impl<S: KeyStore> Registry<S> {
     /// [`Error::Unusable`] if it is too large.
     pub async fn replace_unit(
         &self,
-        unit: &Unit,
+        unit: &UnitRecord,
         body: &Body,
         state: DesiredState,
     ) -> Result<Written, Error> {
@@ -143,7 +143,7 @@ impl<S: KeyStore> Registry<S> {
     /// Those of the store.
     pub async fn set_desired_state(
         &self,
-        unit: &Unit,
+        unit: &UnitRecord,
         state: DesiredState,
     ) -> Result<Written, Error> {
         if state == unit.want.value.state {
@@ -162,7 +162,7 @@ impl<S: KeyStore> Registry<S> {
     ///
     /// # Errors
     /// Those of the store.
-    pub async fn destroy_unit(&self, unit: &Unit) -> Result<Written, Error> {
+    pub async fn destroy_unit(&self, unit: &UnitRecord) -> Result<Written, Error> {
         let keys = UnitKeys::new(&unit.name);
         let gone = [&keys.unit, &keys.want, &keys.global, &keys.why];
         let mut then: Vec<_> = gone.map(|key| self.delete(key)).into();
@@ -173,7 +173,7 @@ impl<S: KeyStore> Registry<S> {
     async fn write(
         &self,
         keys: &UnitKeys,
-        unit: &Unit,
+        unit: &UnitRecord,
         then: Vec<Operation>,
     ) -> Result<Written, Error> {
         let guards = vec![
@@ -204,7 +204,7 @@ impl<S: KeyStore> Registry<S> {
         Ok(Operation::Put(self.name(&keys.unit), value, None))
     }
 
-    fn put_want(&self, keys: &UnitKeys, unit: &Unit, state: DesiredState) -> Operation {
+    fn put_want(&self, keys: &UnitKeys, unit: &UnitRecord, state: DesiredState) -> Operation {
         let generation = unit.want.value.generation.saturating_add(1);
         self.put(&keys.want, &Want { state, generation })
     }
@@ -219,13 +219,13 @@ impl<S: KeyStore> Registry<S> {
     }
 
     /// Tells the machine that the unit is placed on.
-    fn put_run(&self, unit: &Unit, hash: &str, state: DesiredState) -> Option<Operation> {
+    fn put_run(&self, unit: &UnitRecord, hash: &str, state: DesiredState) -> Option<Operation> {
         let place = unit.place.as_ref()?;
         let hash = hash.to_owned();
         Some(self.put(&run_key(unit, place), &Run { hash, state }))
     }
 
-    fn delete_place(&self, keys: &UnitKeys, unit: &Unit) -> Vec<Operation> {
+    fn delete_place(&self, keys: &UnitKeys, unit: &UnitRecord) -> Vec<Operation> {
         let Some(place) = &unit.place else {
             return Vec::new();
         };
@@ -233,7 +233,7 @@ impl<S: KeyStore> Registry<S> {
     }
 }
 
-fn run_key(unit: &Unit, place: &Stored<Place>) -> Key {
+fn run_key(unit: &UnitRecord, place: &Stored<Place>) -> Key {
     Key::Run {
         machine: place.value.machine.clone(),
         unit: unit.name.clone(),

@@ -15,7 +15,8 @@ use hyperfleet_fleet::engine::{Engine, Settings};
 use hyperfleet_fleet::etcd::EtcdKeys;
 use hyperfleet_fleet::keys::{KeyStore, Operation, Revision, Transaction};
 use hyperfleet_fleet::registry::{
-    Body, Created, Machine, Prefix, Registered, Registration, Registry, Snapshot, Unit, Written,
+    Body, Created, Machine, Prefix, Registered, Registration, Registry, Snapshot, UnitRecord,
+    Written,
 };
 use hyperfleet_fleet_model::unit::{DesiredState, UnitOption};
 use tokio::sync::oneshot;
@@ -108,7 +109,7 @@ impl<S: KeyStore> World<S> {
         }
     }
 
-    pub(super) async fn find(&self, name: &str) -> Unit {
+    pub(super) async fn find(&self, name: &str) -> UnitRecord {
         self.registry.find_unit(name).await.unwrap().unwrap()
     }
 
