@@ -53,12 +53,11 @@ impl<S: KeyStore> Registry<S> {
     /// unit.
     pub(super) fn leftovers(
         &self,
-        name: &str,
         keys: &UnitKeys,
         found: &Outcome,
         is_global: bool,
     ) -> Result<Option<Leftovers>, Error> {
-        let known = self.known(found);
+        let (name, known) = (keys.name.as_str(), self.known(found));
         if known.bodies.contains_key(name) || known.foreign.contains_key(&keys.unit) {
             return Ok(None);
         }
@@ -70,10 +69,7 @@ impl<S: KeyStore> Registry<S> {
             gone.push(self.delete(&keys.global));
         }
         if let Some(place) = known.places.get(name) {
-            gone.push(self.delete(&Key::Run {
-                machine: place.value.machine.clone(),
-                unit: name.to_owned(),
-            }));
+            gone.push(self.delete(&keys.run(&place.value.machine)));
         }
         let guards = self.as_found(keys, found);
         Ok(Some(Leftovers { guards, gone }))

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use super::engine::Leading;
 use super::key::{Key, check_part};
 use super::record::{Place, Run, Why};
+use super::units::UnitKeys;
 use super::{Error, Registry};
 use crate::keys::{
     Guard, KeyStore, Operation, Outcome, Revision, TRANSACTION_OPERATIONS_MAX, Transaction,
@@ -189,7 +190,7 @@ impl<S: KeyStore> Registry<S> {
     }
 
     fn written(&self, leading: &Leading, index: usize, step: &Step) -> Written {
-        let keys = StepKeys::new(step.unit());
+        let keys = UnitKeys::new(step.unit());
         let at = |key: &Key, revision: Revision| Guard::Modified(self.name(key), revision);
         let (guards, then) = match step {
             Step::Place {
@@ -234,7 +235,7 @@ impl<S: KeyStore> Registry<S> {
     fn placed(
         &self,
         leading: &Leading,
-        keys: &StepKeys,
+        keys: &UnitKeys,
         machine: &str,
         run: &Run,
     ) -> Vec<Operation> {
@@ -248,32 +249,6 @@ impl<S: KeyStore> Registry<S> {
             self.put(&keys.run(machine), run),
             self.delete(&keys.why),
         ]
-    }
-}
-
-/// The keys of a unit that an engine looks at or writes.
-struct StepKeys {
-    unit: String,
-    place: Key,
-    want: Key,
-    why: Key,
-}
-
-impl StepKeys {
-    fn new(unit: &str) -> Self {
-        Self {
-            unit: unit.to_owned(),
-            place: Key::Place(unit.to_owned()),
-            want: Key::Want(unit.to_owned()),
-            why: Key::Why(unit.to_owned()),
-        }
-    }
-
-    fn run(&self, machine: &str) -> Key {
-        Key::Run {
-            machine: machine.to_owned(),
-            unit: self.unit.clone(),
-        }
     }
 }
 

@@ -89,7 +89,7 @@ impl<S: KeyStore> Registry<S> {
         };
         let mut outcome = self.store.commit(transaction).await?;
         if !outcome.succeeded {
-            let left = self.leftovers(name, &keys, &outcome, body.global.is_some())?;
+            let left = self.leftovers(&keys, &outcome, body.global.is_some())?;
             let Some(Leftovers { guards, gone }) = left else {
                 return Ok(Created::Taken);
             };
@@ -130,7 +130,7 @@ impl<S: KeyStore> Registry<S> {
             if unit.body.value.global.is_some() {
                 then.push(self.delete(&keys.global));
             }
-            then.extend(self.put_run(unit, &body.hash, state));
+            then.extend(self.put_run(&keys, unit, &body.hash, state));
         }
         self.write(&keys, unit, then).await
     }
@@ -154,7 +154,7 @@ impl<S: KeyStore> Registry<S> {
         let body = &unit.body.value;
         let mut then = vec![self.put_want(&keys, unit, state)];
         then.extend(self.put_global(&keys, body, state));
-        then.extend(self.put_run(unit, &body.hash, state));
+        then.extend(self.put_run(&keys, unit, &body.hash, state));
         self.write(&keys, unit, then).await
     }
 
@@ -219,29 +219,30 @@ impl<S: KeyStore> Registry<S> {
     }
 
     /// Tells the machine that the unit is placed on.
-    fn put_run(&self, unit: &UnitRecord, hash: &str, state: DesiredState) -> Option<Operation> {
+    fn put_run(
+        &self,
+        keys: &UnitKeys,
+        unit: &UnitRecord,
+        hash: &str,
+        state: DesiredState,
+    ) -> Option<Operation> {
         let place = unit.place.as_ref()?;
         let hash = hash.to_owned();
-        Some(self.put(&run_key(unit, place), &Run { hash, state }))
+        Some(self.put(&keys.run(&place.value.machine), &Run { hash, state }))
     }
 
     fn delete_place(&self, keys: &UnitKeys, unit: &UnitRecord) -> Vec<Operation> {
         let Some(place) = &unit.place else {
             return Vec::new();
         };
-        vec![self.delete(&keys.place), self.delete(&run_key(unit, place))]
-    }
-}
-
-fn run_key(unit: &UnitRecord, place: &Stored<Place>) -> Key {
-    Key::Run {
-        machine: place.value.machine.clone(),
-        unit: unit.name.clone(),
+        let run = keys.run(&place.value.machine);
+        vec![self.delete(&keys.place), self.delete(&run)]
     }
 }
 
 /// The keys of a unit that are called after it alone.
 pub(super) struct UnitKeys {
+    pub(super) name: String,
     pub(super) unit: Key,
     pub(super) want: Key,
     pub(super) place: Key,
@@ -255,8 +256,17 @@ impl UnitKeys {
         [&self.unit, &self.want, &self.place, &self.global].map(Clone::clone)
     }
 
+    /// What a machine's agent has to do with the unit.
+    pub(super) fn run(&self, machine: &str) -> Key {
+        Key::Run {
+            machine: machine.to_owned(),
+            unit: self.name.clone(),
+        }
+    }
+
     pub(super) fn new(name: &str) -> Self {
         Self {
+            name: name.to_owned(),
             unit: Key::Unit(name.to_owned()),
             want: Key::Want(name.to_owned()),
             place: Key::Place(name.to_owned()),
