@@ -44,7 +44,7 @@ pub use snapshot::Snapshot;
 pub use steps::{Carried, Step};
 pub use token::{PageToken, TOKEN_CHARACTERS_MAX};
 pub use units::{BODY_BYTES_MAX, Created, UnitRecord, Written};
-pub use unreadable::{UnreadableKeys, is_pinned, unreadable_key};
+pub use unreadable::{Noted, UnreadableKeys, is_pinned, note_unreadable, unreadable_key};
 pub use watch::{Scope, Told, Watch};
 
 use serde::de::DeserializeOwned;

@@ -8,7 +8,7 @@ use super::record::{
     Body, EngineVersion, Global, Label, Leader, Machine, Place, Run, Seen, Stored, UnitState, Want,
     Why,
 };
-use super::unreadable::{UnreadableKeys, unreadable_key};
+use super::unreadable::{UnreadableKeys, note_unreadable, unreadable_key};
 use crate::keys::Revision;
 
 /// Everything that is stored, as it was at one revision; what is not ours to read is only named.
@@ -49,56 +49,32 @@ pub struct Snapshot {
 impl Snapshot {
     /// Takes over what a key is found to be or became.
     pub fn apply(&mut self, change: Change) {
-        let foreign = &mut self.foreign;
+        note_unreadable(&mut self.foreign, &change);
         match change {
-            Change::Unit(name, seen) => named(foreign, Key::Unit, &mut self.bodies, name, seen),
-            Change::Want(name, seen) => named(foreign, Key::Want, &mut self.wants, name, seen),
-            Change::Place(name, seen) => named(foreign, Key::Place, &mut self.places, name, seen),
-            Change::Global(name, seen) => {
-                named(foreign, Key::Global, &mut self.globals, name, seen);
-            }
-            Change::Machine(id, seen) => {
-                named(foreign, Key::Machine, &mut self.machines, id, seen);
-            }
-            Change::Why(name, seen) => named(foreign, Key::Why, &mut self.whys, name, seen),
-            Change::Run { machine, unit, run } => {
-                let pair = (machine.clone(), unit.clone());
-                let key = Key::Run { machine, unit };
-                take(foreign, key, &mut self.runs, pair, run);
-            }
+            Change::Unit(name, seen) => put(&mut self.bodies, name, seen),
+            Change::Want(name, seen) => put(&mut self.wants, name, seen),
+            Change::Place(name, seen) => put(&mut self.places, name, seen),
+            Change::Global(name, seen) => put(&mut self.globals, name, seen),
+            Change::Machine(id, seen) => put(&mut self.machines, id, seen),
+            Change::Why(name, seen) => put(&mut self.whys, name, seen),
+            Change::Run { machine, unit, run } => put(&mut self.runs, (machine, unit), run),
             Change::Label {
                 machine,
                 key,
                 label,
-            } => {
-                let pair = (machine.clone(), key.clone());
-                let key = Key::Label { machine, key };
-                take(foreign, key, &mut self.labels, pair, label);
-            }
+            } => put(&mut self.labels, (machine, key), label),
             Change::State {
                 unit,
                 machine,
                 state,
-            } => {
-                let pair = (unit.clone(), machine.clone());
-                let key = Key::State { unit, machine };
-                take(foreign, key, &mut self.states, pair, state);
-            }
-            Change::Leader(seen) => {
-                note(foreign, Key::Leader, &seen);
-                self.leader = seen.here();
-            }
-            Change::EngineVersion(seen) => {
-                note(foreign, Key::EngineVersion, &seen);
-                self.engine_version = seen.here();
-            }
-            Change::Unknown { name, exists } => {
-                if exists {
-                    self.unknown.insert(name);
-                } else {
-                    self.unknown.remove(&name);
-                }
-            }
+            } => put(&mut self.states, (unit, machine), state),
+            Change::Leader(seen) => self.leader = seen.here(),
+            Change::EngineVersion(seen) => self.engine_version = seen.here(),
+            Change::Unknown { name, exists: true } => _ = self.unknown.insert(name),
+            Change::Unknown {
+                name,
+                exists: false,
+            } => _ = self.unknown.remove(&name),
         }
     }
 
@@ -148,41 +124,9 @@ fn overlay(metadata: &mut BTreeMap<String, String>, key: &str, label: &Label) {
     };
 }
 
-fn note<T>(foreign: &mut UnreadableKeys, key: Key, seen: &Seen<T>) {
-    match seen {
-        Seen::Foreign { version } => {
-            foreign.insert(key, *version);
-        }
-        Seen::Here(_) | Seen::Gone => {
-            foreign.remove(&key);
-        }
-    }
-}
-
-fn named<T>(
-    foreign: &mut UnreadableKeys,
-    key: fn(String) -> Key,
-    map: &mut BTreeMap<String, Stored<T>>,
-    name: String,
-    seen: Seen<T>,
-) {
-    take(foreign, key(name.clone()), map, name, seen);
-}
-
-fn take<K: Ord, T>(
-    foreign: &mut UnreadableKeys,
-    key: Key,
-    map: &mut BTreeMap<K, Stored<T>>,
-    name: K,
-    seen: Seen<T>,
-) {
-    note(foreign, key, &seen);
+fn put<K: Ord, T>(map: &mut BTreeMap<K, Stored<T>>, key: K, seen: Seen<T>) {
     match seen.here() {
-        Some(stored) => {
-            map.insert(name, stored);
-        }
-        None => {
-            map.remove(&name);
-        }
+        Some(stored) => _ = map.insert(key, stored),
+        None => _ = map.remove(&key),
     }
 }

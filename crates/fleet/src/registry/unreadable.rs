@@ -2,11 +2,71 @@
 
 use std::collections::BTreeMap;
 
+use super::change::Change;
 use super::key::Key;
-use super::record::is_newer;
+use super::record::{Seen, is_newer};
 
 /// Keys that cannot be read, with the version that each names.
 pub type UnreadableKeys = BTreeMap<Key, Option<u64>>;
+
+/// What a change says of what cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Noted {
+    /// Nothing new.
+    Same,
+    /// The key can be read again, or is gone.
+    Readable,
+    /// The key cannot be read any more, with the version that it names.
+    Unreadable(Key, Option<u64>),
+}
+
+/// Keeps which keys cannot be read.
+pub fn note_unreadable(keys: &mut UnreadableKeys, change: &Change) -> Noted {
+    match change {
+        Change::Unit(name, seen) => note(keys, Key::Unit(name.clone()), seen),
+        Change::Want(name, seen) => note(keys, Key::Want(name.clone()), seen),
+        Change::Place(name, seen) => note(keys, Key::Place(name.clone()), seen),
+        Change::Global(name, seen) => note(keys, Key::Global(name.clone()), seen),
+        Change::Machine(id, seen) => note(keys, Key::Machine(id.clone()), seen),
+        Change::Why(name, seen) => note(keys, Key::Why(name.clone()), seen),
+        Change::Run { machine, unit, run } => {
+            let (machine, unit) = (machine.clone(), unit.clone());
+            note(keys, Key::Run { machine, unit }, run)
+        }
+        Change::Label {
+            machine,
+            key,
+            label,
+        } => {
+            let (machine, key) = (machine.clone(), key.clone());
+            note(keys, Key::Label { machine, key }, label)
+        }
+        Change::State {
+            unit,
+            machine,
+            state,
+        } => {
+            let (unit, machine) = (unit.clone(), machine.clone());
+            note(keys, Key::State { unit, machine }, state)
+        }
+        Change::Leader(seen) => note(keys, Key::Leader, seen),
+        Change::EngineVersion(seen) => note(keys, Key::EngineVersion, seen),
+        Change::Unknown { .. } => Noted::Same,
+    }
+}
+
+fn note<T>(keys: &mut UnreadableKeys, key: Key, seen: &Seen<T>) -> Noted {
+    let Seen::Foreign { version } = seen else {
+        return match keys.remove(&key) {
+            Some(_) => Noted::Readable,
+            None => Noted::Same,
+        };
+    };
+    match keys.insert(key.clone(), *version) {
+        Some(_) => Noted::Same,
+        None => Noted::Unreadable(key, *version),
+    }
+}
 
 /// The key that makes a unit unreadable: one of `unit/`, `want/`, `place/` and `global/`, or `want/` where the desired
 /// state is missing. An unreadable unit is in no list, and nothing of it is changed. A newer version's key comes

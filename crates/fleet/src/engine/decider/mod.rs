@@ -23,7 +23,9 @@ use self::known::{File, KnownMachine, KnownPlace, KnownUnit};
 use self::reasons::Reasons;
 pub(super) use self::steps::{Agenda, Decision};
 use crate::keys::Revision;
-use crate::registry::{Change, Key, Seen, UnreadableKeys, is_pinned};
+use crate::registry::{
+    Change, Key, Label, Noted, Place, Seen, UnreadableKeys, is_pinned, note_unreadable,
+};
 use hyperfleet_fleet_model::schedule::{self, Cluster, Machine, MachineId};
 use hyperfleet_fleet_model::unit::{DesiredState, Requirements, UnitName};
 
@@ -72,55 +74,36 @@ impl Decider {
 
     /// Takes over what a key is found to be or became. Costs little: what follows is left for [`Self::decide`].
     fn take_in(&mut self, change: Change) {
+        let is_news = self.note(&change);
         match change {
             Change::Unit(name, seen) => {
-                self.note(Key::Unit(name.clone()), &seen);
                 self.unit(&name).file = seen.here().map(|body| File::of(&name, &body.value));
                 self.changed(name);
             }
             Change::Want(name, seen) => {
-                self.note(Key::Want(name.clone()), &seen);
                 self.unit(&name).want = seen.here();
                 self.changed(name);
             }
-            Change::Place(name, seen) => self.take_place(name, seen),
+            Change::Place(name, seen) => self.take_place(name, seen, is_news),
             Change::Why(name, seen) => {
-                self.note(Key::Why(name.clone()), &seen);
                 self.unit(&name).why = seen.here().map(|why| why.value);
                 self.changed_whys.insert(name);
             }
             Change::Machine(id, seen) => {
-                self.note(Key::Machine(id.clone()), &seen);
-                let configured = seen.here().map(|machine| machine.value);
-                self.machine(&id).configured = configured;
+                self.machine(&id).configured = seen.here().map(|machine| machine.value);
                 self.changed_machine(id);
             }
             Change::Label {
                 machine,
                 key,
                 label,
-            } => self.take_label(machine, key, &label),
-            Change::Global(name, seen) => {
-                if self.note(Key::Global(name.clone()), &seen) {
+            } => self.take_label(machine, key, label),
+            Change::Global(name, _) | Change::Run { unit: name, .. } => {
+                if is_news {
                     self.changed(name);
                 }
             }
-            Change::Run { machine, unit, run } => {
-                let key = Key::Run {
-                    machine,
-                    unit: unit.clone(),
-                };
-                if self.note(key, &run) {
-                    self.changed(unit);
-                }
-            }
-            Change::State {
-                unit,
-                machine,
-                state,
-            } => {
-                self.note(Key::State { unit, machine }, &state);
-            }
+            Change::State { .. } => {}
             Change::Unknown { name, exists: true } => {
                 if self.unknown.insert(name.clone()) {
                     self.unknown_new.push(name);
@@ -149,44 +132,43 @@ impl Decider {
 
     /// What is placed in our term, or no longer placed, is our own doing, or follows from a change of the unit that
     /// is told beside it: it makes nothing wrong that was decided.
-    fn take_place(&mut self, name: String, seen: Seen<crate::registry::Place>) {
-        let is_news = self.note(Key::Place(name.clone()), &seen);
+    fn take_place(&mut self, name: String, seen: Seen<Place>, is_news: bool) {
         let place = seen.here();
         let is_ours = place.as_ref().is_none_or(|p| p.value.epoch == self.epoch);
         let known = place.as_ref().and_then(KnownPlace::of);
         if let (Some(_), None) = (&place, &known) {
             let key = Key::Place(name.clone());
-            self.note::<()>(key, &Seen::Foreign { version: None });
+            self.foreign.insert(key.clone(), None);
+            self.foreign_new.push((key, None));
         }
         self.unit(&name).place = known;
         self.is_outdated |= is_news || !is_ours;
         self.changed_units.insert(name);
     }
 
-    fn take_label(&mut self, machine: String, key: String, label: &Seen<crate::registry::Label>) {
-        let name = Key::Label {
-            machine: machine.clone(),
-            key: key.clone(),
-        };
-        self.note(name, label);
+    fn take_label(&mut self, machine: String, key: String, label: Seen<Label>) {
         let labels = &mut self.machine(&machine).labels;
-        match label {
-            Seen::Here(label) => labels.insert(key, label.value.value.clone()),
-            Seen::Gone | Seen::Foreign { .. } => labels.remove(&key),
+        match label.here() {
+            Some(label) => labels.insert(key, label.value.value),
+            None => labels.remove(&key),
         };
         self.changed_machine(machine);
     }
 
-    /// Keeps which keys are foreign. Whether that has changed.
-    fn note<T>(&mut self, key: Key, seen: &Seen<T>) -> bool {
-        let Seen::Foreign { version } = seen else {
-            return !self.foreign.is_empty() && self.foreign.remove(&key).is_some();
-        };
-        let is_new = self.foreign.insert(key.clone(), *version).is_none();
-        if is_new {
-            self.foreign_new.push((key, *version));
+    /// Keeps which keys cannot be read. Whether that has changed.
+    fn note(&mut self, change: &Change) -> bool {
+        // If one of these cannot be read, the term ends.
+        if matches!(change, Change::Leader(_) | Change::EngineVersion(_)) {
+            return false;
         }
-        is_new
+        match note_unreadable(&mut self.foreign, change) {
+            Noted::Same => false,
+            Noted::Readable => true,
+            Noted::Unreadable(key, version) => {
+                self.foreign_new.push((key, version));
+                true
+            }
+        }
     }
 
     fn unit(&mut self, name: &str) -> &mut KnownUnit {
