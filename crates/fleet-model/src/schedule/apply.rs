@@ -24,18 +24,10 @@ impl Cluster {
             Change::UnitGone(unit) => self.remove_unit(&unit),
             Change::Placed { unit, machine } => {
                 let machine = machine.filter(|id| !id.as_str().is_empty());
-                self.observe_placement(unit, machine);
+                if self.units.contains_key(&unit) {
+                    self.set_placement(&unit, machine);
+                }
             }
-        }
-    }
-
-    fn observe_placement(&mut self, unit: UnitName, machine: Option<MachineId>) {
-        if self.units.contains_key(&unit) {
-            self.set_placement(&unit, machine);
-        } else if let Some(machine) = machine {
-            self.strays.insert(unit, machine);
-        } else {
-            self.strays.remove(&unit);
         }
     }
 
@@ -92,9 +84,7 @@ impl Cluster {
         {
             return;
         }
-        let placed_on = self.strays.remove(&name);
-        let before = self.withdraw_unit(&name);
-        let placed_on = before.map_or(placed_on, |job| job.placed_on);
+        let placed_on = self.withdraw_unit(&name).and_then(|job| job.placed_on);
         self.enter_unit(Job {
             name,
             requirements,
@@ -104,7 +94,6 @@ impl Cluster {
     }
 
     fn remove_unit(&mut self, name: &UnitName) {
-        self.strays.remove(name);
         self.withdraw_unit(name);
         self.suspects.remove(name);
     }

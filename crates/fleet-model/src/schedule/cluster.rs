@@ -35,8 +35,6 @@ pub struct Cluster {
     pub(super) patterns: Patterns,
     /// Active ordinary units that replace others.
     pub(super) replacers: BTreeSet<UnitName>,
-    /// Placements of units that were not seen yet.
-    pub(super) strays: HashMap<UnitName, MachineId>,
     /// Units that may be wrong where they are, or may find a machine now. Whoever else there is
     /// is right where he is, or finds none.
     pub(super) suspects: BTreeSet<UnitName>,

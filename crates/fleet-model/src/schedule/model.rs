@@ -59,8 +59,8 @@ pub enum Change {
     },
     /// A unit is no longer there, and neither is its placement.
     UnitGone(UnitName),
-    /// A unit is placed on this machine, or on none (an empty id is none). It may be seen before
-    /// the unit itself.
+    /// A unit is placed on this machine, or on none (an empty id is none). Of a unit that is not
+    /// known, this says nothing.
     Placed {
         /// Its name.
         unit: UnitName,
@@ -106,14 +106,6 @@ impl Task {
     pub fn machine(&self) -> &MachineId {
         match self {
             Self::Place { machine, .. } | Self::Withdraw { machine, .. } => machine,
-        }
-    }
-
-    /// Why it is to be done.
-    #[must_use]
-    pub fn reason(&self) -> &Reason {
-        match self {
-            Self::Place { reason, .. } | Self::Withdraw { reason, .. } => reason,
         }
     }
 }

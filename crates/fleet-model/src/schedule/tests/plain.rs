@@ -11,7 +11,6 @@ use crate::unit::UnitName;
 pub(super) struct Plain {
     pub(super) machines: BTreeMap<MachineId, Machine>,
     pub(super) jobs: BTreeMap<UnitName, Job>,
-    strays: BTreeMap<UnitName, MachineId>,
 }
 
 /// What speaks against a unit where it is.
@@ -32,11 +31,8 @@ impl Plain {
                 requirements,
                 desired,
             } => {
-                let stray = self.strays.remove(&unit);
-                let placed_on = self
-                    .jobs
-                    .get(&unit)
-                    .map_or(stray, |job| job.placed_on.clone());
+                let before = self.jobs.get(&unit);
+                let placed_on = before.and_then(|job| job.placed_on.clone());
                 let job = Job {
                     name: unit.clone(),
                     requirements,
@@ -46,14 +42,13 @@ impl Plain {
                 self.jobs.insert(unit, job);
             }
             Change::UnitGone(unit) => {
-                self.strays.remove(&unit);
                 self.jobs.remove(&unit);
             }
-            Change::Placed { unit, machine } => match (self.jobs.get_mut(&unit), machine) {
-                (Some(job), machine) => job.placed_on = machine,
-                (None, Some(machine)) => _ = self.strays.insert(unit, machine),
-                (None, None) => _ = self.strays.remove(&unit),
-            },
+            Change::Placed { unit, machine } => {
+                if let Some(job) = self.jobs.get_mut(&unit) {
+                    job.placed_on = machine;
+                }
+            }
         }
     }
 

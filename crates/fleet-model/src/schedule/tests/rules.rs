@@ -1,7 +1,7 @@
 //! What no vector says.
 
-use super::given::{cluster, launched, machine, placed, seen, shown, unit, unplaced, wanted};
-use crate::schedule::{Change, Cluster};
+use super::given::{cluster, launched, machine, placed, seen, shown, unplaced, wanted};
+use crate::schedule::Cluster;
 use crate::unit::{DesiredState, UnitName};
 
 #[test]
@@ -79,20 +79,6 @@ fn whoever_comes_after_a_unit_does_not_drive_it_on() {
     assert_eq!(shown(&cluster.plan()), [""; 0]);
     cluster.apply(launched("next", &[]));
     assert_eq!(shown(&cluster.plan()), ["-lead@alder", "+lead@birch"]);
-}
-
-#[test]
-fn a_placement_may_be_seen_before_its_unit() {
-    let mut cluster = cluster([
-        machine("alder", ""),
-        machine("birch", ""),
-        placed("a", "birch"),
-    ]);
-    cluster.apply(launched("a", &[]));
-    assert_eq!(shown(&cluster.plan()), [""; 0]);
-    cluster.apply(Change::UnitGone(unit("a")));
-    cluster.apply(launched("a", &[]));
-    assert_eq!(shown(&cluster.plan()), ["+a@alder"]);
 }
 
 #[test]

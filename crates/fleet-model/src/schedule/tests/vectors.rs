@@ -93,12 +93,8 @@ fn told(task: &Task) -> String {
     } else {
         "UNSCHED"
     };
-    format!(
-        "{verb} {} {} ({})",
-        task.unit(),
-        task.machine(),
-        task.reason()
-    )
+    let (Task::Place { reason, .. } | Task::Withdraw { reason, .. }) = task;
+    format!("{verb} {} {} ({reason})", task.unit(), task.machine())
 }
 
 /// Moves of the one that the other names, and only where it can go.
