@@ -4,7 +4,7 @@
 use super::turns::pause;
 use super::{ATTEMPTS_MAX, Error, Fleet};
 use crate::keys::KeyStore;
-use crate::registry::{self, Body, Created, Written};
+use crate::registry::{self, Body, Written};
 use hyperfleet_fleet_model::shown;
 use hyperfleet_fleet_model::unit::{DesiredState, Options, UnitName, UnitOption, validity};
 use hyperfleet_fleet_model::wire::SetUnit;
@@ -73,11 +73,7 @@ impl<S: KeyStore> Fleet<S> {
                 (written, Set::Updated)
             }
             (None, Decision::Create(body, state)) => {
-                let created = registry.create_unit(name.as_str(), &body, state).await?;
-                let written = match created {
-                    Created::At(revision) => Written::At(revision),
-                    Created::Taken => Written::Stale,
-                };
+                let written = registry.create_unit(name.as_str(), &body, state).await?;
                 (written, Set::Created)
             }
             (Some(_), Decision::Create(..))
@@ -138,7 +134,7 @@ fn decide(
             "unit does not exist and options field empty".to_owned(),
         )),
         (Some(options), None) => {
-            let (body, state) = define(name, parse_options(options)?, request)?;
+            let (body, state) = define(name, &parse_options(options)?, request)?;
             Ok(Decision::Create(body, state))
         }
         (Some(options), Some(unit)) => {
@@ -146,7 +142,7 @@ fn decide(
             if options.hash().to_string() == unit.body.value.hash {
                 return update(name, request);
             }
-            let (body, state) = define(name, options, request)?;
+            let (body, state) = define(name, &options, request)?;
             Ok(Decision::Replace(body, state))
         }
         (None, Some(_)) => update(name, request),
@@ -160,13 +156,13 @@ fn parse_options(options: &[UnitOption]) -> Result<Options, Error> {
 /// A unit with a file that it did not have.
 fn define(
     name: &UnitName,
-    options: Options,
+    options: &Options,
     request: &SetUnit,
 ) -> Result<(Body, DesiredState), Error> {
-    validity::check(&options).map_err(invalid)?;
+    validity::check(options).map_err(invalid)?;
     let state = desired(request)?.unwrap_or_default();
     state.check(name).map_err(invalid)?;
-    Ok((Body::new(name, &options), state))
+    Ok((Body::new(name, options), state))
 }
 
 fn update(name: &UnitName, request: &SetUnit) -> Result<Decision, Error> {

@@ -17,8 +17,8 @@ use hyperfleet::http::{
 };
 use hyperfleet::storage::etcd::EtcdKeys;
 use hyperfleet::storage::registry::{
-    Acquired, Carried, Leader, Leading, Machine, Prefix, Registered, Registry, Reports, Run, Step,
-    UnitState,
+    Acquired, Leader, Leading, Machine, Prefix, Registered, Registry, Reports, Run, Step,
+    UnitState, Written,
 };
 use rustix::net::sockopt::set_socket_send_buffer_size;
 use serde_json::{Value, json};
@@ -250,7 +250,7 @@ impl TestFleet {
         });
         let leading = leading.await;
         let carried = self.registry.carry_out(leading, &[step]).await.unwrap();
-        assert!(matches!(carried[..], [Carried::At(_)]), "{carried:?}");
+        assert!(matches!(carried[..], [Written::At(_)]), "{carried:?}");
     }
 }
 

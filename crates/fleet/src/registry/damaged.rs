@@ -41,12 +41,7 @@ impl<S: KeyStore> Registry<S> {
         }
         let gone = keys.own().into_iter().chain([keys.why]);
         let gone = gone.map(|key| self.delete(&key)).collect();
-        let outcome = self.commit(guards, gone).await?;
-        Ok(if outcome.succeeded {
-            Written::At(outcome.revision)
-        } else {
-            Written::Stale
-        })
+        Ok(self.commit(guards, gone).await?.into())
     }
 
     /// What is in the way where only parts of a unit are left, as by hand or by a restored backup. None if there is a

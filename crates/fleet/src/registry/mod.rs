@@ -41,9 +41,9 @@ pub use record::{
 };
 pub use reports::Reports;
 pub use snapshot::Snapshot;
-pub use steps::{Carried, Step};
+pub use steps::Step;
 pub use token::{PageToken, TOKEN_CHARACTERS_MAX};
-pub use units::{BODY_BYTES_MAX, Created, UnitRecord, Written};
+pub use units::{BODY_BYTES_MAX, UnitRecord, Written};
 pub use unreadable::{Noted, UnreadableKeys, is_pinned, note_unreadable, unreadable_key};
 pub use watch::{Scope, Told, Watch};
 

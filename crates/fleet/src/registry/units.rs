@@ -23,22 +23,23 @@ pub struct UnitRecord {
     pub place: Option<Stored<Place>>,
 }
 
-/// Whether a unit was created.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Created {
-    /// It was, at that revision.
-    At(Revision),
-    /// There is one of that name.
-    Taken,
-}
-
-/// Whether a unit that was read could be changed.
+/// What became of a write that was decided on what had been read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Written {
-    /// It was, at that revision; or it is so since then.
+    /// It was done at that revision; or it is so since then.
     At(Revision),
-    /// It is not as it was read: read it again.
+    /// What it was decided on is no longer so: read and decide again.
     Stale,
+}
+
+impl From<Outcome> for Written {
+    fn from(outcome: Outcome) -> Self {
+        if outcome.succeeded {
+            Self::At(outcome.revision)
+        } else {
+            Self::Stale
+        }
+    }
 }
 
 impl<S: KeyStore> Registry<S> {
@@ -55,7 +56,7 @@ impl<S: KeyStore> Registry<S> {
         }
     }
 
-    /// Creates a unit: all of it, or nothing. What is left of another of that name, and is ours to read, gives way
+    /// Creates a unit: all of it, or nothing; stale if there is one of that name. What is left of another of that name, and is ours to read, gives way
     /// to it.
     ///
     /// # Errors
@@ -66,7 +67,7 @@ impl<S: KeyStore> Registry<S> {
         name: &str,
         body: &Body,
         state: DesiredState,
-    ) -> Result<Created, Error> {
+    ) -> Result<Written, Error> {
         check_part("unit name", name)?;
         let keys = UnitKeys::new(name);
         let generation = 1;
@@ -91,16 +92,12 @@ impl<S: KeyStore> Registry<S> {
         if !outcome.succeeded {
             let left = self.leftovers(&keys, &outcome, body.global.is_some())?;
             let Some(Leftovers { guards, gone }) = left else {
-                return Ok(Created::Taken);
+                return Ok(Written::Stale);
             };
             then.extend(gone);
             outcome = self.commit(guards, then).await?;
         }
-        Ok(if outcome.succeeded {
-            Created::At(outcome.revision)
-        } else {
-            Created::Taken
-        })
+        Ok(outcome.into())
     }
 
     /// Gives a unit another file, and says anew what is wanted of it. It stays where it is placed, unless it is to
@@ -181,16 +178,7 @@ impl<S: KeyStore> Registry<S> {
             self.unchanged(&keys.want, Some(&unit.want)),
             self.unchanged(&keys.place, unit.place.as_ref()),
         ];
-        let Outcome {
-            succeeded,
-            revision,
-            ..
-        } = self.commit(guards, then).await?;
-        Ok(if succeeded {
-            Written::At(revision)
-        } else {
-            Written::Stale
-        })
+        Ok(self.commit(guards, then).await?.into())
     }
 
     fn put_body(&self, keys: &UnitKeys, body: &Body) -> Result<Operation, Error> {

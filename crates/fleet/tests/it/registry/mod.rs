@@ -16,8 +16,8 @@ use etcd_client::Client;
 use hyperfleet_fleet::etcd::EtcdKeys;
 use hyperfleet_fleet::keys::{KeyStore, Operation, Revision, Transaction};
 use hyperfleet_fleet::registry::{
-    Body, Created, Error, Leader, Leading, Machine, Prefix, Registered, Registration, Registry,
-    Run, Step, UnitRecord, UnitState, Written,
+    Body, Error, Leader, Leading, Machine, Prefix, Registered, Registration, Registry, Run, Step,
+    UnitRecord, UnitState, Written,
 };
 use hyperfleet_fleet_model::unit::{DesiredState, UnitOption};
 use hyperfleet_testkit::MemoryKeys;
@@ -86,7 +86,7 @@ impl<S: KeyStore> World<S> {
 
     async fn create(&self, name: &str) -> UnitRecord {
         let created = self.create_as(name, "1", DesiredState::Launched).await;
-        assert!(matches!(created, Ok(Created::At(_))), "{name}: {created:?}");
+        assert!(matches!(created, Ok(Written::At(_))), "{name}: {created:?}");
         self.find(name).await
     }
 
@@ -95,7 +95,7 @@ impl<S: KeyStore> World<S> {
         name: &str,
         text: &str,
         state: DesiredState,
-    ) -> Result<Created, Error> {
+    ) -> Result<Written, Error> {
         self.registry.create_unit(name, &body(text), state).await
     }
 
@@ -131,10 +131,9 @@ impl<S: KeyStore> World<S> {
     }
 
     async fn place(&self, leading: &Leading, unit: &UnitRecord, machine: &str) {
-        use hyperfleet_fleet::registry::Carried;
         let steps = [place(unit, machine)];
         let carried = self.registry.carry_out(leading, &steps).await.unwrap();
-        assert!(matches!(carried[..], [Carried::At(_)]));
+        assert!(matches!(carried[..], [Written::At(_)]));
     }
 }
 
