@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::{World, settings};
 use hyperfleet_testkit::{PATIENCE, etcd_settings, shared_etcd_url, until};
 
-const CHILD: &str = "fleet::engine::frozen::child";
+const CHILD: &str = "engine::frozen::child";
 const URL: &str = "HYPERFLEET_TEST_ENGINE_ETCD";
 const PREFIX: &str = "HYPERFLEET_TEST_ENGINE_PREFIX";
 
