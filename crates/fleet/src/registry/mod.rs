@@ -40,7 +40,7 @@ pub use record::{
     Stored, UnitState, Want, Why, is_newer,
 };
 pub use reports::Reports;
-pub use snapshot::Snapshot;
+pub use snapshot::{Snapshot, overlay};
 pub use steps::Step;
 pub use token::{PageToken, TOKEN_CHARACTERS_MAX};
 pub use units::{BODY_BYTES_MAX, UnitRecord, Written};

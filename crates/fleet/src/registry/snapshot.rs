@@ -117,7 +117,7 @@ impl Extend<Change> for Snapshot {
 }
 
 /// Lays what was set at run time over what a configuration says.
-fn overlay(metadata: &mut BTreeMap<String, String>, key: &str, label: &Label) {
+pub fn overlay(metadata: &mut BTreeMap<String, String>, key: &str, label: &Label) {
     match &label.value {
         Some(value) => metadata.insert(key.to_owned(), value.clone()),
         None => metadata.remove(key),

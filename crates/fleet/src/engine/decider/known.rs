@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::keys::Revision;
-use crate::registry::{Body, Machine, Place, Run, Stored, Want, Why, is_part};
+use crate::registry::{Body, Label, Machine, Place, Run, Stored, Want, Why, is_part, overlay};
 use hyperfleet_fleet_model::schedule::MachineId;
 use hyperfleet_fleet_model::unit::{DesiredState, NameParts, Requirements};
 
@@ -88,8 +88,7 @@ impl KnownUnit {
 #[derive(Debug, Default)]
 pub(super) struct KnownMachine {
     pub(super) configured: Option<Machine>,
-    /// Values, or none for what is hidden.
-    pub(super) labels: BTreeMap<String, Option<String>>,
+    pub(super) labels: BTreeMap<String, Label>,
 }
 
 impl KnownMachine {
@@ -100,11 +99,8 @@ impl KnownMachine {
     /// Its metadata as one; none if it is not there.
     pub(super) fn metadata(&self) -> Option<BTreeMap<String, String>> {
         let mut metadata = self.configured.as_ref()?.metadata.clone();
-        for (key, value) in &self.labels {
-            match value {
-                Some(value) => metadata.insert(key.clone(), value.clone()),
-                None => metadata.remove(key),
-            };
+        for (key, label) in &self.labels {
+            overlay(&mut metadata, key, label);
         }
         Some(metadata)
     }

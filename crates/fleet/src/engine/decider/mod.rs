@@ -149,7 +149,7 @@ impl Decider {
     fn take_label(&mut self, machine: String, key: String, label: Seen<Label>) {
         let labels = &mut self.machine(&machine).labels;
         match label.here() {
-            Some(label) => labels.insert(key, label.value.value),
+            Some(label) => labels.insert(key, label.value),
             None => labels.remove(&key),
         };
         self.changed_machine(machine);
