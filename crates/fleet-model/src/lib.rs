@@ -6,6 +6,7 @@
 //!
 //! Nothing here awaits, reads a clock or a file, or knows a transport.
 
+mod identity;
 pub mod schedule;
 mod shown;
 pub mod unit;

@@ -12,8 +12,8 @@ use std::hint::black_box;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-use hyperfleet_fleet_model::schedule::{Change, Cluster, Machine, MachineId, Plan, Task, UnitName};
-use hyperfleet_fleet_model::unit::{DesiredState, Glob, Requirements};
+use hyperfleet_fleet_model::schedule::{Change, Cluster, Machine, MachineId, Plan, Task};
+use hyperfleet_fleet_model::unit::{DesiredState, Glob, Requirements, UnitName};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Machines and units.
@@ -78,7 +78,7 @@ fn unit(shape: &str, index: usize) -> Change {
         requirements.conflicts = vec![Glob::new(format!("web{group}@*.service"))];
     }
     Change::Unit {
-        unit: UnitName::new(format!("web{group}@{}.service", index % GROUP)),
+        unit: UnitName::stored(format!("web{group}@{}.service", index % GROUP)),
         requirements,
         desired: DesiredState::Launched,
     }
@@ -108,7 +108,7 @@ fn processor() -> f64 {
 /// is put into a tree, in the order of machines' ids.
 fn tree(units: usize) -> f64 {
     let names: Vec<_> = (0..units)
-        .map(|index| UnitName::new(machine_id(index).as_str()))
+        .map(|index| UnitName::stored(machine_id(index).as_str()))
         .collect();
     let before = processor();
     let mut tree = BTreeSet::new();

@@ -4,10 +4,9 @@ use super::mirror::Picture;
 use super::view::{UnitView, current};
 use super::{Error, Fleet};
 use crate::keys::KeyStore;
-use crate::registry::{self, GlobalRule, Key, Refusal, Unit, UnitState};
-use hyperfleet_fleet_model::schedule::{self, EXAMPLES_MAX, Job, MachineId, UnitName, globals_on};
-use hyperfleet_fleet_model::unit::fleet_section::FleetSection;
-use hyperfleet_fleet_model::unit::{DesiredState, NameParts};
+use crate::registry::{self, GlobalRule, Key, Refusal, UnitRecord, UnitState};
+use hyperfleet_fleet_model::schedule::{self, EXAMPLES_MAX, Job, MachineId, globals_on};
+use hyperfleet_fleet_model::unit::{DesiredState, UnitName, unmet_key};
 
 /// Why a unit is where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,7 +76,7 @@ impl<S: KeyStore> Fleet<S> {
     }
 
     /// In the engine's words, if it has found why and they can be read.
-    async fn unplaced(&self, unit: &Unit) -> Result<(String, Vec<Refusal>), Error> {
+    async fn unplaced(&self, unit: &UnitRecord) -> Result<(String, Vec<Refusal>), Error> {
         let why = match self.registry.find_why(&unit.name).await {
             Err(registry::Error::Foreign { name, .. }) => {
                 let reason = format!(
@@ -164,7 +163,7 @@ impl<S: KeyStore> Fleet<S> {
     }
 }
 
-fn inactive(unit: &Unit) -> String {
+fn inactive(unit: &UnitRecord) -> String {
     match &unit.place {
         None => "inactive: it is to be on no machine".to_owned(),
         Some(place) => {
@@ -179,14 +178,7 @@ fn belongs(picture: &Picture, name: &str, machine: &str) -> bool {
     let known = &picture.known;
     let metadata = known.metadata(machine);
     let global = known.bodies.get(name).and_then(|b| b.value.global.as_ref());
-    let suits = |rule: &GlobalRule| {
-        let mut wanted = rule.metadata.iter();
-        wanted.all(|(key, values)| {
-            metadata
-                .get(key)
-                .is_some_and(|value| values.contains(value))
-        })
-    };
+    let suits = |rule: &GlobalRule| unmet_key(&rule.metadata, &metadata).is_none();
     if !known.machines.contains_key(machine) || !global.is_some_and(suits) {
         return false;
     }
@@ -207,11 +199,10 @@ fn belongs(picture: &Picture, name: &str, machine: &str) -> bool {
 /// A unit as decisions see it.
 fn job(picture: &Picture, name: &str) -> Option<Job> {
     let body = &picture.known.bodies.get(name)?.value;
-    let section = FleetSection::of(&body.options);
     let place = picture.known.places.get(name);
     Some(Job {
-        name: UnitName::new(name),
-        requirements: section.requirements(NameParts::of(name)),
+        name: UnitName::stored(name),
+        requirements: body.requirements(name),
         desired: picture.known.wants.get(name)?.value.state,
         placed_on: place.map(|place| MachineId::new(place.value.machine.as_str())),
     })

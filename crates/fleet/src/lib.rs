@@ -41,8 +41,9 @@ pub use self::explain::Explained;
 pub use self::follow::{Follow, Followed, Item, Told};
 pub use self::machines::MetadataChange;
 pub use self::registry::{Refusal, StateFilter};
-pub use self::set::{Set, SetUnit};
+pub use self::set::Set;
 pub use self::view::{MachineView, Page, StateKey, StateView, UnitView};
+pub use hyperfleet_fleet_model::wire::SetUnit;
 
 use self::mirror::{Mirror, Picture};
 use self::turns::Turns;

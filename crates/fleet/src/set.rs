@@ -2,23 +2,12 @@
 //! depends on what is there (facts: reference fleet §1.3, in this order).
 
 use super::turns::pause;
-use super::view::body;
 use super::{ATTEMPTS_MAX, Error, Fleet};
 use crate::keys::KeyStore;
-use crate::registry::{self, Body, Created, Written};
+use crate::registry::{self, Body, Written};
 use hyperfleet_fleet_model::shown;
-use hyperfleet_fleet_model::unit::{DesiredState, Options, Unit, UnitName, UnitOption};
-
-/// What a client says of a unit.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SetUnit {
-    /// The name, if it says that again. Empty counts as not said.
-    pub name: Option<String>,
-    /// The lines of its file. None, or no lines, leaves the file as it is.
-    pub options: Option<Vec<UnitOption>>,
-    /// What is wanted of it, unchecked. Empty counts as not said.
-    pub desired: Option<String>,
-}
+use hyperfleet_fleet_model::unit::{DesiredState, Options, UnitName, UnitOption, validity};
+use hyperfleet_fleet_model::wire::SetUnit;
 
 /// What a request came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +59,7 @@ impl<S: KeyStore> Fleet<S> {
     async fn write(
         &self,
         name: &UnitName,
-        found: Option<registry::Unit>,
+        found: Option<registry::UnitRecord>,
         decision: Decision,
     ) -> Result<Option<Set>, Error> {
         let registry = &self.registry;
@@ -84,11 +73,7 @@ impl<S: KeyStore> Fleet<S> {
                 (written, Set::Updated)
             }
             (None, Decision::Create(body, state)) => {
-                let created = registry.create_unit(name.as_str(), &body, state).await?;
-                let written = match created {
-                    Created::At(revision) => Written::At(revision),
-                    Created::Taken => Written::Stale,
-                };
+                let written = registry.create_unit(name.as_str(), &body, state).await?;
                 (written, Set::Created)
             }
             (Some(_), Decision::Create(..))
@@ -141,7 +126,7 @@ fn checked_name(in_url: &str, in_body: Option<&str>) -> Result<UnitName, Error> 
 fn decide(
     name: &UnitName,
     request: &SetUnit,
-    found: Option<&registry::Unit>,
+    found: Option<&registry::UnitRecord>,
 ) -> Result<Decision, Error> {
     let options = request.options.as_deref().filter(|list| !list.is_empty());
     match (options, found) {
@@ -149,7 +134,7 @@ fn decide(
             "unit does not exist and options field empty".to_owned(),
         )),
         (Some(options), None) => {
-            let (body, state) = define(name, parse_options(options)?, request)?;
+            let (body, state) = define(name, &parse_options(options)?, request)?;
             Ok(Decision::Create(body, state))
         }
         (Some(options), Some(unit)) => {
@@ -157,7 +142,7 @@ fn decide(
             if options.hash().to_string() == unit.body.value.hash {
                 return update(name, request);
             }
-            let (body, state) = define(name, options, request)?;
+            let (body, state) = define(name, &options, request)?;
             Ok(Decision::Replace(body, state))
         }
         (None, Some(_)) => update(name, request),
@@ -171,20 +156,20 @@ fn parse_options(options: &[UnitOption]) -> Result<Options, Error> {
 /// A unit with a file that it did not have.
 fn define(
     name: &UnitName,
-    options: Options,
+    options: &Options,
     request: &SetUnit,
 ) -> Result<(Body, DesiredState), Error> {
-    let unit = Unit::new(name.clone(), options, DesiredState::Inactive).map_err(invalid)?;
+    validity::check(options).map_err(invalid)?;
     let state = desired(request)?.unwrap_or_default();
-    let unit = unit.with_desired(state).map_err(invalid)?;
-    Ok((body(&unit), state))
+    state.check(name).map_err(invalid)?;
+    Ok((Body::new(name, options), state))
 }
 
 fn update(name: &UnitName, request: &SetUnit) -> Result<Decision, Error> {
     let state = desired(request)?.ok_or_else(|| {
         Error::Conflict("must provide DesiredState to update existing unit".to_owned())
     })?;
-    Unit::check_desired(name, state).map_err(invalid)?;
+    state.check(name).map_err(invalid)?;
     Ok(Decision::Update(state))
 }
 

@@ -4,7 +4,7 @@ use super::turns::pause;
 use super::view::{Page, UnitView};
 use super::{ATTEMPTS_MAX, Error, Fleet, parse_token};
 use crate::keys::KeyStore;
-use crate::registry::{self, Stored, Unit, UnitState, Written, is_newer};
+use crate::registry::{self, Stored, UnitRecord, UnitState, Written, is_newer};
 
 impl<S: KeyStore> Fleet<S> {
     /// Removes a unit, wherever it is; one that is damaged, too.
@@ -51,7 +51,10 @@ impl<S: KeyStore> Fleet<S> {
 
     /// What the machine that a unit is placed on reports of it by now; nothing, if its agent is of a version that we
     /// cannot read.
-    pub(super) async fn state_of(&self, unit: &Unit) -> Result<Option<Stored<UnitState>>, Error> {
+    pub(super) async fn state_of(
+        &self,
+        unit: &UnitRecord,
+    ) -> Result<Option<Stored<UnitState>>, Error> {
         let Some(place) = &unit.place else {
             return Ok(None);
         };
@@ -59,7 +62,7 @@ impl<S: KeyStore> Fleet<S> {
         ours(self.registry.find_state(&unit.name, machine).await)
     }
 
-    pub(super) async fn stored_unit(&self, name: &str) -> Result<Unit, Error> {
+    pub(super) async fn stored_unit(&self, name: &str) -> Result<UnitRecord, Error> {
         match self.registry.find_unit(name).await {
             Ok(unit) => unit.ok_or(Error::NoUnit),
             Err(error) if Error::is_unusable_name(&error) => Err(Error::NoUnit),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::registry::{
-    self, Body, GlobalRule, KnownMachine, ListedUnit, ReportedState, Stored, Unit, UnitState,
+    self, Body, KnownMachine, ListedUnit, ReportedState, Stored, UnitRecord, UnitState,
 };
 use hyperfleet_fleet_model::unit::{DesiredState, UnitOption};
 
@@ -75,7 +75,7 @@ pub struct StateKey {
 
 impl UnitView {
     /// A unit, with what the machine that it is placed on reports of it; nothing, if it is on none.
-    pub(super) fn new(unit: Unit, state: Option<&Stored<UnitState>>) -> Self {
+    pub(super) fn new(unit: UnitRecord, state: Option<&Stored<UnitState>>) -> Self {
         let Body {
             options,
             hash,
@@ -150,19 +150,5 @@ impl<T> Page<T> {
             items: Vec::new(),
             next: None,
         }
-    }
-}
-
-/// A unit's file as it is stored. The one place that says what of it agents are to know of global ones.
-pub(super) fn body(unit: &hyperfleet_fleet_model::unit::Unit) -> Body {
-    let asked = unit.requirements();
-    let global = asked.is_global.then(|| GlobalRule {
-        metadata: asked.metadata,
-        conflicts: asked.conflicts.iter().map(ToString::to_string).collect(),
-    });
-    Body {
-        options: unit.options().list().to_vec(),
-        hash: unit.hash().to_string(),
-        global,
     }
 }

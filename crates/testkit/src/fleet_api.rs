@@ -11,8 +11,8 @@ use actix_web::rt::net::TcpStream;
 use hyperfleet_fleet::api::{FleetApi, Hosts, fleet_app};
 use hyperfleet_fleet::etcd::EtcdKeys;
 use hyperfleet_fleet::registry::{
-    Acquired, Carried, Leader, Leading, Machine, Prefix, Registered, Registry, Reports, Run, Step,
-    UnitState,
+    Acquired, Leader, Leading, Machine, Prefix, Registered, Registry, Reports, Run, Step,
+    UnitState, Written,
 };
 use hyperfleet_fleet::{EtcdFleet, Fleet};
 use hyperfleet_fleet_model::unit::DesiredState;
@@ -241,7 +241,7 @@ impl TestFleet {
         });
         let leading = leading.await;
         let carried = self.registry.carry_out(leading, &[step]).await.unwrap();
-        assert!(matches!(carried[..], [Carried::At(_)]), "{carried:?}");
+        assert!(matches!(carried[..], [Written::At(_)]), "{carried:?}");
     }
 }
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::cluster::{Cluster, Node, Unit};
+use super::machine_id::MachineId;
 use super::model::{Change, Job, Machine};
-use super::names::{MachineId, UnitName};
-use crate::unit::{DesiredState, Requirements};
+use crate::unit::{DesiredState, Requirements, UnitName};
 
 impl Cluster {
     /// Takes over a change that was seen.
@@ -21,22 +21,13 @@ impl Cluster {
                 requirements,
                 desired,
             } => self.put_unit(unit, requirements, desired),
-            Change::DesiredState { unit, desired } => self.set_desired(&unit, desired),
             Change::UnitGone(unit) => self.remove_unit(&unit),
             Change::Placed { unit, machine } => {
                 let machine = machine.filter(|id| !id.as_str().is_empty());
-                self.observe_placement(unit, machine);
+                if self.units.contains_key(&unit) {
+                    self.set_placement(&unit, machine);
+                }
             }
-        }
-    }
-
-    fn observe_placement(&mut self, unit: UnitName, machine: Option<MachineId>) {
-        if self.units.contains_key(&unit) {
-            self.set_placement(&unit, machine);
-        } else if let Some(machine) = machine {
-            self.strays.insert(unit, machine);
-        } else {
-            self.strays.remove(&unit);
         }
     }
 
@@ -93,9 +84,7 @@ impl Cluster {
         {
             return;
         }
-        let placed_on = self.strays.remove(&name);
-        let before = self.withdraw_unit(&name);
-        let placed_on = before.map_or(placed_on, |job| job.placed_on);
+        let placed_on = self.withdraw_unit(&name).and_then(|job| job.placed_on);
         self.enter_unit(Job {
             name,
             requirements,
@@ -104,19 +93,7 @@ impl Cluster {
         });
     }
 
-    fn set_desired(&mut self, name: &UnitName, desired: DesiredState) {
-        let Some(unit) = self.units.get_mut(name) else {
-            return;
-        };
-        if unit.job.desired.is_active() == desired.is_active() {
-            unit.job.desired = desired;
-        } else if let Some(job) = self.withdraw_unit(name) {
-            self.enter_unit(Job { desired, ..job });
-        }
-    }
-
     fn remove_unit(&mut self, name: &UnitName) {
-        self.strays.remove(name);
         self.withdraw_unit(name);
         self.suspects.remove(name);
     }

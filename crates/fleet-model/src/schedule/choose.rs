@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use super::cluster::{Cluster, Unit};
-use super::names::{MachineId, UnitName};
+use super::machine_id::MachineId;
+use crate::unit::UnitName;
 
 impl Cluster {
     /// The machine for a unit that has to leave this one or, with `None`, is nowhere. One that

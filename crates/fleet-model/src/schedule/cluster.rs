@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::machine_id::MachineId;
 use super::model::Job;
-use super::names::{MachineId, UnitName};
 use super::patterns::{PatternId, Patterns};
 use super::pools::{ALL, PoolId, Pools};
 use super::rules::{Neighbours, Refusal, can_run};
-use crate::unit::Requirements;
+use crate::unit::{Requirements, UnitName};
 
 /// What was seen of machines and units, kept so that a plan costs what has changed since the last
 /// one, not what there is.
@@ -35,8 +35,6 @@ pub struct Cluster {
     pub(super) patterns: Patterns,
     /// Active ordinary units that replace others.
     pub(super) replacers: BTreeSet<UnitName>,
-    /// Placements of units that were not seen yet.
-    pub(super) strays: HashMap<UnitName, MachineId>,
     /// Units that may be wrong where they are, or may find a machine now. Whoever else there is
     /// is right where he is, or finds none.
     pub(super) suspects: BTreeSet<UnitName>,
@@ -119,32 +117,6 @@ impl Cluster {
     #[must_use]
     pub fn machine_count(&self) -> usize {
         self.machines.len()
-    }
-
-    /// How many units count on a machine; `None` if it is not there.
-    #[must_use]
-    pub fn load(&self, machine: &str) -> Option<u32> {
-        self.machines.get(machine).map(|node| node.load)
-    }
-
-    /// The global units that belong on a machine, by name; none if it is not there.
-    pub fn globals_on(&self, machine: &str) -> impl Iterator<Item = &UnitName> {
-        let node = self.machines.get(machine);
-        node.into_iter().flat_map(|node| &node.globals)
-    }
-
-    /// Whether a unit may run on a machine as things are.
-    ///
-    /// # Errors
-    /// What speaks against it. `None` if there is no such unit or machine, or the unit is inactive.
-    #[must_use]
-    pub fn can_run(&self, unit: &str, machine: &str) -> Option<Result<(), Refusal<'_>>> {
-        let unit = self.units.get(unit)?;
-        let (machine, node) = self.machines.get_key_value(machine)?;
-        unit.job
-            .desired
-            .is_active()
-            .then(|| self.judge(unit, machine, node))
     }
 
     pub(super) fn judge<'a>(

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
 
 use super::cluster::Cluster;
-use super::names::{MachineId, UnitName};
+use super::machine_id::MachineId;
 use super::rules::Refusal;
 use crate::shown;
-use crate::unit::Requirements;
+use crate::unit::{Requirements, UnitName};
 
 /// How many machines of a group are named.
 pub const EXAMPLES_MAX: usize = 5;
@@ -60,14 +60,6 @@ pub enum Requirement {
 }
 
 impl Cluster {
-    /// Active units that are on no machine, by name; global ones are not among them. Takes time in
-    /// proportion to all units.
-    pub fn unplaced(&self) -> impl Iterator<Item = &UnitName> {
-        let units = self.names.iter().map(|name| &self.units[name].job);
-        let units = units.filter(|job| job.is_placeable() && job.placed_on.is_none());
-        units.map(|job| &job.name)
-    }
-
     /// Why a unit is on no machine. `None` if it is on one, is to be on none or runs everywhere, or
     /// there is no such unit. Takes time in proportion to the machines.
     #[must_use]
@@ -84,7 +76,7 @@ impl Cluster {
         }
         let mut leaders = job.requirements.machine_of.iter();
         if let Some(leader) = leaders.find(|leader| !self.is_somewhere(leader)) {
-            return Some(Explanation::WaitsFor(UnitName::new(leader.as_str())));
+            return Some(Explanation::WaitsFor(UnitName::stored(leader.as_str())));
         }
         if let Some(machine) = self.choose(&job.name, None) {
             return Some(Explanation::NotYet(machine));
@@ -120,7 +112,7 @@ impl Cluster {
             {
                 if next == name.as_str() {
                     let way = std::iter::successors(Some(last), |at| come_by.get(at).copied());
-                    let mut way: Vec<_> = way.map(UnitName::new).collect();
+                    let mut way: Vec<_> = way.map(UnitName::stored).collect();
                     way.reverse();
                     return Some(way);
                 }

@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 
 use super::cluster::{Cluster, Unit};
-use super::names::{MachineId, UnitName};
+use super::machine_id::MachineId;
+use crate::unit::UnitName;
 
 impl Cluster {
     /// After a unit came to a machine or left it: global ones that exclude it go or come.

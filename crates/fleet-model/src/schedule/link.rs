@@ -1,9 +1,9 @@
 //! What the indexes know of an active unit: its pool, its patterns, whom it follows.
 
 use super::cluster::Cluster;
-use super::names::{MachineId, UnitName};
+use super::machine_id::MachineId;
 use super::patterns::{PatternId, increase};
-use crate::unit::{Glob, Requirements};
+use crate::unit::{Glob, Requirements, UnitName};
 
 impl Cluster {
     /// Tells the indexes what an active unit asks for.

@@ -20,8 +20,8 @@ mod cluster;
 mod explain;
 mod globals;
 mod link;
+mod machine_id;
 mod model;
-mod names;
 mod patterns;
 mod placement;
 mod plan;
@@ -35,7 +35,7 @@ mod waiting;
 
 pub use cluster::Cluster;
 pub use explain::{EXAMPLES_MAX, Explanation, Group, Requirement};
+pub use machine_id::MachineId;
 pub use model::{Change, Job, Machine, Plan, Task};
-pub use names::{MachineId, UnitName};
 pub use reason::Reason;
 pub use rules::{Beside, Neighbours, Refusal, can_run, globals_on};

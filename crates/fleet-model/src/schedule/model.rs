@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::names::{MachineId, UnitName};
+use super::machine_id::MachineId;
 use super::reason::Reason;
-use crate::unit::{DesiredState, Requirements};
+use crate::unit::{DesiredState, Requirements, UnitName};
 
 /// A machine that is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,17 +57,10 @@ pub enum Change {
         /// What is wanted of it now.
         desired: DesiredState,
     },
-    /// Something else is wanted of a unit. Of one that is not known, this says nothing.
-    DesiredState {
-        /// Its name.
-        unit: UnitName,
-        /// What is wanted of it now.
-        desired: DesiredState,
-    },
     /// A unit is no longer there, and neither is its placement.
     UnitGone(UnitName),
-    /// A unit is placed on this machine, or on none (an empty id is none). It may be seen before
-    /// the unit itself.
+    /// A unit is placed on this machine, or on none (an empty id is none). Of a unit that is not
+    /// known, this says nothing.
     Placed {
         /// Its name.
         unit: UnitName,
@@ -113,14 +106,6 @@ impl Task {
     pub fn machine(&self) -> &MachineId {
         match self {
             Self::Place { machine, .. } | Self::Withdraw { machine, .. } => machine,
-        }
-    }
-
-    /// Why it is to be done.
-    #[must_use]
-    pub fn reason(&self) -> &Reason {
-        match self {
-            Self::Place { reason, .. } | Self::Withdraw { reason, .. } => reason,
         }
     }
 }

@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 
-use super::names::{MachineId, UnitName};
-use crate::unit::Glob;
+use super::machine_id::MachineId;
+use crate::unit::{Glob, UnitName};
 
 /// A pattern, as long as somebody declares it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,7 +40,7 @@ pub(super) struct Patterns {
     by_id: HashMap<PatternId, Pattern>,
     by_glob: HashMap<Glob, PatternId>,
     /// Patterns that match one name.
-    literal: HashMap<UnitName, PatternId>,
+    literal: HashMap<String, PatternId>,
     /// All others, by what names begin with that they match.
     by_prefix: HashMap<String, BTreeSet<PatternId>>,
     /// How many of these beginnings have this length in bytes.
@@ -60,7 +60,12 @@ impl Patterns {
 
     /// Those that match a name.
     pub(super) fn matching(&self, name: &UnitName) -> Vec<PatternId> {
-        let mut found: Vec<_> = self.literal.get(name).copied().into_iter().collect();
+        let mut found: Vec<_> = self
+            .literal
+            .get(name.as_str())
+            .copied()
+            .into_iter()
+            .collect();
         let text = name.as_str();
         for &length in self.lengths.range(..=text.len()).map(|(length, _)| length) {
             let candidates = text
@@ -82,7 +87,7 @@ impl Patterns {
         let id = PatternId(self.next);
         self.next += 1;
         if let Some(literal) = glob.literal() {
-            self.literal.insert(UnitName::new(literal), id);
+            self.literal.insert(literal.to_owned(), id);
         } else {
             let prefix = glob.prefix().to_owned();
             let sharing = self.by_prefix.entry(prefix).or_default();

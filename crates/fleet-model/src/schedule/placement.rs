@@ -2,8 +2,9 @@
 //! looked at again.
 
 use super::cluster::Cluster;
-use super::names::{MachineId, UnitName};
+use super::machine_id::MachineId;
 use super::patterns::{decrease, increase};
+use crate::unit::UnitName;
 
 impl Cluster {
     /// Places a unit, or takes it from where it is. What it was for others where it was, and is

@@ -14,10 +14,11 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::cluster::Cluster;
+use super::machine_id::MachineId;
 use super::model::{Plan, Task};
-use super::names::{MachineId, UnitName};
 use super::reason::Reason;
 use super::rules::Refusal;
+use crate::unit::UnitName;
 
 /// How a unit stands.
 enum Standing {

@@ -7,7 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::names::{MachineId, UnitName};
+use super::machine_id::MachineId;
+use crate::unit::{UnitName, unmet_key};
 
 /// What a unit asks of metadata: for every key one of these values.
 pub(super) type Demand = BTreeMap<String, BTreeSet<String>>;
@@ -132,7 +133,9 @@ impl Pools {
         for (key, value) in metadata {
             let pair = (key.clone(), value.clone());
             let found = self.by_pair.get(&pair).into_iter().flatten().copied();
-            pools.extend(found.filter(|pool| suits(&self.by_id[pool].demand, metadata)));
+            pools.extend(
+                found.filter(|pool| unmet_key(&self.by_id[pool].demand, metadata).is_none()),
+            );
             self.machines.entry(pair).or_default().insert(id.clone());
         }
         for &pool in &pools {
@@ -185,7 +188,9 @@ impl Pools {
         let candidates = fewest.into_iter().flatten().flatten();
         let suiting = candidates.filter_map(|id| {
             let (load, metadata) = machines(id)?;
-            suits(demand, metadata).then(|| (load, id.clone()))
+            unmet_key(demand, metadata)
+                .is_none()
+                .then(|| (load, id.clone()))
         });
         suiting.collect()
     }
@@ -203,15 +208,6 @@ impl Pools {
         let (key, _) = fewest.expect("whoever asks for nothing has the pool of all");
         key.clone()
     }
-}
-
-fn suits(demand: &Demand, metadata: &Metadata) -> bool {
-    let mut wanted = demand.iter();
-    wanted.all(|(key, values)| {
-        metadata
-            .get(key)
-            .is_some_and(|value| values.contains(value))
-    })
 }
 
 fn forget<V: Ord>(sets: &mut HashMap<Pair, BTreeSet<V>>, pair: &Pair, value: &V) {

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::names::{MachineId, UnitName};
-use crate::unit::DesiredState;
+use super::machine_id::MachineId;
+use crate::unit::{DesiredState, UnitName};
 
 /// Why a task is in a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]

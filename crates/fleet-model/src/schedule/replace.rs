@@ -7,8 +7,8 @@
 use std::collections::BTreeSet;
 
 use super::cluster::{Cluster, Unit};
-use super::names::{MachineId, UnitName};
-use crate::unit::Requirements;
+use super::machine_id::MachineId;
+use crate::unit::{Requirements, UnitName};
 
 impl Cluster {
     /// The first unit, by name, for which a unit has to leave a machine.

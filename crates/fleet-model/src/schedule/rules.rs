@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use super::machine_id::MachineId;
 use super::model::{Job, Machine};
-use super::names::{MachineId, UnitName};
-use crate::unit::Requirements;
+use crate::unit::{Requirements, UnitName, unmet_key};
 
 /// The units that count on a machine: those placed there, and the global ones that run there;
 /// all active.
@@ -50,7 +50,7 @@ pub fn can_run<'a>(
     {
         return Err(Refusal::MachineId(wanted.as_str()));
     }
-    if let Some(key) = lacking(requirements, metadata) {
+    if let Some(key) = unmet_key(&requirements.metadata, metadata) {
         return Err(Refusal::Metadata(key));
     }
     if !requirements.is_global
@@ -62,20 +62,6 @@ pub fn can_run<'a>(
         return Err(Refusal::Conflict);
     }
     Ok(())
-}
-
-/// The first key of which the machine has none of the values asked for.
-fn lacking<'a>(
-    requirements: &'a Requirements,
-    metadata: &BTreeMap<String, String>,
-) -> Option<&'a str> {
-    if requirements.suits(metadata) {
-        return None;
-    }
-    let mut wanted = requirements.metadata.iter();
-    wanted
-        .find(|(key, values)| !metadata.get(*key).is_some_and(|v| values.contains(v)))
-        .map(|(key, _)| key.as_str())
 }
 
 /// Units on one machine, as a plain list: for few of them.

@@ -10,9 +10,9 @@
 use std::collections::BTreeSet;
 
 use super::cluster::Cluster;
-use super::names::UnitName;
 use super::patterns::PatternId;
 use super::pools::PoolId;
+use crate::unit::UnitName;
 
 impl Cluster {
     /// It found no machine.

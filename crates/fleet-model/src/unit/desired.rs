@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::name::UnitName;
 use crate::shown;
 
 /// How far a unit is to be brought. Ordered: each state asks for more than the one before.
@@ -27,6 +28,11 @@ pub enum DesiredState {
 #[error("invalid desired state {0:?}: expect inactive, loaded, or launched")]
 pub struct InvalidState(String);
 
+/// A template that is to be active: systemd refuses to load one, and would wedge the older agent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("cannot activate template {:?}", .0.as_str())]
+pub struct ActiveTemplate(UnitName);
+
 impl DesiredState {
     /// Every state.
     pub const ALL: [Self; 3] = [Self::Inactive, Self::Loaded, Self::Launched];
@@ -39,6 +45,18 @@ impl DesiredState {
             Self::Loaded => "loaded",
             Self::Launched => "launched",
         }
+    }
+
+    /// Whether a unit of that name may be brought so far, whatever its file says.
+    ///
+    /// # Errors
+    ///
+    /// It is a template, and the state is more than inactive.
+    pub fn check(self, name: &UnitName) -> Result<(), ActiveTemplate> {
+        if self.is_active() && name.is_template() {
+            return Err(ActiveTemplate(name.clone()));
+        }
+        Ok(())
     }
 
     /// Whether the unit is to be on a machine.
@@ -66,6 +84,20 @@ impl fmt::Display for DesiredState {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn templates_are_not_activated() {
+        let named = |name: &str| UnitName::parse(name).expect("a good name");
+        for state in [DesiredState::Loaded, DesiredState::Launched] {
+            let refused = state.check(&named("t@.service")).expect_err("a template");
+            assert_eq!(
+                refused.to_string(),
+                r#"cannot activate template "t@.service""#
+            );
+            assert_eq!(state.check(&named("t@5.service")), Ok(()));
+        }
+        assert_eq!(DesiredState::Inactive.check(&named("t@.service")), Ok(()));
+    }
 
     #[test]
     fn states_are_read_by_their_words_alone() {

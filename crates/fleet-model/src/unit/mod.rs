@@ -9,7 +9,6 @@
 //!
 //! `laws` says what holds of any file.
 
-mod definition;
 mod desired;
 pub mod file;
 pub mod fleet_section;
@@ -26,12 +25,11 @@ mod tests;
 mod text;
 pub mod validity;
 
-pub use definition::{InvalidUnit, Unit};
-pub use desired::{DesiredState, InvalidState};
+pub use desired::{ActiveTemplate, DesiredState, InvalidState};
 pub use fleet_section::FleetSection;
 pub use glob::Glob;
 pub use name::{InvalidName, NameParts, UnitName, UnitType};
 pub use option::UnitOption;
 pub use options::{InvalidOption, InvalidOptions, Options, SECTION_BYTES_MAX};
-pub use requirements::{MachineIdentity, Requirements};
+pub use requirements::{MachineIdentity, Requirements, unmet_key};
 pub use text::{UnitHash, canonical};

@@ -6,13 +6,16 @@
 //! template := prefix "@." type               a stem whose instance is empty
 //! ```
 
-use std::fmt;
+use std::sync::Arc;
 
-/// The name of a unit that may be created: 256 bytes at most, one of [`UnitType::ALL`] behind its
-/// last dot, and before it one or more of `A-Z a-z 0-9 : _ . \ @ -`, not first an `@`. Sorted by
-/// bytes.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct UnitName(String);
+use crate::identity::identity;
+
+identity!(
+    /// The name of a unit. One that may be created has 256 bytes at most, one of [`UnitType::ALL`]
+    /// behind its last dot, and before it one or more of `A-Z a-z 0-9 : _ . \ @ -`, not first an
+    /// `@`.
+    UnitName
+);
 
 /// Why a text is not the name of a unit: the first rule that it breaks. The words are those of the
 /// older server (facts: reference fleet §2.3), where it has the rule.
@@ -56,7 +59,7 @@ impl UnitName {
     /// # Errors
     ///
     /// The first rule that it breaks, in the order of [`InvalidName`].
-    pub fn parse(text: impl Into<String>) -> Result<Self, InvalidName> {
+    pub fn parse(text: impl Into<Arc<str>>) -> Result<Self, InvalidName> {
         let text = text.into();
         if text.is_empty() {
             return Err(InvalidName::Empty);
@@ -82,57 +85,32 @@ impl UnitName {
         if parts.stem.is_empty() {
             return Err(InvalidName::EmptyStem);
         }
-        Ok(Self(text))
+        Ok(Self::unchecked(text))
     }
 
-    /// The name as it was given.
+    /// The name of a unit that is stored. It was checked before; if the rules have changed since,
+    /// it stays.
     #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
+    pub fn stored(text: impl Into<Arc<str>>) -> Self {
+        Self::unchecked(text)
     }
 
-    /// What it is made of.
-    ///
-    /// # Panics
-    ///
-    /// Never: a checked name has a dot.
+    /// The parts of the name; none if a stored name has no dot.
     #[must_use]
-    pub fn parts(&self) -> NameParts<'_> {
-        NameParts::of(&self.0).expect("a checked name has a dot")
-    }
-
-    /// What kind of unit it names.
-    ///
-    /// # Panics
-    ///
-    /// Never: the type was checked.
-    #[must_use]
-    pub fn unit_type(&self) -> UnitType {
-        UnitType::of(self.parts().suffix).expect("the type was checked")
+    pub fn parts(&self) -> Option<NameParts<'_>> {
+        NameParts::of(self.as_str())
     }
 
     /// Whether it names a template: a unit that others are made from, and that never runs itself.
     #[must_use]
     pub fn is_template(&self) -> bool {
-        self.parts().is_template()
+        self.parts().is_some_and(|parts| parts.is_template())
     }
 }
 
 /// A backslash is one of them: systemd escapes with it what names cannot hold.
 fn is_allowed(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, ':' | '_' | '.' | '\\' | '@' | '-')
-}
-
-impl fmt::Display for UnitName {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-impl AsRef<str> for UnitName {
-    fn as_ref(&self) -> &str {
-        &self.0
-    }
 }
 
 /// A name taken apart. Says nothing of whether a unit may be called so.
@@ -317,8 +295,8 @@ mod tests {
     #[test]
     fn every_type_is_known_by_its_word_and_five_have_templates() {
         for unit_type in UnitType::ALL {
-            let name = UnitName::parse(format!("a.{}", unit_type.as_str()));
-            assert_eq!(name.map(|n| n.unit_type()), Ok(unit_type));
+            assert!(UnitName::parse(format!("a.{}", unit_type.as_str())).is_ok());
+            assert_eq!(UnitType::of(unit_type.as_str()), Some(unit_type));
         }
         let with = UnitType::ALL.into_iter().filter(|t| t.has_templates());
         let with: Vec<_> = with.map(UnitType::as_str).collect();

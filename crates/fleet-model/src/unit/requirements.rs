@@ -51,16 +51,6 @@ impl MachineIdentity {
 }
 
 impl Requirements {
-    /// Whether the metadata of a machine is what it asks for.
-    #[must_use]
-    pub fn suits(&self, metadata: &BTreeMap<String, String>) -> bool {
-        self.metadata.iter().all(|(key, wanted)| {
-            metadata
-                .get(key)
-                .is_some_and(|value| wanted.contains(value))
-        })
-    }
-
     /// Whether it must not be beside a unit of that name, by what it says itself.
     #[must_use]
     pub fn conflicts_with(&self, name: &str) -> bool {
@@ -72,6 +62,21 @@ impl Requirements {
     pub fn replaces(&self, name: &str) -> bool {
         self.replaces.iter().any(|glob| glob.matches(name))
     }
+}
+
+/// The first key of which a machine's metadata has none of the values that are asked for.
+#[must_use]
+pub fn unmet_key<'a>(
+    asked: &'a BTreeMap<String, BTreeSet<String>>,
+    metadata: &BTreeMap<String, String>,
+) -> Option<&'a str> {
+    let is_unmet = |key: &str, values: &BTreeSet<String>| {
+        let value = metadata.get(key);
+        value.is_none_or(|value| !values.contains(value))
+    };
+    let mut asked = asked.iter();
+    let unmet = asked.find(|(key, values)| is_unmet(key, values));
+    unmet.map(|(key, _)| key.as_str())
 }
 
 #[cfg(test)]
@@ -109,9 +114,11 @@ mod tests {
             let pairs = pairs.iter();
             pairs.map(|&(k, v)| (k.to_owned(), v.to_owned())).collect()
         };
-        assert!(requirements.suits(&machine(&[("zone", "west"), ("disk", "ssd")])));
-        assert!(!requirements.suits(&machine(&[("zone", "north"), ("disk", "ssd")])));
-        assert!(!requirements.suits(&machine(&[("zone", "west")])));
-        assert!(Requirements::default().suits(&machine(&[])));
+        let suits =
+            |metadata: &BTreeMap<_, _>| unmet_key(&requirements.metadata, metadata).is_none();
+        assert!(suits(&machine(&[("zone", "west"), ("disk", "ssd")])));
+        assert!(!suits(&machine(&[("zone", "north"), ("disk", "ssd")])));
+        assert!(!suits(&machine(&[("zone", "west")])));
+        assert_eq!(unmet_key(&BTreeMap::new(), &machine(&[])), None);
     }
 }

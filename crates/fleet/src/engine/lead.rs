@@ -13,7 +13,7 @@ use super::outage::Part;
 use super::term::Term;
 use super::{Engine, Stopping, VERSION, telemetry};
 use crate::keys::{KeyStore, Revision};
-use crate::registry::{Carried, Error, Scope, Step, Told, Watch};
+use crate::registry::{Error, Scope, Step, Told, Watch, Written};
 use futures_util::FutureExt as _;
 
 /// Why a term ends.
@@ -196,9 +196,9 @@ impl<'a, S: KeyStore> Lead<'a, S> {
         for (decision, carried) in decisions.iter().zip(&carried) {
             match carried {
                 // What takes back a reason that is gone already changes nothing, and no watch will tell its revision.
-                Carried::At(_) if matches!(decision.step, Step::Unexplain { .. }) => {}
-                Carried::At(revision) => self.written = self.written.max(*revision),
-                Carried::Stale => is_stale = true,
+                Written::At(_) if matches!(decision.step, Step::Unexplain { .. }) => {}
+                Written::At(revision) => self.written = self.written.max(*revision),
+                Written::Stale => is_stale = true,
             }
             telemetry::carried(decision, *carried, self.pass.as_mut());
         }
@@ -213,7 +213,7 @@ impl<'a, S: KeyStore> Lead<'a, S> {
     }
 
     /// Writes steps, and takes in what is told meanwhile.
-    async fn write(&mut self, steps: &[Step]) -> Result<Vec<Carried>, Error> {
+    async fn write(&mut self, steps: &[Step]) -> Result<Vec<Written>, Error> {
         let (registry, term) = (&self.engine.registry, self.term);
         let carried = registry.carry_out(&term.leading, steps);
         tokio::pin!(carried);

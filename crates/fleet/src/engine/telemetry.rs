@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::decider::Decision;
 use crate::keys::Revision;
-use crate::registry::{Carried, Step, is_newer};
+use crate::registry::{Step, Written, is_newer};
 use hyperfleet_fleet_model::schedule::Reason;
 use hyperfleet_server_kit::telemetry::MetricKind::{Counter, Gauge, Histogram};
 use hyperfleet_server_kit::telemetry::{Metric, MetricTable};
@@ -198,8 +198,8 @@ impl Drop for Pass {
 }
 
 /// A step was carried out or not.
-pub(super) fn carried(decision: &Decision, carried: Carried, pass: Option<&mut Pass>) {
-    let is_stale = carried == Carried::Stale;
+pub(super) fn carried(decision: &Decision, carried: Written, pass: Option<&mut Pass>) {
+    let is_stale = carried == Written::Stale;
     let (places, withdraws) = match &decision.step {
         Step::Place { .. } => (1, 0),
         Step::Move { .. } => (1, 1),

@@ -227,7 +227,7 @@ fn differences(before: &Snapshot, after: &Snapshot) -> BTreeSet<Touch> {
 
 /// When what users see of a unit was last put; nothing if they do not see it.
 fn marks(snapshot: &Snapshot, name: &str) -> [Option<Revision>; 4] {
-    if snapshot.is_left_alone(name) {
+    if snapshot.is_unreadable(name) {
         return [None; 4];
     }
     let place = snapshot.places.get(name);

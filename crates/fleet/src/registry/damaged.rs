@@ -1,58 +1,10 @@
 //! Units of which something cannot be read, and what is left of units that are not there.
 
 use super::key::{Family, Key, check_part};
-use super::record::{Body, Global, Place, Seen, Want, is_newer};
+use super::record::is_newer;
 use super::units::{UnitKeys, Written};
 use super::{Error, Registry};
 use crate::keys::{Guard, KeyStore, Operation, Outcome, TRANSACTION_OPERATIONS_MAX};
-
-/// What stands in the keys of a unit.
-pub(super) struct FoundUnit {
-    pub(super) body: Seen<Body>,
-    pub(super) want: Seen<Want>,
-    pub(super) place: Seen<Place>,
-    pub(super) global: Seen<Global>,
-}
-
-impl FoundUnit {
-    /// Out of what a transaction found there.
-    pub(super) fn of<S: KeyStore>(
-        registry: &Registry<S>,
-        keys: &UnitKeys,
-        found: &Outcome,
-    ) -> Self {
-        Self {
-            body: registry.seen(found, &keys.unit),
-            want: registry.seen(found, &keys.want),
-            place: registry.seen(found, &keys.place),
-            global: registry.seen(found, &keys.global),
-        }
-    }
-
-    /// What of it is not ours to read, or is missing, with the version that it names. What is newer comes first:
-    /// it decides what may be done.
-    pub(super) fn foreign<'a>(&self, keys: &'a UnitKeys) -> Option<(&'a Key, Option<u64>)> {
-        let want = match (&self.body, &self.want) {
-            (Seen::Here(_), Seen::Gone) => Some((&keys.want, None)),
-            (_, want) => foreign(&keys.want, want),
-        };
-        let found = [
-            foreign(&keys.unit, &self.body),
-            want,
-            foreign(&keys.place, &self.place),
-            foreign(&keys.global, &self.global),
-        ];
-        let foreign = found.into_iter().flatten();
-        foreign.min_by_key(|(_, version)| !is_newer(*version))
-    }
-}
-
-fn foreign<'a, T>(key: &'a Key, seen: &Seen<T>) -> Option<(&'a Key, Option<u64>)> {
-    match seen {
-        Seen::Foreign { version } => Some((key, *version)),
-        Seen::Here(_) | Seen::Gone => None,
-    }
-}
 
 /// What is left of a unit that is not there.
 pub(super) struct Leftovers {
@@ -75,10 +27,8 @@ impl<S: KeyStore> Registry<S> {
         check_part("unit name", name)?;
         let keys = UnitKeys::new(name);
         let found = self.get(&keys.own()).await?;
-        match FoundUnit::of(self, &keys, &found).foreign(&keys) {
-            Some((key, version)) if is_newer(version) => {
-                return Err(self.foreign(key.clone(), version));
-            }
+        match self.known(&found).unreadable_key(name) {
+            Some((key, version)) if is_newer(version) => return Err(self.foreign(key, version)),
             Some(_) => {}
             None => return Ok(Written::Stale),
         }
@@ -91,12 +41,7 @@ impl<S: KeyStore> Registry<S> {
         }
         let gone = keys.own().into_iter().chain([keys.why]);
         let gone = gone.map(|key| self.delete(&key)).collect();
-        let outcome = self.commit(guards, gone).await?;
-        Ok(if outcome.succeeded {
-            Written::At(outcome.revision)
-        } else {
-            Written::Stale
-        })
+        Ok(self.commit(guards, gone).await?.into())
     }
 
     /// What is in the way where only parts of a unit are left, as by hand or by a restored backup. None if there is a
@@ -107,22 +52,19 @@ impl<S: KeyStore> Registry<S> {
         found: &Outcome,
         is_global: bool,
     ) -> Result<Option<Leftovers>, Error> {
-        let read = FoundUnit::of(self, keys, found);
-        if read.body != Seen::Gone {
+        let (name, known) = (keys.name.as_str(), self.known(found));
+        if known.bodies.contains_key(name) || known.foreign.contains_key(&keys.unit) {
             return Ok(None);
         }
-        if let Some((key, version)) = read.foreign(keys) {
-            return Err(self.foreign(key.clone(), version));
+        if let Some((key, version)) = known.unreadable_key(name) {
+            return Err(self.foreign(key, version));
         }
         let mut gone = vec![self.delete(&keys.place), self.delete(&keys.why)];
         if !is_global {
             gone.push(self.delete(&keys.global));
         }
-        if let (Some(place), Key::Unit(unit)) = (read.place.here(), &keys.unit) {
-            gone.push(self.delete(&Key::Run {
-                machine: place.value.machine,
-                unit: unit.clone(),
-            }));
+        if let Some(place) = known.places.get(name) {
+            gone.push(self.delete(&keys.run(&place.value.machine)));
         }
         let guards = self.as_found(keys, found);
         Ok(Some(Leftovers { guards, gone }))

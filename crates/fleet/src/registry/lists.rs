@@ -1,18 +1,16 @@
 //! Lists, in order of names, and page by page as they were at one revision.
 
-use std::collections::BTreeMap;
+use std::iter;
 
 use super::change::Change;
 use super::key::{Family, Key, check_part};
 use super::machines::KnownMachine;
 use super::record::{Stored, UnitState, Why};
-use super::snapshot::{Snapshot, overlay};
+use super::snapshot::Snapshot;
 use super::token::PageToken;
-use super::units::Unit;
+use super::units::UnitRecord;
 use super::{CHUNK_KEYS, Error, Registry};
-use crate::keys::{
-    KeyStore, Listing, Operation, Range, Revision, TRANSACTION_OPERATIONS_MAX, Transaction,
-};
+use crate::keys::{KeyStore, Operation, Range, Revision, TRANSACTION_OPERATIONS_MAX, Transaction};
 
 /// Most that a page holds.
 pub const LISTED_MAX: usize = CHUNK_KEYS;
@@ -29,7 +27,7 @@ pub struct Page<T> {
 }
 
 /// A unit, with what the machine that it is placed on reports of it.
-pub type ListedUnit = (Unit, Option<Stored<UnitState>>);
+pub type ListedUnit = (UnitRecord, Option<Stored<UnitState>>);
 
 /// What became of a unit on a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +52,7 @@ pub struct StateFilter {
 impl<S: KeyStore> Registry<S> {
     /// Units by name, each with what the machine that it is placed on reports of it.
     ///
-    /// Units of which something is not ours to read are left out, as of [`Snapshot::is_left_alone`].
+    /// [Unreadable](super::unreadable_key) units are left out.
     ///
     /// # Errors
     /// [`Error::Compacted`] if the list has gone stale, [`Error::Token`] for a token of another list.
@@ -63,62 +61,44 @@ impl<S: KeyStore> Registry<S> {
         after: Option<&PageToken>,
         limit: usize,
     ) -> Result<Page<ListedUnit>, Error> {
-        let (listing, next) = self.page(Family::Unit, after, limit).await?;
-        let (Some(first), Some(last)) = (listing.entries.first(), listing.entries.last()) else {
-            return Ok(page(Vec::new(), &listing, next));
-        };
-        let (first, last) = (
-            self.rest(Family::Unit, &first.key),
-            self.rest(Family::Unit, &last.key),
-        );
-        let at = listing.revision;
-        let mut known = Snapshot::default();
-        let bodies = listing.entries.iter();
-        known.extend(bodies.map(|entry| Change::of_entry(&self.prefix, entry)));
-        for family in [Family::Want, Family::Place, Family::Global] {
-            let range = self.between(family, &first, &last);
-            let take = |entry| known.apply(Change::of_entry(&self.prefix, &entry));
-            self.read_each(range, Some(at), take).await?;
+        let (mut known, ends, next) = self.page(Family::Unit, after, limit).await?;
+        if let Some([first, last]) = &ends {
+            for family in [Family::Want, Family::Place, Family::Global] {
+                let range = self.between(family, first, last);
+                self.read_into(&mut known, range).await?;
+            }
+            self.read_states(&mut known).await?;
         }
-        let units = known.bodies.keys().filter_map(|name| known.unit(name));
-        let units: Vec<Unit> = units.map(|(unit, _)| unit).collect();
-        let mut states = self.states_at(&units, at).await?;
-        let with_state = |unit: Unit| {
-            let state = states.remove(&unit.name);
-            (unit, state)
-        };
-        let items = units.into_iter().map(with_state).collect();
-        Ok(page(items, &listing, next))
+        let items = known.bodies.keys().filter_map(|name| known.unit(name));
+        Ok(known.page(Family::Unit, items.collect(), next))
     }
 
-    /// What the machines that units are placed on reported of them by then.
-    async fn states_at(
-        &self,
-        units: &[Unit],
-        at: Revision,
-    ) -> Result<BTreeMap<String, Stored<UnitState>>, Error> {
-        let keys = units.iter().filter_map(|unit| {
-            let machine = unit.place.as_ref()?.value.machine.clone();
-            let unit = unit.name.clone();
-            Some(Operation::GetAt(
-                self.name(&Key::State { unit, machine }),
-                at,
-            ))
+    /// Reads what the machines that units are placed on reported of them by then.
+    async fn read_states(&self, known: &mut Snapshot) -> Result<(), Error> {
+        let placed = known.bodies.keys().filter_map(|unit| {
+            let machine = known.places.get(unit)?.value.machine.clone();
+            let unit = unit.clone();
+            let name = self.name(&Key::State { unit, machine });
+            Some(Operation::GetAt(name, known.revision))
         });
-        let keys: Vec<_> = keys.collect();
-        let mut states = BTreeMap::new();
+        let keys: Vec<_> = placed.collect();
         for some in keys.chunks(TRANSACTION_OPERATIONS_MAX) {
             let transaction = Transaction {
                 then: some.to_vec(),
                 ..Transaction::default()
             };
-            for entry in self.store.commit(transaction).await?.found {
-                if let Change::State { unit, state, .. } = Change::of_entry(&self.prefix, &entry) {
-                    states.extend(state.here().map(|state| (unit, state)));
-                }
-            }
+            let found = self.store.commit(transaction).await?.found.into_iter();
+            known.extend(found.map(|entry| Change::of_entry(&self.prefix, &entry)));
         }
-        Ok(states)
+        Ok(())
+    }
+
+    /// Reads a range as it was at a snapshot's revision.
+    pub(super) async fn read_into(&self, known: &mut Snapshot, range: Range) -> Result<(), Error> {
+        let at = Some(known.revision);
+        let take = |entry| known.apply(Change::of_entry(&self.prefix, &entry));
+        self.read_each(range, at, take).await?;
+        Ok(())
     }
 
     /// What machines report of units, by unit and then by machine. States of one unit are few keys; those of one
@@ -141,60 +121,26 @@ impl<S: KeyStore> Registry<S> {
         };
         let limit = limit.clamp(1, LISTED_MAX);
         let (mut range, mut at) = self.start(Family::State, whole, after)?;
-        let mut items = Vec::new();
+        let mut known = Snapshot::default();
         loop {
             let some = self.store.list(range.clone(), CHUNK_KEYS, at).await?;
             at = Some(some.revision);
-            for entry in &some.entries {
-                let Change::State {
-                    unit,
-                    machine,
-                    state,
-                } = Change::of_entry(&self.prefix, entry)
-                else {
-                    continue;
-                };
-                let asked_for = filter
-                    .machine
-                    .as_ref()
-                    .is_none_or(|wanted| *wanted == machine);
-                let Some(state) = state.here().filter(|_| asked_for) else {
-                    continue;
-                };
-                items.push(ReportedState {
-                    unit,
-                    machine,
-                    state,
-                });
-            }
+            known.revision = some.revision;
+            let states = some.entries.iter();
+            let states = states.map(|entry| Change::of_entry(&self.prefix, entry));
+            known.extend(states.filter(|change| match (change, &filter.machine) {
+                (Change::State { machine, .. }, Some(asked)) => machine == asked,
+                _ => true,
+            }));
             match some.entries.last() {
-                Some(last) if some.more && items.len() <= limit => range = range.behind(&last.key),
-                _ => return Ok(self.cut(items, limit, some.revision)),
+                Some(last) if some.more && known.states.len() <= limit => {
+                    range = range.behind(&last.key);
+                }
+                _ => {
+                    let all = StateFilter::default();
+                    return known.list_states(&all, None, limit, |_, _| iter::empty());
+                }
             }
-        }
-    }
-
-    fn cut(
-        &self,
-        mut items: Vec<ReportedState>,
-        limit: usize,
-        revision: Revision,
-    ) -> Page<ReportedState> {
-        let more = items.len() > limit;
-        items.truncate(limit);
-        let last = items.last().filter(|_| more);
-        let next = last.map(|last| {
-            let key = Key::State {
-                unit: last.unit.clone(),
-                machine: last.machine.clone(),
-            };
-            let last = self.rest(Family::State, self.name(&key).as_bytes());
-            PageToken::new(Family::State, revision, last)
-        });
-        Page {
-            items,
-            revision,
-            next,
         }
     }
 
@@ -207,39 +153,16 @@ impl<S: KeyStore> Registry<S> {
         after: Option<&PageToken>,
         limit: usize,
     ) -> Result<Page<KnownMachine>, Error> {
-        let (listing, next) = self.page(Family::Machine, after, limit).await?;
-        let mut machines = Vec::new();
-        for entry in &listing.entries {
-            if let Change::Machine(id, seen) = Change::of_entry(&self.prefix, entry)
-                && let Some(machine) = seen.here()
-            {
-                let metadata = machine.value.metadata.clone();
-                machines.push(KnownMachine {
-                    id,
-                    machine,
-                    metadata,
-                });
-            }
-        }
-        if let (Some(first), Some(last)) = (machines.first(), machines.last()) {
+        let (mut known, ends, next) = self.page(Family::Machine, after, limit).await?;
+        if let Some([first, last]) = &ends {
             let labels = Range {
-                from: self.prefix.part(Family::Label, &first.id).from,
-                to: self.prefix.part(Family::Label, &last.id).to,
+                from: self.prefix.part(Family::Label, first).from,
+                to: self.prefix.part(Family::Label, last).to,
             };
-            for entry in self.read_all(labels, Some(listing.revision)).await?.0 {
-                if let Change::Label {
-                    machine,
-                    key,
-                    label,
-                } = Change::of_entry(&self.prefix, &entry)
-                    && let Some(label) = label.here()
-                    && let Ok(index) = machines.binary_search_by(|m| m.id.cmp(&machine))
-                {
-                    overlay(&mut machines[index].metadata, &key, &label.value);
-                }
-            }
+            self.read_into(&mut known, labels).await?;
         }
-        Ok(page(machines, &listing, next))
+        let items = known.machines.keys().filter_map(|id| known.machine(id));
+        Ok(known.page(Family::Machine, items.collect(), next))
     }
 
     /// What a machine reports of a unit.
@@ -270,22 +193,27 @@ impl<S: KeyStore> Registry<S> {
         self.ours(&found, key)
     }
 
-    /// A page of keys, and where the list goes on behind it.
+    /// A page of a family: what stands there, the names of the first and the last, and behind which the list goes on.
     async fn page(
         &self,
         family: Family,
         after: Option<&PageToken>,
         limit: usize,
-    ) -> Result<(Listing, Option<PageToken>), Error> {
+    ) -> Result<(Snapshot, Option<[String; 2]>, Option<String>), Error> {
         let (range, at) = self.start(family, self.prefix.family(family), after)?;
         let limit = limit.clamp(1, LISTED_MAX);
         let listing = self.store.list(range, limit, at).await?;
-        let last = listing.entries.last().filter(|_| listing.more);
-        let next = last.map(|entry| {
-            let last = self.rest(family, &entry.key);
-            PageToken::new(family, listing.revision, last)
-        });
-        Ok((listing, next))
+        let ends = listing.entries.first().zip(listing.entries.last());
+        let ends = ends.map(|(first, last)| [first, last].map(|e| self.rest(family, &e.key)));
+        let next = ends.as_ref().filter(|_| listing.more);
+        let next = next.map(|[_, last]| last.clone());
+        let mut known = Snapshot {
+            revision: listing.revision,
+            ..Snapshot::default()
+        };
+        let entries = listing.entries.iter();
+        known.extend(entries.map(|entry| Change::of_entry(&self.prefix, entry)));
+        Ok((known, ends, next))
     }
 
     fn start(
@@ -321,13 +249,5 @@ impl<S: KeyStore> Registry<S> {
             from: name(first),
             to,
         }
-    }
-}
-
-fn page<T>(items: Vec<T>, listing: &Listing, next: Option<PageToken>) -> Page<T> {
-    Page {
-        items,
-        revision: listing.revision,
-        next,
     }
 }

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::change::Change;
 use super::key::{Family, Key, check_part};
 use super::record::{self, Label, Machine, Stored};
-use super::snapshot::overlay;
 use super::{Error, Registry};
 use crate::keys::{
     self, Guard, Kept, KeyStore, Lease, Operation, Revision, TRANSACTION_OPERATIONS_MAX,
@@ -202,22 +200,12 @@ impl<S: KeyStore> Registry<S> {
         check_part("machine id", id)?;
         let key = Key::Machine(id.to_owned());
         let found = self.get(std::slice::from_ref(&key)).await?;
-        let Some(machine) = self.ours::<Machine>(&found, key)? else {
+        if self.ours::<Machine>(&found, key)?.is_none() {
             return Ok(None);
-        };
-        let labels = self.prefix.part(Family::Label, id);
-        let mut metadata = machine.value.metadata.clone();
-        for entry in self.read_all(labels, Some(found.revision)).await?.0 {
-            if let Change::Label { key, label, .. } = Change::of_entry(&self.prefix, &entry)
-                && let Some(label) = label.here()
-            {
-                overlay(&mut metadata, &key, &label.value);
-            }
         }
-        Ok(Some(KnownMachine {
-            id: id.to_owned(),
-            machine,
-            metadata,
-        }))
+        let mut known = self.known(&found);
+        let labels = self.prefix.part(Family::Label, id);
+        self.read_into(&mut known, labels).await?;
+        Ok(known.machine(id))
     }
 }

@@ -26,6 +26,7 @@ mod snapshot;
 mod steps;
 mod token;
 mod units;
+mod unreadable;
 mod watch;
 
 pub use change::Change;
@@ -39,10 +40,11 @@ pub use record::{
     Stored, UnitState, Want, Why, is_newer,
 };
 pub use reports::Reports;
-pub use snapshot::Snapshot;
-pub use steps::{Carried, Step};
+pub use snapshot::{Snapshot, overlay};
+pub use steps::Step;
 pub use token::{PageToken, TOKEN_CHARACTERS_MAX};
-pub use units::{BODY_BYTES_MAX, Created, Unit, Written};
+pub use units::{BODY_BYTES_MAX, UnitRecord, Written};
+pub use unreadable::{Noted, UnreadableKeys, is_pinned, note_unreadable, unreadable_key};
 pub use watch::{Scope, Told, Watch};
 
 use serde::de::DeserializeOwned;
@@ -110,16 +112,6 @@ impl<S: KeyStore> Registry<S> {
         Ok(())
     }
 
-    async fn read_all(
-        &self,
-        range: Range,
-        at: Option<Revision>,
-    ) -> Result<(Vec<Entry>, Revision), Error> {
-        let mut all = Vec::new();
-        let revision = self.read_each(range, at, |entry| all.push(entry)).await?;
-        Ok((all, revision))
-    }
-
     async fn read_each(
         &self,
         range: Range,
@@ -144,6 +136,17 @@ impl<S: KeyStore> Registry<S> {
     #[must_use]
     pub fn name(&self, key: &Key) -> String {
         self.prefix.name(key)
+    }
+
+    /// What a transaction found, as a snapshot of those keys alone.
+    fn known(&self, found: &Outcome) -> Snapshot {
+        let mut known = Snapshot {
+            revision: found.revision,
+            ..Snapshot::default()
+        };
+        let entries = found.found.iter();
+        known.extend(entries.map(|entry| Change::of_entry(&self.prefix, entry)));
+        known
     }
 
     /// What a transaction found at a key.

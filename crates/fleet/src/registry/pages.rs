@@ -11,14 +11,13 @@ use super::lists::{ListedUnit, Page, ReportedState, StateFilter};
 use super::machines::KnownMachine;
 use super::snapshot::Snapshot;
 use super::token::PageToken;
-use super::units::Unit;
+use super::units::UnitRecord;
 
 impl Snapshot {
-    /// A unit, with what the machine that it is placed on reports of it; none if it is
-    /// [left alone](Self::is_left_alone).
+    /// A unit, with what the machine that it is placed on reports of it; none if it is unreadable.
     #[must_use]
     pub fn unit(&self, name: &str) -> Option<ListedUnit> {
-        if self.is_left_alone(name) {
+        if self.is_unreadable(name) {
             return None;
         }
         let place = self.places.get(name).cloned();
@@ -26,7 +25,7 @@ impl Snapshot {
             let pair = (name.to_owned(), place.value.machine.clone());
             self.states.get(&pair).cloned()
         });
-        let unit = Unit {
+        let unit = UnitRecord {
             name: name.to_owned(),
             body: self.bodies.get(name)?.clone(),
             want: self.wants.get(name)?.clone(),
@@ -49,6 +48,17 @@ impl Snapshot {
         })
     }
 
+    /// A machine with its metadata.
+    #[must_use]
+    pub fn machine(&self, id: &str) -> Option<KnownMachine> {
+        let (id, machine) = self.machines.get_key_value(id)?;
+        Some(KnownMachine {
+            id: id.clone(),
+            machine: machine.clone(),
+            metadata: self.metadata(id),
+        })
+    }
+
     /// Units by name, as [`Registry::list_units`](super::Registry::list_units) gives them. The token's revision is
     /// not looked at, here and below.
     ///
@@ -62,7 +72,7 @@ impl Snapshot {
         let behind = behind(Family::Unit, after)?;
         let names = self.bodies.range::<str, _>((behind, Bound::Unbounded));
         let names = names.map(|(name, _)| name);
-        let names = names.filter(|name| !self.is_left_alone(name));
+        let names = names.filter(|name| !self.is_unreadable(name));
         let (names, more) = some(names, limit);
         let units = names.iter().filter_map(|name| self.unit(name)).collect();
         Ok(self.page(Family::Unit, units, more.cloned()))
@@ -129,15 +139,12 @@ impl Snapshot {
         let machines = self.machines.range::<str, _>((behind, Bound::Unbounded));
         let (machines, more) = some(machines, limit);
         let more = more.map(|(id, _)| id.clone());
-        let known = machines.into_iter().map(|(id, machine)| KnownMachine {
-            id: id.clone(),
-            machine: machine.clone(),
-            metadata: self.metadata(id),
-        });
+        let known = machines.into_iter().filter_map(|(id, _)| self.machine(id));
         Ok(self.page(Family::Machine, known.collect(), more))
     }
 
-    fn page<T>(&self, family: Family, items: Vec<T>, last: Option<String>) -> Page<T> {
+    /// A page, with behind which the list goes on if there is more.
+    pub(super) fn page<T>(&self, family: Family, items: Vec<T>, last: Option<String>) -> Page<T> {
         let revision = self.revision;
         Page {
             items,

@@ -7,7 +7,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::keys::{Entry, Revision};
-use hyperfleet_fleet_model::unit::{DesiredState, UnitOption};
+use hyperfleet_fleet_model::unit::{
+    DesiredState, FleetSection, NameParts, Options, Requirements, UnitName, UnitOption,
+};
 
 /// The version of every value that is written.
 const VERSION: u64 = 1;
@@ -30,6 +32,34 @@ pub struct Body {
     /// Set for a unit that runs on every machine that fits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub global: Option<GlobalRule>,
+}
+
+impl Body {
+    /// A unit's file as it is stored. The one place that says what of it agents are to know of global units.
+    #[must_use]
+    pub fn new(name: &UnitName, options: &Options) -> Self {
+        let asked = FleetSection::of(options.list()).requirements(name.parts());
+        let global = asked.is_global.then(|| GlobalRule {
+            metadata: asked.metadata,
+            conflicts: asked.conflicts.iter().map(ToString::to_string).collect(),
+        });
+        Self {
+            options: options.list().to_vec(),
+            hash: options.hash().to_string(),
+            global,
+        }
+    }
+
+    /// What the unit of that name asks of machines.
+    #[must_use]
+    pub fn requirements(&self, name: &str) -> Requirements {
+        let section = FleetSection::of(&self.options);
+        Requirements {
+            // Agents go by the stored rule, and both have to mean the same.
+            is_global: self.global.is_some(),
+            ..section.requirements(NameParts::of(name))
+        }
+    }
 }
 
 /// Where a global unit runs, for agents, which do not read bodies to find out.
@@ -241,6 +271,25 @@ pub(super) fn read<T: DeserializeOwned>(entry: Option<&Entry>) -> Seen<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_unit_asks_for_is_by_its_name_and_by_what_is_stored() {
+        let file =
+            b"[X-Fleet]\nMachineOf=%p.socket\nMachineMetadata=host=%i\nConflicts=db*\nGlobal=1";
+        let options = Options::parse(file).unwrap();
+        let body = Body::new(&UnitName::stored("web@7.service"), &options);
+        let rule = body.global.clone().unwrap();
+        assert!(rule.metadata["host"].contains("7"));
+        assert_eq!(rule.conflicts, ["db*"]);
+        assert_eq!(body.hash, options.hash().to_string());
+        let asked = body.requirements("web@7.service");
+        assert!(asked.is_global && asked.machine_of.contains("web.socket"));
+        let ordinary = Body {
+            global: None,
+            ..body
+        };
+        assert!(!ordinary.requirements("web@7.service").is_global);
+    }
 
     fn entry(value: &str) -> Entry {
         Entry {

@@ -8,6 +8,7 @@ use super::record::{
     Body, EngineVersion, Global, Label, Leader, Machine, Place, Run, Seen, Stored, UnitState, Want,
     Why,
 };
+use super::unreadable::{UnreadableKeys, note_unreadable, unreadable_key};
 use crate::keys::Revision;
 
 /// Everything that is stored, as it was at one revision; what is not ours to read is only named.
@@ -40,7 +41,7 @@ pub struct Snapshot {
     /// The newest engine that ever decided.
     pub engine_version: Option<Stored<EngineVersion>>,
     /// Keys of ours that hold what is not ours to read, with the version that they name.
-    pub foreign: BTreeMap<Key, Option<u64>>,
+    pub foreign: UnreadableKeys,
     /// Other keys below the prefix.
     pub unknown: BTreeSet<String>,
 }
@@ -48,110 +49,47 @@ pub struct Snapshot {
 impl Snapshot {
     /// Takes over what a key is found to be or became.
     pub fn apply(&mut self, change: Change) {
-        let foreign = &mut self.foreign;
+        note_unreadable(&mut self.foreign, &change);
         match change {
-            Change::Unit(name, seen) => {
-                take(
-                    foreign,
-                    Key::Unit(name.clone()),
-                    &mut self.bodies,
-                    name,
-                    seen,
-                );
-            }
-            Change::Want(name, seen) => {
-                take(
-                    foreign,
-                    Key::Want(name.clone()),
-                    &mut self.wants,
-                    name,
-                    seen,
-                );
-            }
-            Change::Place(name, seen) => {
-                take(
-                    foreign,
-                    Key::Place(name.clone()),
-                    &mut self.places,
-                    name,
-                    seen,
-                );
-            }
-            Change::Global(name, seen) => {
-                take(
-                    foreign,
-                    Key::Global(name.clone()),
-                    &mut self.globals,
-                    name,
-                    seen,
-                );
-            }
-            Change::Machine(id, seen) => {
-                take(
-                    foreign,
-                    Key::Machine(id.clone()),
-                    &mut self.machines,
-                    id,
-                    seen,
-                );
-            }
-            Change::Why(name, seen) => {
-                take(foreign, Key::Why(name.clone()), &mut self.whys, name, seen);
-            }
-            Change::Run { machine, unit, run } => {
-                let pair = (machine.clone(), unit.clone());
-                let key = Key::Run { machine, unit };
-                take(foreign, key, &mut self.runs, pair, run);
-            }
+            Change::Unit(name, seen) => put(&mut self.bodies, name, seen),
+            Change::Want(name, seen) => put(&mut self.wants, name, seen),
+            Change::Place(name, seen) => put(&mut self.places, name, seen),
+            Change::Global(name, seen) => put(&mut self.globals, name, seen),
+            Change::Machine(id, seen) => put(&mut self.machines, id, seen),
+            Change::Why(name, seen) => put(&mut self.whys, name, seen),
+            Change::Run { machine, unit, run } => put(&mut self.runs, (machine, unit), run),
             Change::Label {
                 machine,
                 key,
                 label,
-            } => {
-                let pair = (machine.clone(), key.clone());
-                let key = Key::Label { machine, key };
-                take(foreign, key, &mut self.labels, pair, label);
-            }
+            } => put(&mut self.labels, (machine, key), label),
             Change::State {
                 unit,
                 machine,
                 state,
-            } => {
-                let pair = (unit.clone(), machine.clone());
-                let key = Key::State { unit, machine };
-                take(foreign, key, &mut self.states, pair, state);
-            }
-            Change::Leader(seen) => {
-                note(foreign, Key::Leader, &seen);
-                self.leader = seen.here();
-            }
-            Change::EngineVersion(seen) => {
-                note(foreign, Key::EngineVersion, &seen);
-                self.engine_version = seen.here();
-            }
-            Change::Unknown { name, exists } => {
-                if exists {
-                    self.unknown.insert(name);
-                } else {
-                    self.unknown.remove(&name);
-                }
-            }
+            } => put(&mut self.states, (unit, machine), state),
+            Change::Leader(seen) => self.leader = seen.here(),
+            Change::EngineVersion(seen) => self.engine_version = seen.here(),
+            Change::Unknown { name, exists: true } => _ = self.unknown.insert(name),
+            Change::Unknown {
+                name,
+                exists: false,
+            } => _ = self.unknown.remove(&name),
         }
     }
 
-    /// Whether something of a unit is not ours to read, or what is wanted of it is missing: then nothing of it is ours
-    /// to change, and it is in no list. The same rule as [`Registry::find_unit`](super::Registry::find_unit) has.
+    /// The key that makes a unit [unreadable](unreadable_key).
     #[must_use]
-    pub fn is_left_alone(&self, unit: &str) -> bool {
-        if self.bodies.contains_key(unit) && !self.wants.contains_key(unit) {
-            return true;
-        }
-        if self.foreign.is_empty() {
-            return false;
-        }
-        let keys = [Key::Unit, Key::Want, Key::Place, Key::Global];
-        let mut keys = keys.iter().map(|key| key(unit.to_owned()));
-        keys.any(|key| self.foreign.contains_key(&key))
+    pub fn unreadable_key(&self, unit: &str) -> Option<(Key, Option<u64>)> {
+        let missing_desired_state =
+            self.bodies.contains_key(unit) && !self.wants.contains_key(unit);
+        unreadable_key(&self.foreign, unit, missing_desired_state)
+    }
+
+    /// Whether a unit is [unreadable](unreadable_key).
+    #[must_use]
+    pub fn is_unreadable(&self, unit: &str) -> bool {
+        self.unreadable_key(unit).is_some()
     }
 
     /// What a machine's metadata is: that of its configuration, and over it what was set while it runs.
@@ -179,38 +117,16 @@ impl Extend<Change> for Snapshot {
 }
 
 /// Lays what was set at run time over what a configuration says.
-pub(super) fn overlay(metadata: &mut BTreeMap<String, String>, key: &str, label: &Label) {
+pub fn overlay(metadata: &mut BTreeMap<String, String>, key: &str, label: &Label) {
     match &label.value {
         Some(value) => metadata.insert(key.to_owned(), value.clone()),
         None => metadata.remove(key),
     };
 }
 
-fn note<T>(foreign: &mut BTreeMap<Key, Option<u64>>, key: Key, seen: &Seen<T>) {
-    match seen {
-        Seen::Foreign { version } => {
-            foreign.insert(key, *version);
-        }
-        Seen::Here(_) | Seen::Gone => {
-            foreign.remove(&key);
-        }
-    }
-}
-
-fn take<K: Ord, T>(
-    foreign: &mut BTreeMap<Key, Option<u64>>,
-    key: Key,
-    map: &mut BTreeMap<K, Stored<T>>,
-    name: K,
-    seen: Seen<T>,
-) {
-    note(foreign, key, &seen);
+fn put<K: Ord, T>(map: &mut BTreeMap<K, Stored<T>>, key: K, seen: Seen<T>) {
     match seen.here() {
-        Some(stored) => {
-            map.insert(name, stored);
-        }
-        None => {
-            map.remove(&name);
-        }
+        Some(stored) => _ = map.insert(key, stored),
+        None => _ = map.remove(&key),
     }
 }

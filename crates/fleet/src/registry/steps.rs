@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use super::engine::Leading;
 use super::key::{Key, check_part};
 use super::record::{Place, Run, Why};
+use super::units::{UnitKeys, Written};
 use super::{Error, Registry};
 use crate::keys::{
     Guard, KeyStore, Operation, Outcome, Revision, TRANSACTION_OPERATIONS_MAX, Transaction,
@@ -70,17 +71,8 @@ pub enum Step {
     },
 }
 
-/// What became of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Carried {
-    /// It was done, at that revision.
-    At(Revision),
-    /// What it was decided on is no longer so: decide again.
-    Stale,
-}
-
 /// A step as it is written.
-struct Written {
+struct Write {
     index: usize,
     unit: String,
     guards: Vec<Guard>,
@@ -123,7 +115,7 @@ impl<S: KeyStore> Registry<S> {
         &self,
         leading: &Leading,
         steps: &[Step],
-    ) -> Result<Vec<Carried>, Error> {
+    ) -> Result<Vec<Written>, Error> {
         let mut written = Vec::with_capacity(steps.len());
         for (index, step) in steps.iter().enumerate() {
             check_part("unit name", step.unit())?;
@@ -132,7 +124,7 @@ impl<S: KeyStore> Registry<S> {
             }
             written.push(self.written(leading, index, step));
         }
-        let mut carried = vec![Carried::Stale; steps.len()];
+        let mut carried = vec![Written::Stale; steps.len()];
         let mut rest = written.as_slice();
         while !rest.is_empty() {
             let (batch, behind) = rest.split_at(fitting(rest));
@@ -146,15 +138,15 @@ impl<S: KeyStore> Registry<S> {
     async fn carry_batch(
         &self,
         leading: &Leading,
-        batch: &[Written],
-        carried: &mut [Carried],
+        batch: &[Write],
+        carried: &mut [Written],
     ) -> Result<(), Error> {
-        let mut steps: Vec<&Written> = batch.iter().collect();
+        let mut steps: Vec<&Write> = batch.iter().collect();
         while !steps.is_empty() {
             let outcome = self.store.commit(self.batch(leading, &steps)).await?;
             if outcome.succeeded {
                 for step in steps {
-                    carried[step.index] = Carried::At(outcome.revision);
+                    carried[step.index] = Written::At(outcome.revision);
                 }
                 return Ok(());
             }
@@ -172,7 +164,7 @@ impl<S: KeyStore> Registry<S> {
         Ok(())
     }
 
-    fn batch(&self, leading: &Leading, steps: &[&Written]) -> Transaction {
+    fn batch(&self, leading: &Leading, steps: &[&Write]) -> Transaction {
         let mut guards = vec![self.leads(leading)];
         guards.extend(steps.iter().flat_map(|step| step.guards.iter().cloned()));
         let read = guards
@@ -188,8 +180,8 @@ impl<S: KeyStore> Registry<S> {
         }
     }
 
-    fn written(&self, leading: &Leading, index: usize, step: &Step) -> Written {
-        let keys = StepKeys::new(step.unit());
+    fn written(&self, leading: &Leading, index: usize, step: &Step) -> Write {
+        let keys = UnitKeys::new(step.unit());
         let at = |key: &Key, revision: Revision| Guard::Modified(self.name(key), revision);
         let (guards, then) = match step {
             Step::Place {
@@ -223,7 +215,7 @@ impl<S: KeyStore> Registry<S> {
             }
             Step::Unexplain { .. } => (Vec::new(), vec![self.delete(&keys.why)]),
         };
-        Written {
+        Write {
             index,
             unit: step.unit().to_owned(),
             guards,
@@ -234,7 +226,7 @@ impl<S: KeyStore> Registry<S> {
     fn placed(
         &self,
         leading: &Leading,
-        keys: &StepKeys,
+        keys: &UnitKeys,
         machine: &str,
         run: &Run,
     ) -> Vec<Operation> {
@@ -251,34 +243,8 @@ impl<S: KeyStore> Registry<S> {
     }
 }
 
-/// The keys of a unit that an engine looks at or writes.
-struct StepKeys {
-    unit: String,
-    place: Key,
-    want: Key,
-    why: Key,
-}
-
-impl StepKeys {
-    fn new(unit: &str) -> Self {
-        Self {
-            unit: unit.to_owned(),
-            place: Key::Place(unit.to_owned()),
-            want: Key::Want(unit.to_owned()),
-            why: Key::Why(unit.to_owned()),
-        }
-    }
-
-    fn run(&self, machine: &str) -> Key {
-        Key::Run {
-            machine: machine.to_owned(),
-            unit: self.unit.clone(),
-        }
-    }
-}
-
 /// How many steps, from the first, one transaction takes: at least one.
-fn fitting(steps: &[Written]) -> usize {
+fn fitting(steps: &[Write]) -> usize {
     let (mut guards, mut operations, mut bytes) = (1, 0, 0);
     let mut units = BTreeSet::new();
     let mut count = 0;

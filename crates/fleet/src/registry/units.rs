@@ -1,6 +1,6 @@
 //! What users write: units, and what they want of them.
 
-use super::damaged::{FoundUnit, Leftovers};
+use super::damaged::Leftovers;
 use super::key::{Key, check_part};
 use super::record::{self, Body, Global, Place, Run, Stored, Want};
 use super::{Error, Registry};
@@ -12,7 +12,7 @@ pub const BODY_BYTES_MAX: usize = 256 << 10;
 
 /// A unit as it was read. What is written by it is written only if it is still so.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unit {
+pub struct UnitRecord {
     /// What it is called.
     pub name: String,
     /// What it is.
@@ -23,49 +23,40 @@ pub struct Unit {
     pub place: Option<Stored<Place>>,
 }
 
-/// Whether a unit was created.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Created {
-    /// It was, at that revision.
-    At(Revision),
-    /// There is one of that name.
-    Taken,
-}
-
-/// Whether a unit that was read could be changed.
+/// What became of a write that was decided on what had been read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Written {
-    /// It was, at that revision; or it is so since then.
+    /// It was done at that revision; or it is so since then.
     At(Revision),
-    /// It is not as it was read: read it again.
+    /// What it was decided on is no longer so: read and decide again.
     Stale,
+}
+
+impl From<Outcome> for Written {
+    fn from(outcome: Outcome) -> Self {
+        if outcome.succeeded {
+            Self::At(outcome.revision)
+        } else {
+            Self::Stale
+        }
+    }
 }
 
 impl<S: KeyStore> Registry<S> {
     /// The unit of that name.
     ///
     /// # Errors
-    /// [`Error::Foreign`] if something of it is not ours to read, as of
-    /// [`is_left_alone`](super::Snapshot::is_left_alone).
-    pub async fn find_unit(&self, name: &str) -> Result<Option<Unit>, Error> {
+    /// [`Error::Foreign`] if it is [unreadable](super::unreadable_key).
+    pub async fn find_unit(&self, name: &str) -> Result<Option<UnitRecord>, Error> {
         check_part("unit name", name)?;
-        let keys = UnitKeys::new(name);
-        let found = FoundUnit::of(self, &keys, &self.get(&keys.own()).await?);
-        if let Some((key, version)) = found.foreign(&keys) {
-            return Err(self.foreign(key.clone(), version));
+        let known = self.known(&self.get(&UnitKeys::new(name).own()).await?);
+        match known.unreadable_key(name) {
+            Some((key, version)) => Err(self.foreign(key, version)),
+            None => Ok(known.unit(name).map(|(unit, _)| unit)),
         }
-        let (Some(body), Some(want)) = (found.body.here(), found.want.here()) else {
-            return Ok(None);
-        };
-        Ok(Some(Unit {
-            name: name.to_owned(),
-            body,
-            want,
-            place: found.place.here(),
-        }))
     }
 
-    /// Creates a unit: all of it, or nothing. What is left of another of that name, and is ours to read, gives way
+    /// Creates a unit: all of it, or nothing; stale if there is one of that name. What is left of another of that name, and is ours to read, gives way
     /// to it.
     ///
     /// # Errors
@@ -76,7 +67,7 @@ impl<S: KeyStore> Registry<S> {
         name: &str,
         body: &Body,
         state: DesiredState,
-    ) -> Result<Created, Error> {
+    ) -> Result<Written, Error> {
         check_part("unit name", name)?;
         let keys = UnitKeys::new(name);
         let generation = 1;
@@ -101,16 +92,12 @@ impl<S: KeyStore> Registry<S> {
         if !outcome.succeeded {
             let left = self.leftovers(&keys, &outcome, body.global.is_some())?;
             let Some(Leftovers { guards, gone }) = left else {
-                return Ok(Created::Taken);
+                return Ok(Written::Stale);
             };
             then.extend(gone);
             outcome = self.commit(guards, then).await?;
         }
-        Ok(if outcome.succeeded {
-            Created::At(outcome.revision)
-        } else {
-            Created::Taken
-        })
+        Ok(outcome.into())
     }
 
     /// Gives a unit another file, and says anew what is wanted of it. It stays where it is placed, unless it is to
@@ -120,7 +107,7 @@ impl<S: KeyStore> Registry<S> {
     /// [`Error::Unusable`] if it is too large.
     pub async fn replace_unit(
         &self,
-        unit: &Unit,
+        unit: &UnitRecord,
         body: &Body,
         state: DesiredState,
     ) -> Result<Written, Error> {
@@ -140,7 +127,7 @@ impl<S: KeyStore> Registry<S> {
             if unit.body.value.global.is_some() {
                 then.push(self.delete(&keys.global));
             }
-            then.extend(self.put_run(unit, &body.hash, state));
+            then.extend(self.put_run(&keys, unit, &body.hash, state));
         }
         self.write(&keys, unit, then).await
     }
@@ -153,7 +140,7 @@ impl<S: KeyStore> Registry<S> {
     /// Those of the store.
     pub async fn set_desired_state(
         &self,
-        unit: &Unit,
+        unit: &UnitRecord,
         state: DesiredState,
     ) -> Result<Written, Error> {
         if state == unit.want.value.state {
@@ -164,7 +151,7 @@ impl<S: KeyStore> Registry<S> {
         let body = &unit.body.value;
         let mut then = vec![self.put_want(&keys, unit, state)];
         then.extend(self.put_global(&keys, body, state));
-        then.extend(self.put_run(unit, &body.hash, state));
+        then.extend(self.put_run(&keys, unit, &body.hash, state));
         self.write(&keys, unit, then).await
     }
 
@@ -172,7 +159,7 @@ impl<S: KeyStore> Registry<S> {
     ///
     /// # Errors
     /// Those of the store.
-    pub async fn destroy_unit(&self, unit: &Unit) -> Result<Written, Error> {
+    pub async fn destroy_unit(&self, unit: &UnitRecord) -> Result<Written, Error> {
         let keys = UnitKeys::new(&unit.name);
         let gone = [&keys.unit, &keys.want, &keys.global, &keys.why];
         let mut then: Vec<_> = gone.map(|key| self.delete(key)).into();
@@ -183,7 +170,7 @@ impl<S: KeyStore> Registry<S> {
     async fn write(
         &self,
         keys: &UnitKeys,
-        unit: &Unit,
+        unit: &UnitRecord,
         then: Vec<Operation>,
     ) -> Result<Written, Error> {
         let guards = vec![
@@ -191,16 +178,7 @@ impl<S: KeyStore> Registry<S> {
             self.unchanged(&keys.want, Some(&unit.want)),
             self.unchanged(&keys.place, unit.place.as_ref()),
         ];
-        let Outcome {
-            succeeded,
-            revision,
-            ..
-        } = self.commit(guards, then).await?;
-        Ok(if succeeded {
-            Written::At(revision)
-        } else {
-            Written::Stale
-        })
+        Ok(self.commit(guards, then).await?.into())
     }
 
     fn put_body(&self, keys: &UnitKeys, body: &Body) -> Result<Operation, Error> {
@@ -214,7 +192,7 @@ impl<S: KeyStore> Registry<S> {
         Ok(Operation::Put(self.name(&keys.unit), value, None))
     }
 
-    fn put_want(&self, keys: &UnitKeys, unit: &Unit, state: DesiredState) -> Operation {
+    fn put_want(&self, keys: &UnitKeys, unit: &UnitRecord, state: DesiredState) -> Operation {
         let generation = unit.want.value.generation.saturating_add(1);
         self.put(&keys.want, &Want { state, generation })
     }
@@ -229,29 +207,30 @@ impl<S: KeyStore> Registry<S> {
     }
 
     /// Tells the machine that the unit is placed on.
-    fn put_run(&self, unit: &Unit, hash: &str, state: DesiredState) -> Option<Operation> {
+    fn put_run(
+        &self,
+        keys: &UnitKeys,
+        unit: &UnitRecord,
+        hash: &str,
+        state: DesiredState,
+    ) -> Option<Operation> {
         let place = unit.place.as_ref()?;
         let hash = hash.to_owned();
-        Some(self.put(&run_key(unit, place), &Run { hash, state }))
+        Some(self.put(&keys.run(&place.value.machine), &Run { hash, state }))
     }
 
-    fn delete_place(&self, keys: &UnitKeys, unit: &Unit) -> Vec<Operation> {
+    fn delete_place(&self, keys: &UnitKeys, unit: &UnitRecord) -> Vec<Operation> {
         let Some(place) = &unit.place else {
             return Vec::new();
         };
-        vec![self.delete(&keys.place), self.delete(&run_key(unit, place))]
-    }
-}
-
-fn run_key(unit: &Unit, place: &Stored<Place>) -> Key {
-    Key::Run {
-        machine: place.value.machine.clone(),
-        unit: unit.name.clone(),
+        let run = keys.run(&place.value.machine);
+        vec![self.delete(&keys.place), self.delete(&run)]
     }
 }
 
 /// The keys of a unit that are called after it alone.
 pub(super) struct UnitKeys {
+    pub(super) name: String,
     pub(super) unit: Key,
     pub(super) want: Key,
     pub(super) place: Key,
@@ -265,8 +244,17 @@ impl UnitKeys {
         [&self.unit, &self.want, &self.place, &self.global].map(Clone::clone)
     }
 
+    /// What a machine's agent has to do with the unit.
+    pub(super) fn run(&self, machine: &str) -> Key {
+        Key::Run {
+            machine: machine.to_owned(),
+            unit: self.name.clone(),
+        }
+    }
+
     pub(super) fn new(name: &str) -> Self {
         Self {
+            name: name.to_owned(),
             unit: Key::Unit(name.to_owned()),
             want: Key::Want(name.to_owned()),
             place: Key::Place(name.to_owned()),

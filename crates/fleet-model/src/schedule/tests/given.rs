@@ -1,11 +1,11 @@
 //! Builders.
 
-use crate::schedule::{Change, Cluster, Machine, MachineId, Plan, Task, UnitName};
+use crate::schedule::{Change, Cluster, Machine, MachineId, Plan, Task};
 use crate::unit::fleet_section::SECTION;
-use crate::unit::{DesiredState, FleetSection, NameParts, Requirements, UnitOption};
+use crate::unit::{DesiredState, FleetSection, NameParts, Requirements, UnitName, UnitOption};
 
 pub(super) fn unit(name: &str) -> UnitName {
-    UnitName::new(name)
+    UnitName::stored(name)
 }
 
 pub(super) fn id(machine: &str) -> MachineId {
@@ -46,6 +46,13 @@ pub(super) fn cluster(changes: impl IntoIterator<Item = Change>) -> Cluster {
     let mut cluster = Cluster::new();
     changes.into_iter().for_each(|change| cluster.apply(change));
     cluster
+}
+
+/// Active units that are on no machine, by name.
+pub(super) fn unplaced(cluster: &Cluster) -> Vec<UnitName> {
+    let units = cluster.names.iter().map(|name| &cluster.units[name].job);
+    let units = units.filter(|job| job.is_placeable() && job.placed_on.is_none());
+    units.map(|job| job.name.clone()).collect()
 }
 
 /// What is seen once a task is carried out.

@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 
 use crate::schedule::{
-    Beside, Change, Job, Machine, MachineId, Plan, Reason, Refusal, Task, UnitName, can_run,
-    globals_on,
+    Beside, Change, Job, Machine, MachineId, Plan, Reason, Refusal, Task, can_run, globals_on,
 };
+use crate::unit::UnitName;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Plain {
     pub(super) machines: BTreeMap<MachineId, Machine>,
     pub(super) jobs: BTreeMap<UnitName, Job>,
-    strays: BTreeMap<UnitName, MachineId>,
 }
 
 /// What speaks against a unit where it is.
@@ -32,11 +31,8 @@ impl Plain {
                 requirements,
                 desired,
             } => {
-                let stray = self.strays.remove(&unit);
-                let placed_on = self
-                    .jobs
-                    .get(&unit)
-                    .map_or(stray, |job| job.placed_on.clone());
+                let before = self.jobs.get(&unit);
+                let placed_on = before.and_then(|job| job.placed_on.clone());
                 let job = Job {
                     name: unit.clone(),
                     requirements,
@@ -45,20 +41,14 @@ impl Plain {
                 };
                 self.jobs.insert(unit, job);
             }
-            Change::DesiredState { unit, desired } => {
-                if let Some(job) = self.jobs.get_mut(&unit) {
-                    job.desired = desired;
-                }
-            }
             Change::UnitGone(unit) => {
-                self.strays.remove(&unit);
                 self.jobs.remove(&unit);
             }
-            Change::Placed { unit, machine } => match (self.jobs.get_mut(&unit), machine) {
-                (Some(job), machine) => job.placed_on = machine,
-                (None, Some(machine)) => _ = self.strays.insert(unit, machine),
-                (None, None) => _ = self.strays.remove(&unit),
-            },
+            Change::Placed { unit, machine } => {
+                if let Some(job) = self.jobs.get_mut(&unit) {
+                    job.placed_on = machine;
+                }
+            }
         }
     }
 

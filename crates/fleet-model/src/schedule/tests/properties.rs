@@ -7,10 +7,10 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::given::{cluster, id, seen, shown, unit};
+use super::given::{cluster, id, seen, shown, unit, unplaced};
 use super::plain::{Against, Plain};
-use crate::schedule::{Change, Cluster, Machine, MachineId, Plan, Task, UnitName};
-use crate::unit::{DesiredState, Glob, MachineIdentity, Requirements};
+use crate::schedule::{Change, Cluster, Machine, MachineId, Plan, Task};
+use crate::unit::{DesiredState, Glob, MachineIdentity, Requirements, UnitName};
 
 const MACHINES: [&str; 5] = ["aaaaaaaa-1", "aaaaaaaa-2", "b", "c", "d"];
 const UNITS: [&str; 9] = [
@@ -89,7 +89,6 @@ fn change() -> impl Strategy<Value = Change> {
         1 => a_machine().prop_map(Change::MachineGone),
         6 => (a_unit(), requirements(), desired())
             .prop_map(|(unit, requirements, desired)| Change::Unit { unit, requirements, desired }),
-        2 => (a_unit(), desired()).prop_map(|(unit, desired)| Change::DesiredState { unit, desired }),
         1 => a_unit().prop_map(Change::UnitGone),
         3 => (a_unit(), option::of(a_machine())).prop_map(|(unit, machine)| Change::Placed { unit, machine }),
     ]
@@ -121,10 +120,11 @@ fn carry_out(reference: &mut Plain, cluster: &mut Cluster, plan: &Plan) {
 
 fn same_state(reference: &Plain, cluster: &Cluster) -> Result<(), TestCaseError> {
     for machine in reference.machines.keys() {
-        let globals: Vec<_> = cluster.globals_on(machine.as_str()).collect();
+        let node = &cluster.machines[machine];
+        let globals: Vec<_> = node.globals.iter().collect();
         prop_assert_eq!(globals, reference.globals(machine), "{}", machine);
         let load = u32::try_from(reference.neighbours(machine).len()).expect("few");
-        prop_assert_eq!(cluster.load(machine.as_str()), Some(load), "{}", machine);
+        prop_assert_eq!(node.load, load, "{}", machine);
     }
     for job in reference.jobs.values() {
         prop_assert_eq!(cluster.job(job.name.as_str()), Some(job));
@@ -215,7 +215,7 @@ proptest! {
         cluster.apply(Change::MachineGone(lost.clone()));
         let mut expected: BTreeSet<_> = state.placed(&lost).iter().map(|job| job.name.clone()).collect();
         // Whoever found no machine before may find one now that others have left theirs.
-        expected.extend(cluster.unplaced().cloned());
+        expected.extend(unplaced(&cluster));
         let plan = cluster.plan();
         for task in &plan.tasks {
             let follows = expected.iter().any(|lost| state.follows(task.unit().as_str(), lost.as_str(), 9));

@@ -1,8 +1,8 @@
 //! What no vector says.
 
-use super::given::{cluster, launched, machine, placed, seen, shown, unit, wanted};
-use crate::schedule::{Change, Cluster, UnitName};
-use crate::unit::DesiredState;
+use super::given::{cluster, launched, machine, placed, seen, shown, unplaced, wanted};
+use crate::schedule::Cluster;
+use crate::unit::{DesiredState, UnitName};
 
 #[test]
 fn a_leader_and_its_followers_are_placed_in_one_plan_whatever_they_are_called() {
@@ -82,20 +82,6 @@ fn whoever_comes_after_a_unit_does_not_drive_it_on() {
 }
 
 #[test]
-fn a_placement_may_be_seen_before_its_unit() {
-    let mut cluster = cluster([
-        machine("alder", ""),
-        machine("birch", ""),
-        placed("a", "birch"),
-    ]);
-    cluster.apply(launched("a", &[]));
-    assert_eq!(shown(&cluster.plan()), [""; 0]);
-    cluster.apply(Change::UnitGone(unit("a")));
-    cluster.apply(launched("a", &[]));
-    assert_eq!(shown(&cluster.plan()), ["+a@alder"]);
-}
-
-#[test]
 fn why_a_unit_has_no_machine_is_told() {
     let crowd = (1..=7).map(|n| machine(&format!("m{n}"), "zone=x"));
     let mut cluster = cluster([
@@ -156,9 +142,11 @@ fn why_a_unit_has_no_machine_is_told() {
     );
     assert_eq!(why(&cluster, "lead"), "");
     assert_eq!(why(&cluster, "no such unit"), "");
-    let unplaced: Vec<_> = cluster.unplaced().map(UnitName::as_str).collect();
     assert_eq!(
-        unplaced,
+        unplaced(&cluster)
+            .iter()
+            .map(UnitName::as_str)
+            .collect::<Vec<_>>(),
         ["long", "many", "nowhere", "p", "pinned", "q", "tail"]
     );
 }

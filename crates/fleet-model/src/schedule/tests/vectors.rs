@@ -93,12 +93,8 @@ fn told(task: &Task) -> String {
     } else {
         "UNSCHED"
     };
-    format!(
-        "{verb} {} {} ({})",
-        task.unit(),
-        task.machine(),
-        task.reason()
-    )
+    let (Task::Place { reason, .. } | Task::Withdraw { reason, .. }) = task;
+    format!("{verb} {} {} ({reason})", task.unit(), task.machine())
 }
 
 /// Moves of the one that the other names, and only where it can go.
@@ -177,8 +173,8 @@ fn loads_are_those_of_the_older_fleet() {
         let cluster = cluster(changes(&situation.machines, &situation.units));
         for (machine, load) in situation.expect_load {
             assert_eq!(
-                cluster.load(&machine),
-                Some(load),
+                cluster.machines[machine.as_str()].load,
+                load,
                 "{} {machine}",
                 situation.name
             );
@@ -200,7 +196,11 @@ fn machines_are_able_to_run_what_they_were_in_the_older_fleet() {
         let as_given = cluster(changes);
         for (name, expected) in &situation.expect {
             for (machine, able) in &expected.able {
-                let is_able = as_given.can_run(name, machine).map(|able| able.is_ok());
+                let unit = &as_given.units[name.as_str()];
+                let node = as_given.machines.get_key_value(machine.as_str());
+                let (on, node) = node.expect("it is given");
+                let is_active = unit.job.desired.is_active();
+                let is_able = is_active.then(|| as_given.judge(unit, on, node).is_ok());
                 let what = format!("{} {name} {machine}", situation.name);
                 // The older fleet answers for inactive units as if they were not.
                 let is_able = is_able.unwrap_or_else(|| {

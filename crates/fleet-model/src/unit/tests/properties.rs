@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::unit::laws::{hold_for, hold_for_options};
-use crate::unit::{Options, UnitName, UnitOption};
+use crate::unit::{Options, UnitName, UnitOption, UnitType};
 
 /// What unit files are made of, and what disturbs them.
 fn piece() -> impl Strategy<Value = String> {
@@ -132,10 +132,10 @@ proptest! {
     ) {
         if let Ok(parsed) = UnitName::parse(name.clone()) {
             prop_assert_eq!(parsed.as_str(), &name);
-            let parts = parsed.parts();
+            let parts = parsed.parts().expect("a dot");
             prop_assert_eq!(&format!("{}.{}", parts.stem, parts.suffix), &name);
             prop_assert!(!parts.stem.is_empty() && !name.contains(['/', '%', ' ']));
-            prop_assert_eq!(parsed.unit_type().as_str(), parts.suffix);
+            prop_assert!(UnitType::of(parts.suffix).is_some());
             let is_own_template = parts.template().as_deref() == Some(name.as_str());
             prop_assert_eq!(parsed.is_template(), is_own_template);
         }

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::keys::Revision;
-use crate::registry::{Body, Machine, Place, Run, Stored, Want, Why, is_part};
+use crate::registry::{Body, Label, Machine, Place, Run, Stored, Want, Why, is_part, overlay};
 use hyperfleet_fleet_model::schedule::MachineId;
-use hyperfleet_fleet_model::unit::{DesiredState, FleetSection, NameParts, Requirements};
+use hyperfleet_fleet_model::unit::{DesiredState, NameParts, Requirements};
 
 /// One unit, as far as it was seen.
 #[derive(Debug, Default)]
@@ -33,14 +33,8 @@ pub(super) struct KnownPlace {
 
 impl File {
     pub(super) fn of(name: &str, body: &Body) -> Self {
-        let section = FleetSection::of(&body.options);
-        let requirements = section.requirements(NameParts::of(name));
         Self {
-            // Agents go by what the body says of it, and both have to mean the same.
-            requirements: Requirements {
-                is_global: body.global.is_some(),
-                ..requirements
-            },
+            requirements: body.requirements(name),
             hash: body.hash.clone(),
         }
     }
@@ -94,8 +88,7 @@ impl KnownUnit {
 #[derive(Debug, Default)]
 pub(super) struct KnownMachine {
     pub(super) configured: Option<Machine>,
-    /// Values, or none for what is hidden.
-    pub(super) labels: BTreeMap<String, Option<String>>,
+    pub(super) labels: BTreeMap<String, Label>,
 }
 
 impl KnownMachine {
@@ -106,11 +99,8 @@ impl KnownMachine {
     /// Its metadata as one; none if it is not there.
     pub(super) fn metadata(&self) -> Option<BTreeMap<String, String>> {
         let mut metadata = self.configured.as_ref()?.metadata.clone();
-        for (key, value) in &self.labels {
-            match value {
-                Some(value) => metadata.insert(key.clone(), value.clone()),
-                None => metadata.remove(key),
-            };
+        for (key, label) in &self.labels {
+            overlay(&mut metadata, key, label);
         }
         Some(metadata)
     }

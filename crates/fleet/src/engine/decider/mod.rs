@@ -17,15 +17,17 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use self::known::{File, KnownMachine, KnownPlace, KnownUnit};
 use self::reasons::Reasons;
 pub(super) use self::steps::{Agenda, Decision};
 use crate::keys::Revision;
-use crate::registry::{Change, Key, Seen};
-use hyperfleet_fleet_model::schedule::{self, Cluster, Machine, MachineId, UnitName};
-use hyperfleet_fleet_model::unit::{DesiredState, Requirements};
+use crate::registry::{
+    Change, Key, Label, Noted, Place, Seen, UnreadableKeys, is_pinned, note_unreadable,
+};
+use hyperfleet_fleet_model::schedule::{self, Cluster, Machine, MachineId};
+use hyperfleet_fleet_model::unit::{DesiredState, Requirements, UnitName};
 
 /// What is known, and what follows from it.
 #[derive(Debug, Default)]
@@ -40,9 +42,9 @@ pub(super) struct Decider {
     changed_machines: BTreeSet<String>,
     changed_whys: BTreeSet<String>,
     /// Keys that hold what is not ours to read.
-    foreign: BTreeMap<Key, Option<u64>>,
-    /// Units with a file of which nothing is wanted: damage, as after a backup that was restored in part.
-    wantless: BTreeSet<String>,
+    foreign: UnreadableKeys,
+    /// Units with a file and no desired state: damage, as after a backup that was restored in part.
+    missing_desired_state: BTreeSet<String>,
     /// Those that nobody was told of.
     foreign_new: Vec<(Key, Option<u64>)>,
     /// Keys below the prefix that are none of ours.
@@ -72,55 +74,36 @@ impl Decider {
 
     /// Takes over what a key is found to be or became. Costs little: what follows is left for [`Self::decide`].
     fn take_in(&mut self, change: Change) {
+        let is_news = self.note(&change);
         match change {
             Change::Unit(name, seen) => {
-                self.note(Key::Unit(name.clone()), &seen);
                 self.unit(&name).file = seen.here().map(|body| File::of(&name, &body.value));
                 self.changed(name);
             }
             Change::Want(name, seen) => {
-                self.note(Key::Want(name.clone()), &seen);
                 self.unit(&name).want = seen.here();
                 self.changed(name);
             }
-            Change::Place(name, seen) => self.take_place(name, seen),
+            Change::Place(name, seen) => self.take_place(name, seen, is_news),
             Change::Why(name, seen) => {
-                self.note(Key::Why(name.clone()), &seen);
                 self.unit(&name).why = seen.here().map(|why| why.value);
                 self.changed_whys.insert(name);
             }
             Change::Machine(id, seen) => {
-                self.note(Key::Machine(id.clone()), &seen);
-                let configured = seen.here().map(|machine| machine.value);
-                self.machine(&id).configured = configured;
+                self.machine(&id).configured = seen.here().map(|machine| machine.value);
                 self.changed_machine(id);
             }
             Change::Label {
                 machine,
                 key,
                 label,
-            } => self.take_label(machine, key, &label),
-            Change::Global(name, seen) => {
-                if self.note(Key::Global(name.clone()), &seen) {
+            } => self.take_label(machine, key, label),
+            Change::Global(name, _) | Change::Run { unit: name, .. } => {
+                if is_news {
                     self.changed(name);
                 }
             }
-            Change::Run { machine, unit, run } => {
-                let key = Key::Run {
-                    machine,
-                    unit: unit.clone(),
-                };
-                if self.note(key, &run) {
-                    self.changed(unit);
-                }
-            }
-            Change::State {
-                unit,
-                machine,
-                state,
-            } => {
-                self.note(Key::State { unit, machine }, &state);
-            }
+            Change::State { .. } => {}
             Change::Unknown { name, exists: true } => {
                 if self.unknown.insert(name.clone()) {
                     self.unknown_new.push(name);
@@ -149,44 +132,43 @@ impl Decider {
 
     /// What is placed in our term, or no longer placed, is our own doing, or follows from a change of the unit that
     /// is told beside it: it makes nothing wrong that was decided.
-    fn take_place(&mut self, name: String, seen: Seen<crate::registry::Place>) {
-        let is_news = self.note(Key::Place(name.clone()), &seen);
+    fn take_place(&mut self, name: String, seen: Seen<Place>, is_news: bool) {
         let place = seen.here();
         let is_ours = place.as_ref().is_none_or(|p| p.value.epoch == self.epoch);
         let known = place.as_ref().and_then(KnownPlace::of);
         if let (Some(_), None) = (&place, &known) {
             let key = Key::Place(name.clone());
-            self.note::<()>(key, &Seen::Foreign { version: None });
+            self.foreign.insert(key.clone(), None);
+            self.foreign_new.push((key, None));
         }
         self.unit(&name).place = known;
         self.is_outdated |= is_news || !is_ours;
         self.changed_units.insert(name);
     }
 
-    fn take_label(&mut self, machine: String, key: String, label: &Seen<crate::registry::Label>) {
-        let name = Key::Label {
-            machine: machine.clone(),
-            key: key.clone(),
-        };
-        self.note(name, label);
+    fn take_label(&mut self, machine: String, key: String, label: Seen<Label>) {
         let labels = &mut self.machine(&machine).labels;
-        match label {
-            Seen::Here(label) => labels.insert(key, label.value.value.clone()),
-            Seen::Gone | Seen::Foreign { .. } => labels.remove(&key),
+        match label.here() {
+            Some(label) => labels.insert(key, label.value),
+            None => labels.remove(&key),
         };
         self.changed_machine(machine);
     }
 
-    /// Keeps which keys are foreign. Whether that has changed.
-    fn note<T>(&mut self, key: Key, seen: &Seen<T>) -> bool {
-        let Seen::Foreign { version } = seen else {
-            return !self.foreign.is_empty() && self.foreign.remove(&key).is_some();
-        };
-        let is_new = self.foreign.insert(key.clone(), *version).is_none();
-        if is_new {
-            self.foreign_new.push((key, *version));
+    /// Keeps which keys cannot be read. Whether that has changed.
+    fn note(&mut self, change: &Change) -> bool {
+        // If one of these cannot be read, the term ends.
+        if matches!(change, Change::Leader(_) | Change::EngineVersion(_)) {
+            return false;
         }
-        is_new
+        match note_unreadable(&mut self.foreign, change) {
+            Noted::Same => false,
+            Noted::Readable => true,
+            Noted::Unreadable(key, version) => {
+                self.foreign_new.push((key, version));
+                true
+            }
+        }
     }
 
     fn unit(&mut self, name: &str) -> &mut KnownUnit {
@@ -244,8 +226,7 @@ impl Decider {
 
     /// Takes for told what another that knew the same registry has told.
     pub(super) fn was_told(&mut self, before: &Self) {
-        let was_missing =
-            |key: &Key| matches!(key, Key::Want(unit) if before.wantless.contains(unit));
+        let was_missing = |key: &Key| matches!(key, Key::Want(unit) if before.missing_desired_state.contains(unit));
         let is_new = |(key, version): &(Key, Option<u64>)| {
             before.foreign.get(key) != Some(version) && !was_missing(key)
         };
@@ -256,7 +237,7 @@ impl Decider {
 
     /// How many keys there are of both kinds; a missing one counts as well.
     pub(super) fn foreign_count(&self) -> usize {
-        self.foreign.len() + self.unknown.len() + self.wantless.len()
+        self.foreign.len() + self.unknown.len() + self.missing_desired_state.len()
     }
 
     /// How many units are to be on a machine and are on none.
@@ -278,7 +259,7 @@ impl Decider {
         self.tell_cluster();
         let mut reasons = std::mem::take(&mut self.reasons);
         let is_foreign = |name: &str| {
-            self.is_left_alone(name) || self.foreign.contains_key(&Key::Why(name.to_owned()))
+            self.is_pinned(name) || self.foreign.contains_key(&Key::Why(name.to_owned()))
         };
         let slice = reasons.slice(&self.units, &self.cluster, is_foreign);
         self.reasons = reasons;
@@ -320,8 +301,8 @@ impl Decider {
     }
 
     fn tell_unit(&mut self, name: &str) {
-        self.note_wantless(name);
-        let unit = UnitName::new(name);
+        self.note_missing_desired_state(name);
+        let unit = UnitName::stored(name);
         let known = self.units.get(name);
         match known.and_then(|known| self.standing(name, known)) {
             Some((requirements, desired)) => {
@@ -341,14 +322,14 @@ impl Decider {
     }
 
     /// A unit is written whole, so what is seen by now is all that there is of it.
-    fn note_wantless(&mut self, name: &str) {
+    fn note_missing_desired_state(&mut self, name: &str) {
         let want = Key::Want(name.to_owned());
         let known = self.units.get(name);
-        let is_wantless = known.is_some_and(|known| known.file.is_some() && known.want.is_none())
+        let is_missing = known.is_some_and(|known| known.file.is_some() && known.want.is_none())
             && !self.foreign.contains_key(&want);
-        if !is_wantless {
-            self.wantless.remove(name);
-        } else if self.wantless.insert(name.to_owned()) {
+        if !is_missing {
+            self.missing_desired_state.remove(name);
+        } else if self.missing_desired_state.insert(name.to_owned()) {
             self.foreign_new.push((want, None));
         }
     }
@@ -358,7 +339,7 @@ impl Decider {
     /// Where something of it is not ours to read but its place is, it is a unit that asks for nothing of its
     /// machine, so that nothing takes it from there, and that keeps away whom it is known to exclude.
     fn standing(&self, name: &str, known: &KnownUnit) -> Option<(Requirements, DesiredState)> {
-        if !self.is_left_alone(name) {
+        if !self.is_pinned(name) {
             let requirements = known.file.as_ref()?.requirements.clone();
             return Some((requirements, known.desired(name)?));
         }
@@ -372,22 +353,12 @@ impl Decider {
         Some((requirements, DesiredState::Loaded))
     }
 
-    /// Whether something of a unit is not ours to read, or missing: then nothing of it is ours to change.
-    fn is_left_alone(&self, name: &str) -> bool {
-        if self.wantless.contains(name) {
-            return true;
-        }
-        if self.foreign.is_empty() {
-            return false;
-        }
-        let keys = [Key::Unit, Key::Want, Key::Place, Key::Global];
+    /// Whether something of a unit is unreadable: then nothing of it is ours to change.
+    fn is_pinned(&self, name: &str) -> bool {
         let place = self.units.get(name).and_then(|known| known.place.as_ref());
-        let run = place.map(|place| Key::Run {
-            machine: place.machine.as_str().to_owned(),
-            unit: name.to_owned(),
-        });
-        let mut keys = keys.iter().map(|key| key(name.to_owned())).chain(run);
-        keys.any(|key| self.foreign.contains_key(&key))
+        let machine = place.map(|place| place.machine.as_str());
+        let is_missing = self.missing_desired_state.contains(name);
+        is_pinned(&self.foreign, name, is_missing, machine)
     }
 
     /// Whether a unit must stay where it is, whatever the plan says.
@@ -402,7 +373,7 @@ impl Decider {
             let is_foreign = || self.foreign.contains_key(&Key::Machine(id.to_owned()));
             !is_there && (self.awaits_machines || is_foreign())
         };
-        self.is_left_alone(name) || place.is_some_and(|place| machine_is_unclear(&place.machine))
+        self.is_pinned(name) || place.is_some_and(|place| machine_is_unclear(&place.machine))
     }
 }
 

@@ -18,7 +18,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::Decider;
 use crate::registry::Step;
-use hyperfleet_fleet_model::schedule::{MachineId, Reason, Task, UnitName};
+use hyperfleet_fleet_model::schedule::{MachineId, Reason, Task};
+use hyperfleet_fleet_model::unit::UnitName;
 
 /// Fewest steps that are carried out before changes are looked at: some transactions.
 const PORTION_STEPS_MIN: usize = 400;
@@ -137,7 +138,8 @@ impl Decider {
     /// Without what concerns units that are not ours to touch, and without what was planned because they would have
     /// moved: what follows them, and what would come where they stay.
     fn permitted(&self, tasks: Vec<Task>) -> Vec<Task> {
-        if self.foreign.is_empty() && self.wantless.is_empty() && !self.awaits_machines {
+        if self.foreign.is_empty() && self.missing_desired_state.is_empty() && !self.awaits_machines
+        {
             return tasks;
         }
         let (mut kept, mut staying) = (Vec::new(), HashSet::new());

@@ -11,7 +11,7 @@ use crate::registry::{
     Body, Change, Key, Label, Leader, Machine, Place, Seen, Step, Stored, Want, Why,
 };
 use hyperfleet_fleet_model::schedule::Reason;
-use hyperfleet_fleet_model::unit::{DesiredState, Requirements, UnitOption};
+use hyperfleet_fleet_model::unit::{DesiredState, Requirements, UnitOption, unmet_key};
 
 const EPOCH: Revision = 5;
 
@@ -180,7 +180,8 @@ impl World {
         let (asked, machine) = (&self.requirements[unit], &self.places[unit]);
         let metadata = self.metadata.get(machine);
         let leads = |leader: &String| self.places.get(leader) == Some(machine);
-        metadata.is_some_and(|metadata| asked.suits(metadata)) && asked.machine_of.iter().all(leads)
+        metadata.is_some_and(|metadata| unmet_key(&asked.metadata, metadata).is_none())
+            && asked.machine_of.iter().all(leads)
     }
 }
 

@@ -15,7 +15,7 @@ use hyperfleet_fleet::engine::{Engine, Settings};
 use hyperfleet_fleet::etcd::EtcdKeys;
 use hyperfleet_fleet::keys::{KeyStore, Operation, Revision, Transaction};
 use hyperfleet_fleet::registry::{
-    Body, Created, Machine, Prefix, Registered, Registration, Registry, Snapshot, Unit, Written,
+    Body, Machine, Prefix, Registered, Registration, Registry, Snapshot, UnitRecord, Written,
 };
 use hyperfleet_fleet_model::unit::{DesiredState, UnitOption};
 use tokio::sync::oneshot;
@@ -103,12 +103,12 @@ impl<S: KeyStore> World<S> {
         let state = DesiredState::Launched;
         let created = self.registry.create_unit(name, &body, state).await.unwrap();
         match created {
-            Created::At(revision) => revision,
-            Created::Taken => panic!("{name} is taken"),
+            Written::At(revision) => revision,
+            Written::Stale => panic!("{name} is taken"),
         }
     }
 
-    pub(super) async fn find(&self, name: &str) -> Unit {
+    pub(super) async fn find(&self, name: &str) -> UnitRecord {
         self.registry.find_unit(name).await.unwrap().unwrap()
     }
 

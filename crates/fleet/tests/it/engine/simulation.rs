@@ -15,8 +15,8 @@ use hyperfleet_fleet::keys::Revision;
 use hyperfleet_fleet::registry::{
     Change, Machine, Prefix, Registered, Registration, Registry, Scope, Seen, Snapshot, Told,
 };
-use hyperfleet_fleet_model::schedule::{self, Cluster, MachineId, UnitName};
-use hyperfleet_fleet_model::unit::{DesiredState, FleetSection, NameParts};
+use hyperfleet_fleet_model::schedule::{self, Cluster, MachineId};
+use hyperfleet_fleet_model::unit::{DesiredState, FleetSection, NameParts, UnitName};
 use hyperfleet_testkit::MemoryKeys;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -351,7 +351,7 @@ fn check(snapshot: &Snapshot) {
     for (name, body) in &snapshot.bodies {
         let section = FleetSection::of(&body.value.options);
         cluster.apply(schedule::Change::Unit {
-            unit: UnitName::new(name.as_str()),
+            unit: UnitName::stored(name.as_str()),
             requirements: section.requirements(NameParts::of(name)),
             desired: snapshot.wants[name].value.state,
         });
@@ -361,15 +361,14 @@ fn check(snapshot: &Snapshot) {
         assert_eq!(run.hash, snapshot.bodies[name].value.hash);
         assert_eq!(run.state, snapshot.wants[name].value.state);
         cluster.apply(schedule::Change::Placed {
-            unit: UnitName::new(name.as_str()),
+            unit: UnitName::stored(name.as_str()),
             machine: Some(MachineId::new(place.value.machine.as_str())),
         });
     }
     assert_eq!(cluster.plan().tasks, []);
-    let explained = cluster.unplaced().map(|unit| {
-        let reason = cluster.explain(unit.as_str()).unwrap().to_string();
-        let generation = snapshot.wants[unit.as_str()].value.generation;
-        (unit.to_string(), (generation, reason))
+    let explained = snapshot.wants.iter().filter_map(|(unit, want)| {
+        let reason = cluster.explain(unit)?.to_string();
+        Some((unit.clone(), (want.value.generation, reason)))
     });
     let whys = snapshot.whys.iter();
     let whys = whys.map(|(unit, why)| {

@@ -12,7 +12,7 @@ use hyperfleet_fleet::Fleet;
 use hyperfleet_fleet::engine::Settings;
 use hyperfleet_fleet::etcd::EtcdKeys;
 use hyperfleet_fleet::keys;
-use hyperfleet_fleet::registry::{Created, Error, Prefix, Registry, Snapshot};
+use hyperfleet_fleet::registry::{Error, Prefix, Registry, Snapshot, Written};
 use hyperfleet_fleet_model::unit::DesiredState;
 use rustix::process::Signal;
 use tokio::time::{Instant, sleep};
@@ -80,7 +80,7 @@ impl Scene {
             until(&format!("{name} is created"), async || {
                 // An attempt whose answer was lost may have gone through.
                 let created = create(&self.world, &name).await;
-                matches!(created, Ok(Created::At(_) | Created::Taken))
+                matches!(created, Ok(Written::At(_) | Written::Stale))
             })
             .await;
         }
@@ -167,7 +167,7 @@ async fn registry(server: &TestEtcd, world: &World<EtcdKeys>) -> Registry<EtcdKe
     Registry::new(connect(server).await, prefix)
 }
 
-async fn create(world: &World<EtcdKeys>, name: &str) -> Result<Created, Error> {
+async fn create(world: &World<EtcdKeys>, name: &str) -> Result<Written, Error> {
     let (body, launched) = (body(&[]), DesiredState::Launched);
     world.registry.create_unit(name, &body, launched).await
 }

@@ -1,7 +1,7 @@
 //! What engines write, and who may.
 
 use hyperfleet_fleet::keys::KeyStore;
-use hyperfleet_fleet::registry::{Acquired, Carried, Error, Gate, Refusal, Step, Why};
+use hyperfleet_fleet::registry::{Acquired, Error, Gate, Refusal, Step, Why, Written};
 use hyperfleet_fleet_model::unit::DesiredState;
 
 use super::{World, in_every_store, leader, place, run, withdraw};
@@ -177,13 +177,13 @@ async fn a_unit_is_placed_once<S: KeyStore>(world: World<S>) {
     world.place(&leading, &unit, "m1").await;
     let again = [place(&unit, "m2")];
     let carried = world.registry.carry_out(&leading, &again).await.unwrap();
-    assert_eq!(carried, [Carried::Stale]);
+    assert_eq!(carried, [Written::Stale]);
     let placed = world.find("a.service").await;
     assert_eq!(placed.place.as_ref().unwrap().value.machine, "m1");
     let steps = [withdraw(&placed), withdraw(&placed)];
     let carried = world.registry.carry_out(&leading, &steps).await.unwrap();
     assert!(
-        matches!(carried[..], [Carried::At(_), Carried::Stale]),
+        matches!(carried[..], [Written::At(_), Written::Stale]),
         "{carried:?}"
     );
     assert_eq!(world.get("run/m1/a.service").await, None);
@@ -207,7 +207,7 @@ async fn what_was_decided_on_an_old_want_is_not_done<S: KeyStore>(world: World<S
         .carry_out(&leading, &[place(&old, "m1")])
         .await
         .unwrap();
-    assert_eq!(carried, [Carried::Stale]);
+    assert_eq!(carried, [Written::Stale]);
     let unit = world.find("a.service").await;
     world.registry.destroy_unit(&unit).await.unwrap();
     let carried = world
@@ -215,7 +215,7 @@ async fn what_was_decided_on_an_old_want_is_not_done<S: KeyStore>(world: World<S
         .carry_out(&leading, &[place(&unit, "m1")])
         .await
         .unwrap();
-    assert_eq!(carried, [Carried::Stale]);
+    assert_eq!(carried, [Written::Stale]);
     assert!(world.registry.snapshot().await.unwrap().places.is_empty());
     // What its user has changed meanwhile may be fit to stay, and its agent was told to go on.
     let unit = world.create("b.service").await;
@@ -228,11 +228,11 @@ async fn what_was_decided_on_an_old_want_is_not_done<S: KeyStore>(world: World<S
         .unwrap();
     let steps = [withdraw(&placed)];
     let carried = world.registry.carry_out(&leading, &steps).await.unwrap();
-    assert_eq!(carried, [Carried::Stale]);
+    assert_eq!(carried, [Written::Stale]);
     assert!(world.get("run/m1/b.service").await.is_some());
     let steps = [withdraw(&world.find("b.service").await)];
     let carried = world.registry.carry_out(&leading, &steps).await.unwrap();
-    assert!(matches!(carried[..], [Carried::At(_)]), "{carried:?}");
+    assert!(matches!(carried[..], [Written::At(_)]), "{carried:?}");
 }
 
 async fn a_unit_is_moved_in_one_transaction<S: KeyStore>(world: World<S>) {
@@ -250,7 +250,7 @@ async fn a_unit_is_moved_in_one_transaction<S: KeyStore>(world: World<S>) {
     };
     let steps = [step.clone(), step];
     let carried = world.registry.carry_out(&leading, &steps).await.unwrap();
-    let [Carried::At(revision), Carried::Stale] = carried[..] else {
+    let [Written::At(revision), Written::Stale] = carried[..] else {
         panic!("{carried:?}");
     };
     let moved = world.find("a.service").await.place.unwrap();
@@ -271,14 +271,14 @@ async fn batches_of_any_size_are_carried_out<S: KeyStore>(world: World<S>) {
     }
     let carried = world.registry.carry_out(&leading, &steps).await.unwrap();
     assert!(
-        carried.iter().all(|c| matches!(c, Carried::At(_))),
+        carried.iter().all(|c| matches!(c, Written::At(_))),
         "{carried:?}"
     );
     let mut revisions: Vec<_> = carried
         .iter()
         .filter_map(|c| match c {
-            Carried::At(revision) => Some(*revision),
-            Carried::Stale => None,
+            Written::At(revision) => Some(*revision),
+            Written::Stale => None,
         })
         .collect();
     assert!(revisions.is_sorted(), "in their order");
@@ -304,7 +304,7 @@ async fn one_stale_step_holds_up_no_other<S: KeyStore>(world: World<S>) {
         steps.push(place(&unit, "m1"));
     }
     let carried = world.registry.carry_out(&leading, &steps).await.unwrap();
-    let stale: Vec<_> = (0..10).filter(|n| carried[*n] == Carried::Stale).collect();
+    let stale: Vec<_> = (0..10).filter(|n| carried[*n] == Written::Stale).collect();
     assert_eq!(stale, [0, 3, 6, 9]);
     assert_eq!(world.registry.snapshot().await.unwrap().places.len(), 6);
 }
@@ -319,7 +319,7 @@ async fn steps_about_one_unit_follow_each_other<S: KeyStore>(world: World<S>) {
     };
     let steps = [explain, place(&unit, "m1")];
     let carried = world.registry.carry_out(&leading, &steps).await.unwrap();
-    assert!(matches!(carried[..], [Carried::At(first), Carried::At(second)] if first < second));
+    assert!(matches!(carried[..], [Written::At(first), Written::At(second)] if first < second));
     assert_eq!(world.registry.find_why("a.service").await.unwrap(), None);
 }
 
@@ -347,7 +347,7 @@ async fn reasons_stand_until_the_unit_is_placed<S: KeyStore>(world: World<S>) {
     let carried = registry
         .carry_out(&leading, &[explain(unit.want.revision - 1)])
         .await;
-    assert_eq!(carried.unwrap(), [Carried::Stale]);
+    assert_eq!(carried.unwrap(), [Written::Stale]);
     registry
         .carry_out(&leading, &[explain(unit.want.revision)])
         .await

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hyperfleet_fleet::etcd::{EtcdKeys, Settings};
 use hyperfleet_fleet::keys;
-use hyperfleet_fleet::registry::{Created, Error, Prefix, Registry, Reports, Scope, Told};
+use hyperfleet_fleet::registry::{Error, Prefix, Registry, Reports, Scope, Told, Written};
 use hyperfleet_fleet_model::unit::DesiredState;
 
 use rustix::process::Signal;
@@ -83,7 +83,7 @@ async fn nothing_is_lost_when_etcd_is_killed_and_comes_back() {
     let created = registry
         .create_unit("b.service", &body("1"), DesiredState::Loaded)
         .await;
-    let Created::At(last) = created.unwrap() else {
+    let Written::At(last) = created.unwrap() else {
         panic!("it was not created while etcd was away");
     };
     // The watch goes on where it was.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hyperfleet_fleet::keys::KeyStore;
-use hyperfleet_fleet::registry::{Error, LISTED_MAX, PageToken, Reports, StateFilter, Unit};
+use hyperfleet_fleet::registry::{Error, LISTED_MAX, PageToken, Reports, StateFilter, UnitRecord};
 
 use super::{World, in_every_store, state, strings};
 
@@ -78,7 +78,7 @@ async fn units_come_with_what_their_machine_reports<S: KeyStore>(world: World<S>
     ]);
     reports.publish(&world.registry, &current).await.unwrap();
     let page = world.registry.list_units(None, 10).await.unwrap();
-    let seen = |(unit, state): &(Unit, Option<_>)| (unit.place.is_some(), state.is_some());
+    let seen = |(unit, state): &(UnitRecord, Option<_>)| (unit.place.is_some(), state.is_some());
     let seen: Vec<_> = page.items.iter().map(seen).collect();
     assert_eq!(seen, [(true, false), (true, true), (false, false)]);
 }

@@ -16,8 +16,8 @@ use etcd_client::Client;
 use hyperfleet_fleet::etcd::EtcdKeys;
 use hyperfleet_fleet::keys::{KeyStore, Operation, Revision, Transaction};
 use hyperfleet_fleet::registry::{
-    Body, Created, Error, Leader, Leading, Machine, Prefix, Registered, Registration, Registry,
-    Run, Step, Unit, UnitState, Written,
+    Body, Error, Leader, Leading, Machine, Prefix, Registered, Registration, Registry, Run, Step,
+    UnitRecord, UnitState, Written,
 };
 use hyperfleet_fleet_model::unit::{DesiredState, UnitOption};
 use hyperfleet_testkit::MemoryKeys;
@@ -84,9 +84,9 @@ impl<S: KeyStore> World<S> {
         Some(String::from_utf8(entry.value).unwrap())
     }
 
-    async fn create(&self, name: &str) -> Unit {
+    async fn create(&self, name: &str) -> UnitRecord {
         let created = self.create_as(name, "1", DesiredState::Launched).await;
-        assert!(matches!(created, Ok(Created::At(_))), "{name}: {created:?}");
+        assert!(matches!(created, Ok(Written::At(_))), "{name}: {created:?}");
         self.find(name).await
     }
 
@@ -95,20 +95,20 @@ impl<S: KeyStore> World<S> {
         name: &str,
         text: &str,
         state: DesiredState,
-    ) -> Result<Created, Error> {
+    ) -> Result<Written, Error> {
         self.registry.create_unit(name, &body(text), state).await
     }
 
     async fn replace(
         &self,
-        unit: &Unit,
+        unit: &UnitRecord,
         text: &str,
         state: DesiredState,
     ) -> Result<Written, Error> {
         self.registry.replace_unit(unit, &body(text), state).await
     }
 
-    async fn find(&self, name: &str) -> Unit {
+    async fn find(&self, name: &str) -> UnitRecord {
         self.registry.find_unit(name).await.unwrap().unwrap()
     }
 
@@ -130,11 +130,10 @@ impl<S: KeyStore> World<S> {
         }
     }
 
-    async fn place(&self, leading: &Leading, unit: &Unit, machine: &str) {
-        use hyperfleet_fleet::registry::Carried;
+    async fn place(&self, leading: &Leading, unit: &UnitRecord, machine: &str) {
         let steps = [place(unit, machine)];
         let carried = self.registry.carry_out(leading, &steps).await.unwrap();
-        assert!(matches!(carried[..], [Carried::At(_)]));
+        assert!(matches!(carried[..], [Written::At(_)]));
     }
 }
 
@@ -211,14 +210,14 @@ fn state(active: &str) -> UnitState {
     }
 }
 
-fn run(unit: &Unit) -> Run {
+fn run(unit: &UnitRecord) -> Run {
     Run {
         hash: unit.body.value.hash.clone(),
         state: unit.want.value.state,
     }
 }
 
-fn place(unit: &Unit, machine: &str) -> Step {
+fn place(unit: &UnitRecord, machine: &str) -> Step {
     Step::Place {
         unit: unit.name.clone(),
         machine: machine.to_owned(),
@@ -227,7 +226,7 @@ fn place(unit: &Unit, machine: &str) -> Step {
     }
 }
 
-fn withdraw(unit: &Unit) -> Step {
+fn withdraw(unit: &UnitRecord) -> Step {
     let place = unit.place.as_ref().unwrap();
     Step::Withdraw {
         unit: unit.name.clone(),

@@ -2,7 +2,7 @@
 
 use hyperfleet_fleet::keys::KeyStore;
 use hyperfleet_fleet::registry::{
-    BODY_BYTES_MAX, Body, Created, Error, GlobalRule, PART_BYTES_MAX, Snapshot, Written,
+    BODY_BYTES_MAX, Body, Error, GlobalRule, PART_BYTES_MAX, Snapshot, Written,
 };
 use hyperfleet_fleet_model::unit::DesiredState;
 
@@ -32,7 +32,7 @@ async fn a_unit_is_created_once<S: KeyStore>(world: World<S>) {
     assert_eq!(unit.want.value.state, DesiredState::Launched);
     assert_eq!(unit.body.revision, unit.want.revision, "one transaction");
     let again = world.create_as("a.service", "2", DesiredState::Loaded);
-    assert_eq!(again.await.unwrap(), Created::Taken);
+    assert_eq!(again.await.unwrap(), Written::Stale);
     assert_eq!(world.find("a.service").await, unit);
 }
 
@@ -49,9 +49,9 @@ async fn of_two_creators_one_succeeds<S: KeyStore>(world: World<S>) {
                 .create_unit(&name, &two, DesiredState::Launched),
         );
         let (one, two) = (one.unwrap(), two.unwrap());
-        assert_ne!(one == Created::Taken, two == Created::Taken);
+        assert_ne!(one == Written::Stale, two == Written::Stale);
         let unit = world.find(&name).await;
-        let expected = if two == Created::Taken {
+        let expected = if two == Written::Stale {
             (body("1"), DesiredState::Inactive)
         } else {
             (body("2"), DesiredState::Launched)
@@ -247,7 +247,7 @@ async fn what_is_foreign_is_left_alone<S: KeyStore>(world: World<S>) {
     // Where a newer program has created a unit, ours creates none.
     world.put("unit/b.service", newer).await;
     let created = world.create_as("b.service", "1", DesiredState::Loaded);
-    assert_eq!(created.await.unwrap(), Created::Taken);
+    assert_eq!(created.await.unwrap(), Written::Stale);
     assert_eq!(world.get("want/a.service").await.as_deref(), Some(newer));
     assert_eq!(world.get("unit/b.service").await.as_deref(), Some(newer));
     let page = world.registry.list_units(None, 10).await.unwrap();
@@ -258,9 +258,9 @@ async fn what_is_foreign_is_left_alone<S: KeyStore>(world: World<S>) {
         .collect();
     assert_eq!(listed, [""; 0]);
     let snapshot = world.registry.snapshot().await.unwrap();
-    assert!(snapshot.is_left_alone("a.service") && snapshot.is_left_alone("b.service"));
-    assert!(snapshot.is_left_alone("c.service"));
-    assert!(!snapshot.is_left_alone("d.service"));
+    assert!(snapshot.is_unreadable("a.service") && snapshot.is_unreadable("b.service"));
+    assert!(snapshot.is_unreadable("c.service"));
+    assert!(!snapshot.is_unreadable("d.service"));
     assert_eq!(snapshot.foreign.len(), 4, "{:?}", snapshot.foreign);
 }
 

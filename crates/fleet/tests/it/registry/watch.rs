@@ -83,7 +83,7 @@ async fn a_snapshot_and_what_changes_is_the_next_snapshot<S: KeyStore>(world: Wo
     // Nothing is left out on the way to that.
     assert!(!read.states.is_empty() && !read.labels.is_empty() && !read.machines.is_empty());
     assert!(read.leader.is_some() && read.engine_version.is_some());
-    assert!(read.is_left_alone("b.service") && read.unknown.len() == 1);
+    assert!(read.is_unreadable("b.service") && read.unknown.len() == 1);
     assert!(read.places.is_empty() && read.runs.is_empty() && read.wants.len() == 2);
 }
 
