@@ -36,7 +36,6 @@ pub struct Address<'a> {
 
 impl<'a> Collection<'a> {
     /// The kind of what is in it; `None` if there are several.
-    #[must_use]
     pub fn entity(&self) -> Option<&'a Entity> {
         match self {
             Self::All => None,

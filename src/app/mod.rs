@@ -38,7 +38,6 @@ pub struct Service {
 impl Service {
     /// Serves the kinds of `registry` from `store`. `lists_include_deleted` is the default for
     /// lists that do not say (setting `lists.include_deleted`, decision H3).
-    #[must_use]
     pub fn new(store: Store, registry: Arc<EntityRegistry>, lists_include_deleted: bool) -> Self {
         Self {
             store,
@@ -48,7 +47,6 @@ impl Service {
     }
 
     /// The same service over connections of its own, one of `shares` equal parts.
-    #[must_use]
     pub fn share(&self, shares: usize) -> Self {
         Self {
             store: self.store.share(shares),
@@ -69,7 +67,6 @@ impl Service {
     }
 
     /// The kinds that are served.
-    #[must_use]
     pub fn registry(&self) -> &Arc<EntityRegistry> {
         &self.registry
     }

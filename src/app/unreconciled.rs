@@ -21,7 +21,6 @@ impl Service {
     }
 
     /// How the connections to the database are used.
-    #[must_use]
     pub fn connections(&self) -> Connections {
         self.store.connections()
     }

@@ -51,7 +51,6 @@ struct Inner {
 impl Authenticator {
     /// Starts to fetch keys and to watch files, in the current runtime. Files have been read, so
     /// that their keys are there at once.
-    #[must_use]
     pub fn start(issuers: Vec<Issuer>, pace: Pace, clock: &Clock) -> Self {
         signature::install();
         let mut tasks = JoinSet::new();

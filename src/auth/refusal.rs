@@ -33,7 +33,6 @@ pub enum TokenFault {
 
 impl TokenFault {
     /// The name of the reason in metrics and in the log.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::TooLong => "too_long",
@@ -93,7 +92,6 @@ pub enum Refusal {
 
 impl Refusal {
     /// The name of the reason in metrics and in the log.
-    #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Missing => "missing",

@@ -31,7 +31,6 @@ const RETENTION_MIN: Duration = Duration::from_hours(1);
 
 /// Reads all sources. `defaults` stand where none of them says anything. Faults are kept for
 /// [`Loaded::refuse`].
-#[must_use]
 pub fn load(args: &SettingsArgs, defaults: &Settings) -> Loaded {
     let file = file(args).map(|file| Layer::of_yaml(&TABLE, &file));
     let variables = Layer::of_variables(&TABLE, std::env::vars_os());
@@ -59,7 +58,6 @@ pub fn load(args: &SettingsArgs, defaults: &Settings) -> Loaded {
 }
 
 /// Whether a source says which database to use, even if it says what the default says.
-#[must_use]
 pub fn names_a_database(loaded: &Loaded) -> bool {
     DATABASE.iter().any(|key| loaded.origin(key).is_some())
 }

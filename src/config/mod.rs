@@ -33,7 +33,6 @@ pub use hyperfleet_server_kit::settings::{
 pub type Loaded = kit::settings::Loaded<Settings>;
 
 /// The tables of docs/configuration.md: one for each section.
-#[must_use]
 pub fn reference() -> String {
     let used: Vec<_> = catalogue::TABLE
         .settings

@@ -51,7 +51,6 @@ pub struct Subject<'a> {
 /// Deterministic, whatever the order of reports, and idempotent: its own result as `previous`
 /// changes nothing. `Reconciled` speaks of the current generation. A finalizing resource with
 /// children is never reconciled. Reports of adapters that are not required take no part.
-#[must_use]
 pub fn aggregate(subject: &Subject<'_>) -> Vec<Condition> {
     let usable: Vec<_> = subject
         .required
@@ -67,7 +66,6 @@ pub fn aggregate(subject: &Subject<'_>) -> Vec<Condition> {
 }
 
 /// The condition type of an adapter: `pull-secret` becomes `PullSecretSuccessful`.
-#[must_use]
 pub fn adapter_condition_type(adapter: &str) -> String {
     let mut kind = String::with_capacity(adapter.len() + ADAPTER_SUFFIX.len());
     for part in adapter.split('-') {

@@ -30,7 +30,6 @@ impl Action {
     ];
 
     /// The name that is stored and shown.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -42,7 +41,6 @@ impl Action {
     }
 
     /// The action of that name.
-    #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|a| a.as_str() == name)
     }
@@ -80,7 +78,6 @@ pub struct Change {
 
 impl Change {
     /// The removal of a resource.
-    #[must_use]
     pub fn removal(action: Action, state: &ResourceState, reason: Option<&str>) -> Self {
         Self {
             generation_after: None,
@@ -90,7 +87,6 @@ impl Change {
     }
 
     /// A change that a resource survives.
-    #[must_use]
     pub fn of(action: Action, before: Option<i32>, state: &ResourceState) -> Self {
         Self {
             action,

@@ -18,13 +18,11 @@ pub enum ConditionStatus {
 
 impl ConditionStatus {
     /// `True` or `False`.
-    #[must_use]
     pub fn from_bool(holds: bool) -> Self {
         if holds { Self::True } else { Self::False }
     }
 
     /// Reads the exact, case-sensitive spelling that clients use.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "True" => Some(Self::True),

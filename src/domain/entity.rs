@@ -67,7 +67,6 @@ impl Entity {
     }
 
     /// Whether adapters work on it.
-    #[must_use]
     pub fn is_reconcilable(&self) -> bool {
         !self.required_adapters.is_empty()
     }
@@ -104,13 +103,11 @@ impl EntityRegistry {
     }
 
     /// The kind of that name.
-    #[must_use]
     pub fn get(&self, kind: &str) -> Option<&Entity> {
         self.by_kind.get(kind).map(|&at| &self.entities[at])
     }
 
     /// Every kind.
-    #[must_use]
     pub fn entities(&self) -> &[Entity] {
         &self.entities
     }
@@ -122,14 +119,12 @@ impl EntityRegistry {
     }
 
     /// How many levels of children resources of `kind` may have below them.
-    #[must_use]
     pub fn levels_below(&self, kind: &str) -> usize {
         let below = |child: &Entity| 1 + self.levels_below(&child.kind);
         self.children_of(kind).map(below).max().unwrap_or(0)
     }
 
     /// How many owners resources of `kind` have above them: the order in which rows are locked.
-    #[must_use]
     pub fn depth(&self, kind: &str) -> usize {
         match self.get(kind).and_then(|e| e.parent.as_deref()) {
             Some(parent) => 1 + self.depth(parent),
@@ -138,20 +133,17 @@ impl EntityRegistry {
     }
 
     /// What derives further conditions of a kind.
-    #[must_use]
     pub fn rules(&self, kind: &str) -> Option<&Rules> {
         self.get(kind)?.rules.as_deref()
     }
 
     /// The kinds with rules.
-    #[must_use]
     pub fn kinds_with_rules(&self) -> &[String] {
         &self.with_rules
     }
 
     /// The adapters that a kind waits for; none for a kind that was removed from the
     /// configuration.
-    #[must_use]
     pub fn required_adapters(&self, kind: &str) -> &[String] {
         self.get(kind).map_or(&[], |e| &e.required_adapters)
     }

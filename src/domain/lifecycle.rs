@@ -81,7 +81,6 @@ pub enum Refusal {
 
 impl Refusal {
     /// The resource whose state it is about, by its kind and id.
-    #[must_use]
     pub fn subject(&self) -> (&str, ResourceId) {
         match self {
             Self::MarkedForDeletion { kind, id }
@@ -114,7 +113,6 @@ pub struct Draft {
 
 /// Makes a new resource at generation 1. Kinds with required adapters start not reconciled. Also
 /// returns the rules that failed.
-#[must_use]
 pub fn create(entity: &Entity, draft: Draft, origin: &Origin) -> (Resource, Vec<Failure>) {
     let mut resource = Resource {
         state: ResourceState {
@@ -211,7 +209,6 @@ pub fn patch(
 }
 
 /// The refusal of any change to a finalizing resource.
-#[must_use]
 pub fn marked_for_deletion(state: &ResourceState) -> Refusal {
     Refusal::MarkedForDeletion {
         kind: state.kind.clone(),
@@ -233,7 +230,6 @@ pub struct ReportDecision {
 }
 
 /// Decides about a report. An accepted report takes over the times of the adapter's stored one.
-#[must_use]
 pub fn report(
     snapshot: &ResourceSnapshot,
     entity: Option<&Entity>,
@@ -313,7 +309,6 @@ pub struct Family {
 
 impl Family {
     /// The resource and what it owns, owners first.
-    #[must_use]
     pub fn nodes(&self) -> impl DoubleEndedIterator<Item = &ResourceSnapshot> {
         std::iter::once(&self.root).chain(&self.descendants)
     }
@@ -400,7 +395,6 @@ pub fn delete(
 
 /// Removes a resource whose deletion is complete, and every owner above it that was only waiting
 /// for it. `snapshot` has the report that completes it.
-#[must_use]
 pub fn remove(
     snapshot: &ResourceSnapshot,
     ancestors: &[ResourceSnapshot],

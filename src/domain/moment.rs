@@ -4,7 +4,6 @@ use chrono::{DateTime, SecondsFormat, Timelike as _, Utc};
 use serde::Serializer;
 
 /// `2026-01-01T10:00:00Z`, `2026-01-01T10:00:00.5Z`; to the microsecond, as all stored moments are.
-#[must_use]
 pub fn rfc3339(at: DateTime<Utc>) -> String {
     let whole = at.to_rfc3339_opts(SecondsFormat::Secs, true);
     match at.nanosecond() / 1000 {
@@ -18,7 +17,6 @@ pub fn rfc3339(at: DateTime<Utc>) -> String {
 }
 
 /// Reads a moment with its zone, cut to whole microseconds.
-#[must_use]
 pub fn parse(text: &str) -> Option<DateTime<Utc>> {
     let at = DateTime::parse_from_rfc3339(text).ok()?;
     DateTime::from_timestamp_micros(at.timestamp_micros())

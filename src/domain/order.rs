@@ -46,7 +46,6 @@ impl OrderField {
     ];
 
     /// Whether there are resources without it.
-    #[must_use]
     pub fn is_optional(self) -> bool {
         matches!(self, Self::DeletedTime | Self::DeletedBy | Self::OwnerId)
     }
@@ -68,7 +67,6 @@ pub enum Direction {
 
 impl Direction {
     /// Reads `asc` or `desc`.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "asc" => Some(Self::Ascending),
@@ -102,13 +100,11 @@ impl Order {
     pub const KEYS_MAX: usize = 16;
 
     /// Newest first: what lists do unless asked otherwise.
-    #[must_use]
     pub fn newest_first() -> Self {
         Self(vec![(OrderField::CreatedTime, Direction::Descending)])
     }
 
     /// By time of creation.
-    #[must_use]
     pub fn by_creation(direction: Direction) -> Self {
         Self(vec![(OrderField::CreatedTime, direction)])
     }

@@ -21,7 +21,6 @@ impl Page {
     pub const SIZE_DEFAULT: u32 = 20;
 
     /// How many items come before the page.
-    #[must_use]
     pub fn offset(self) -> i64 {
         (i64::from(self.number) - 1) * i64::from(self.size)
     }

@@ -41,7 +41,6 @@ pub enum KeyValue {
 
 impl Position {
     /// Where `resource` stands in `order`.
-    #[must_use]
     pub fn of(order: &Order, resource: &Resource) -> Self {
         let keys = order.keys().map(|(field, direction)| Key {
             field,
@@ -52,20 +51,17 @@ impl Position {
     }
 
     /// The keys, most significant first.
-    #[must_use]
     pub fn keys(&self) -> &[Key] {
         &self.0
     }
 
     /// The values as texts, for [`Position::parse`] with the same order.
-    #[must_use]
     pub fn texts(&self) -> Vec<Option<String>> {
         let values = self.0.iter().map(|key| key.value.as_ref());
         values.map(|value| value.map(KeyValue::text)).collect()
     }
 
     /// Reads the values of every key of `order`. `None` if they cannot be those of a row.
-    #[must_use]
     pub fn parse(order: &Order, texts: &[Option<String>]) -> Option<Self> {
         let mut texts = texts.iter();
         let mut keys = Vec::new();

@@ -105,19 +105,16 @@ pub struct ReportState {
 
 impl ReportState {
     /// One condition of it.
-    #[must_use]
     pub fn condition(&self, kind: &str) -> Option<&ReportedCondition> {
         self.conditions.iter().find(|c| c.kind == kind)
     }
 
     /// The status of one condition.
-    #[must_use]
     pub fn status_of(&self, kind: &str) -> Option<ConditionStatus> {
         self.condition(kind).map(|c| c.status)
     }
 
     /// Whether it says `Finalized=True`.
-    #[must_use]
     pub fn is_finalized(&self) -> bool {
         self.status_of(FINALIZED) == Some(ConditionStatus::True)
     }
@@ -140,7 +137,6 @@ impl ReportState {
     /// # Guarantees
     ///
     /// The stored pair (generation, time) of an adapter never decreases.
-    #[must_use]
     pub fn judge(&self, generation: i32, existing: Option<&Self>) -> ReportOutcome {
         if self.observed_generation > generation {
             return ReportOutcome::Discarded(Discard::FutureGeneration);
@@ -194,7 +190,6 @@ impl ReportOutcome {
     ];
 
     /// The label of metrics.
-    #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
             Self::Accepted => "accepted",

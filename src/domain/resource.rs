@@ -16,7 +16,6 @@ pub struct ResourceId(Uuid);
 impl ResourceId {
     /// Reads an id as answers spell it: 36 characters, lower case, with hyphens. Any other text
     /// names no resource, because ids are compared as text by clients.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let id = Uuid::try_parse(text).ok()?;
         let mut buffer = Uuid::encode_buffer();
@@ -24,7 +23,6 @@ impl ResourceId {
     }
 
     /// The id as the database keeps it.
-    #[must_use]
     pub fn as_uuid(self) -> Uuid {
         self.0
     }
@@ -80,13 +78,11 @@ impl ResourceName {
 
     /// A name that was checked before it was stored. Limits may have changed since; what is
     /// stored stays.
-    #[must_use]
     pub fn stored(name: String) -> Self {
         Self(name)
     }
 
     /// The name as it was given.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -162,7 +158,6 @@ pub struct Resource {
 
 impl ResourceState {
     /// Whether deletion was asked for.
-    #[must_use]
     pub fn is_finalizing(&self) -> bool {
         self.deletion.is_some()
     }

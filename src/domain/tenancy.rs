@@ -50,25 +50,21 @@ pub struct Tenant {
 impl Tenant {
     /// What the resources that it creates are stamped with; empty without tenancy and for system
     /// identities.
-    #[must_use]
     pub fn tenancy(&self) -> &Tenancy {
         &self.tenancy
     }
 
     /// What it sees and changes.
-    #[must_use]
     pub fn view(&self) -> &TenantScope {
         &self.view
     }
 
     /// Whether it is a part of the system, such as an adapter, that works for every tenant.
-    #[must_use]
     pub fn is_system(&self) -> bool {
         self.is_system
     }
 
     /// What the log calls it: `org=acme,project=web`, or `system`; unset without tenancy.
-    #[must_use]
     pub fn label(&self) -> Option<String> {
         if self.is_system {
             return Some("system".to_owned());
@@ -103,7 +99,6 @@ impl TenantScope {
 
     /// The tenancy that resources must have, exactly; unset where any will do. Never an empty one:
     /// what belongs to nobody is for those who see everything.
-    #[must_use]
     pub fn tenancy(&self) -> Option<&Tenancy> {
         self.0.as_ref()
     }

@@ -3,7 +3,6 @@
 use serde_json::Value;
 
 /// As much of a client's text as an answer repeats.
-#[must_use]
 pub fn shown(text: &str) -> String {
     const CHARACTERS_MAX: usize = 100;
     text.chars().take(CHARACTERS_MAX).collect()
@@ -48,7 +47,6 @@ impl Constraint {
     ];
 
     /// The name that clients see.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Required => "required",
@@ -79,7 +77,6 @@ pub struct Violation {
 
 impl Violation {
     /// A fault without its value.
-    #[must_use]
     pub fn new(
         field: impl Into<String>,
         constraint: Constraint,
@@ -94,7 +91,6 @@ impl Violation {
     }
 
     /// The same fault, with the value that caused it.
-    #[must_use]
     pub fn with_value(mut self, value: impl Into<Value>) -> Self {
         self.value = Some(value.into());
         self
@@ -118,19 +114,16 @@ impl Violations {
     }
 
     /// Whether nothing is wrong.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The faults in the order in which they were found.
-    #[must_use]
     pub fn into_vec(self) -> Vec<Violation> {
         self.0
     }
 
     /// The faults in the order in which they were found.
-    #[must_use]
     pub fn as_slice(&self) -> &[Violation] {
         &self.0
     }

@@ -56,7 +56,6 @@ struct Token(u8, String, u32, Vec<Option<String>>);
 impl ListKey {
     /// The key of the list at `path`, in the order that `params` ask for, with these filters. The
     /// tenant counts, because where a list ends says something about what is in it.
-    #[must_use]
     pub fn new(path: &str, params: &Params, filters: &[ListFilter], view: &TenantScope) -> Self {
         let mut digest = ListDigest::default();
         let order = ["order", "orderBy"].map(|name| {
@@ -71,7 +70,6 @@ impl ListKey {
 
 impl Continuation {
     /// The token for the list.
-    #[must_use]
     pub fn encode(&self, list: &ListKey) -> String {
         let token = Token(VERSION, list.0.clone(), self.page, self.position.texts());
         // Plain texts and numbers: writing them cannot fail.

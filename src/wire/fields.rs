@@ -130,7 +130,6 @@ impl Fields {
     }
 
     /// What is wanted of a resource. What it could have and has not, is `null`.
-    #[must_use]
     pub fn of(&self, resource: &impl Serialize) -> Value {
         // Views are maps of plain values: turning them into one cannot fail.
         let mut resource = serde_json::to_value(resource).unwrap_or_default();

@@ -28,13 +28,11 @@ pub struct Params(Vec<(String, String)>);
 
 impl Params {
     /// Wraps decoded pairs.
-    #[must_use]
     pub fn new(pairs: Vec<(String, String)>) -> Self {
         Self(pairs)
     }
 
     /// The first value of a parameter, trimmed; blank counts as absent.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         let (_, value) = self.0.iter().find(|(key, _)| key == name)?;
         Some(value.trim()).filter(|value| !value.is_empty())

@@ -219,13 +219,11 @@ fn resource_list<'a, V>(
 
 impl<'a> Views<'a> {
     /// A resource.
-    #[must_use]
     pub fn resource(self, resource: &'a Resource) -> impl Serialize + 'a {
         self.resource_view(resource)
     }
 
     /// A page of resources of one kind, or of all.
-    #[must_use]
     pub fn resources(
         self,
         kind: Option<&str>,
@@ -236,7 +234,6 @@ impl<'a> Views<'a> {
     }
 
     /// The same page with some members of each resource only.
-    #[must_use]
     pub fn sparse_resources(
         self,
         kind: Option<&str>,
@@ -250,19 +247,16 @@ impl<'a> Views<'a> {
     }
 
     /// An adapter's report.
-    #[must_use]
     pub fn report(report: &'a Report) -> impl Serialize + 'a {
         ReportView::from(report)
     }
 
     /// A page of reports.
-    #[must_use]
     pub fn reports(listing: &'a Listing<Report>) -> impl Serialize + 'a {
         list("AdapterStatusList".to_owned(), listing, ReportView::from)
     }
 
     /// A page of the audit trail.
-    #[must_use]
     pub fn audit(listing: &'a Listing<Entry>) -> impl Serialize + 'a {
         list("AuditList".to_owned(), listing, EntryView::from)
     }

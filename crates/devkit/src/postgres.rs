@@ -87,7 +87,6 @@ impl PrivatePostgres {
     }
 
     /// How to connect to one of its databases.
-    #[must_use]
     pub fn url(&self, database: &str) -> String {
         let socket = self.socket.display().to_string().replace('/', "%2F");
         format!("postgres://postgres@localhost/{database}?host={socket}")

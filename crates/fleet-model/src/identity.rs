@@ -18,7 +18,6 @@ macro_rules! identity {
             }
 
             /// The text as it was given.
-            #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.text
             }

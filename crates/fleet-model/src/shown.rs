@@ -1,5 +1,4 @@
 /// The part of a client's text that an answer repeats.
-#[must_use]
 pub fn shown(text: &str) -> String {
     const CHARACTERS_MAX: usize = 100;
     text.chars().take(CHARACTERS_MAX).collect()

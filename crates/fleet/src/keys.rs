@@ -90,7 +90,6 @@ pub struct Range {
 
 impl Range {
     /// All keys that begin so.
-    #[must_use]
     pub fn below(prefix: &str) -> Self {
         Self {
             from: prefix.into(),
@@ -99,7 +98,6 @@ impl Range {
     }
 
     /// The rest of it behind a key.
-    #[must_use]
     pub fn behind(&self, key: &[u8]) -> Self {
         let mut from = key.to_vec();
         from.push(0);
@@ -110,7 +108,6 @@ impl Range {
     }
 
     /// Whether a key lies in it.
-    #[must_use]
     pub fn contains(&self, key: &[u8]) -> bool {
         self.from.as_slice() <= key && key < self.to.as_slice()
     }

@@ -74,7 +74,6 @@ impl<S: KeyStore> Fleet<S> {
     /// What is in a registry, in pages of that many ([`LISTED_MAX`] at most).
     ///
     /// Somebody has to [keep the mirror](Self::keep_mirror): until then it is not connected.
-    #[must_use]
     pub fn new(registry: Registry<S>, page_size: usize) -> Self {
         Self {
             registry,
@@ -86,7 +85,6 @@ impl<S: KeyStore> Fleet<S> {
 
     /// Whether what the mirror knows is the present, as far as can be told: everything was listed, and the watch
     /// lives. A server that falls silent is noticed within fifteen seconds, one that is gone at once.
-    #[must_use]
     pub fn is_connected(&self) -> bool {
         self.mirror.is_connected()
     }

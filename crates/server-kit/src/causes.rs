@@ -3,7 +3,6 @@
 use std::error::Error;
 
 /// An error with its causes, less those that only repeat what was said.
-#[must_use]
 pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

@@ -11,21 +11,18 @@ pub struct Clock(Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>);
 
 impl Clock {
     /// The machine's clock.
-    #[must_use]
     #[expect(clippy::disallowed_methods, reason = "the one reading of the clock")]
     pub fn system() -> Self {
         Self(Arc::new(Utc::now))
     }
 
     /// Any other.
-    #[must_use]
     pub fn new(read: impl Fn() -> DateTime<Utc> + Send + Sync + 'static) -> Self {
         Self(Arc::new(read))
     }
 
     /// The time in whole microseconds: what the database keeps, so that an answer shows the same
     /// time as every later one.
-    #[must_use]
     pub fn now(&self) -> DateTime<Utc> {
         let now = (self.0)();
         DateTime::from_timestamp_micros(now.timestamp_micros()).unwrap_or(now)

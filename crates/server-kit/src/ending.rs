@@ -24,7 +24,6 @@ impl Drop for LogWritten {
 }
 
 /// What the process ends with. An error is told in the log, or on standard error where there is none.
-#[must_use]
 pub fn conclude(ended: anyhow::Result<ExitCode>) -> ExitCode {
     let error = match ended {
         Ok(code) => return code,

@@ -41,7 +41,6 @@ impl<'de: 'a, 'a> Deserialize<'de> for RawMembers<'a> {
 /// Reads an object in which no name stands twice, at any depth; `None` for anything else. Of two
 /// equal names readers take different ones, and then one of them checks what the other does not
 /// use (RFC 8725 §2.4).
-#[must_use]
 pub fn unique_object(text: &[u8]) -> Option<Map<String, Value>> {
     let object = Value::Object(serde_json::from_slice(text).ok()?);
     // Of equal names the map keeps one; the text has a colon for each.

@@ -120,7 +120,6 @@ struct Joined(Connections);
 
 impl Connections {
     /// How many there are.
-    #[must_use]
     pub fn open(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
@@ -214,13 +213,11 @@ impl Server {
     }
 
     /// Stops it from elsewhere.
-    #[must_use]
     pub fn handle(&self) -> ServerHandle {
         self.running.handle()
     }
 
     /// The connections of its clients.
-    #[must_use]
     pub fn connections(&self) -> Connections {
         self.connections.clone()
     }

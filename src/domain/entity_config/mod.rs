@@ -70,7 +70,6 @@ pub struct ReferenceConfig {
 pub struct InvalidEntities(pub Vec<String>);
 
 /// The kinds of a service that configures none: clusters and the node pools they own.
-#[must_use]
 pub fn built_in() -> Vec<EntityConfig> {
     let adapters = |names: &[&str]| names.iter().map(ToString::to_string).collect();
     vec![

@@ -92,7 +92,6 @@ pub(super) struct Paths {
 
 impl Facts {
     /// Those of a resource on which nobody has reported.
-    #[must_use]
     pub fn of(resource: &Resource, data: BTreeMap<String, Data>) -> Self {
         Self {
             spec: resource.spec.clone(),
@@ -111,7 +110,6 @@ impl Data {
     pub const BYTES_MAX: usize = 65_536;
 
     /// The data of a report, unless it is too large.
-    #[must_use]
     pub fn of(data: Map<String, Value>) -> Self {
         let length = serde_json::to_string(&data).map_or(usize::MAX, |text| text.len());
         if length <= Self::BYTES_MAX {

@@ -147,7 +147,6 @@ impl Rules {
     /// Deterministic: neither clock nor order of reports matter. Never panics, and ends: a rule that
     /// costs too much fails. A rule that fails leaves its condition as it was, none if it was never
     /// computed, and touches no other.
-    #[must_use]
     pub fn derive(&self, subject: &Subject<'_>) -> Derived {
         let fits = view::fits(subject);
         if self.depth <= DEPTH_HERE_MAX || fits.is_err() {
@@ -213,7 +212,6 @@ thread_local! {
 
 /// Whether this thread is inside a rule, whose panics are failures of the rule and no more: for a
 /// program that tells of panics.
-#[must_use]
 pub fn is_evaluating() -> bool {
     IS_EVALUATING.get()
 }

@@ -7,7 +7,6 @@ use serde_json::{Map, Value};
 pub const COMPONENTS: &str = "#/components/schemas/";
 
 /// What stands at a place.
-#[must_use]
 pub fn find<'a>(components: &'a Map<String, Value>, place: &str) -> Option<&'a Value> {
     let (name, rest) = split(place);
     components.get(name)?.pointer(rest)

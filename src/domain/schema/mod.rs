@@ -165,14 +165,12 @@ impl SpecSchema {
     pub const FAULTS_WORK_MAX: usize = 100_000;
 
     /// The name of the component.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
     /// All schemas of the document that this one is from, as they stand there: what it refers to is
     /// among them.
-    #[must_use]
     pub fn components(&self) -> &Map<String, Value> {
         &self.0.originals
     }

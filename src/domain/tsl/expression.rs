@@ -57,7 +57,6 @@ impl Comparison {
     ];
 
     /// As searches and SQL write it.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Equal => "=",

@@ -153,7 +153,6 @@ impl Field {
     }
 
     /// What its values are, if nothing else is said: those of a spec may be read as numbers, too.
-    #[must_use]
     pub fn value_type(&self) -> Type {
         match self {
             Self::Property(property) => property.value_type(),

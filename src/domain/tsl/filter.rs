@@ -70,7 +70,6 @@ pub enum Value {
 
 impl Value {
     /// As what a field is read that is compared with it.
-    #[must_use]
     pub fn value_type(&self) -> Type {
         match self {
             Self::Text(_) => Type::Text,
@@ -83,7 +82,6 @@ impl Value {
 
 impl Test {
     /// As what its fields are read.
-    #[must_use]
     pub fn value_type(&self) -> Type {
         let value = match &self.predicate {
             Predicate::Compares(_, value) | Predicate::Between(value, _) => Some(value),
@@ -96,7 +94,6 @@ impl Test {
 
 impl Filter {
     /// Whether it asks about a property anywhere.
-    #[must_use]
     pub fn mentions(&self, property: Property) -> bool {
         let field = Field::Property(property);
         match self {

@@ -40,13 +40,11 @@ impl Number {
     }
 
     /// The text, which PostgreSQL reads as `numeric`.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// The number, if it is an integer of that size.
-    #[must_use]
     pub fn as_i64(&self) -> Option<i64> {
         let (sign, digits) = match self.0.strip_prefix('-') {
             Some(digits) => ("-", digits),
@@ -61,7 +59,6 @@ impl Number {
     }
 
     /// Whether it is an integer of whatever size.
-    #[must_use]
     pub fn is_integer(&self) -> bool {
         let parts = parts(self.0.trim_start_matches('-'));
         parts.is_some_and(|(mantissa, exponent)| {
@@ -70,7 +67,6 @@ impl Number {
     }
 
     /// The nearest floating-point number.
-    #[must_use]
     pub fn as_f64(&self) -> f64 {
         self.0.parse().unwrap_or(f64::NAN)
     }

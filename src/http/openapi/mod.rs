@@ -56,7 +56,6 @@ pub struct Document {
 
 impl Document {
     /// Writes a document, made by [`openapi`].
-    #[must_use]
     pub fn new(document: &Value) -> Self {
         let plain = document.to_string();
         let digest = Sha256::digest(plain.as_bytes());
@@ -75,7 +74,6 @@ impl Document {
 
 /// Makes the document (OpenAPI 3.0) of a service with these kinds: every path, parameter, body,
 /// header and problem. `version` is the service's.
-#[must_use]
 pub fn openapi(registry: &EntityRegistry, version: &str) -> Value {
     let names = Names::new(registry);
     let mut paths = PathsBuilder::new();

@@ -19,7 +19,6 @@ pub struct ApiMetrics {
 
 impl ApiMetrics {
     /// Shows, among these, what [`ApiMetrics::refresh`] finds.
-    #[must_use]
     pub fn new(metrics: Metrics) -> Self {
         let unreconciled: Arc<Mutex<Vec<Pending>>> = Arc::default();
         let shown = Arc::clone(&unreconciled);
@@ -37,7 +36,6 @@ impl ApiMetrics {
     }
 
     /// All series, as text in the format of Prometheus.
-    #[must_use]
     pub fn render(&self) -> String {
         self.metrics.render()
     }

@@ -110,7 +110,6 @@ pub struct Connections {
 
 impl Store {
     /// Makes a handle. Connects to nothing yet.
-    #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self {
             pool: pool::pool(&settings),
@@ -129,7 +128,6 @@ impl Store {
     /// settings allow, at least one. For threads that answer requests: a connection that stays on
     /// one thread needs no other thread to be woken for each of its answers. One connection of
     /// several is kept for [`Store::find_resource`].
-    #[must_use]
     pub fn share(&self, shares: usize) -> Self {
         let connections = self.settings.connections_max / shares.max(1);
         let settings = Settings {
@@ -185,7 +183,6 @@ impl Store {
     }
 
     /// How its connections and those of its shares are used.
-    #[must_use]
     pub fn connections(&self) -> Connections {
         let mut sum = Connections {
             max: self.settings.connections_max,

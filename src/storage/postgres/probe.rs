@@ -20,7 +20,6 @@ pub struct Probe {
 
 impl Probe {
     /// Connects to nothing yet.
-    #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,

@@ -52,7 +52,6 @@ pub enum MigrationState {
 
 impl SchemaStatus {
     /// Counts migrations.
-    #[must_use]
     pub fn of(migrations: &[Migration]) -> Self {
         let count = |state| migrations.iter().filter(|m| m.state == state).count();
         let unknown = count(MigrationState::Unknown);

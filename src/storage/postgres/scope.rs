@@ -42,7 +42,6 @@ impl LockedRow {
     }
 
     /// The resource's id.
-    #[must_use]
     pub fn id(self) -> ResourceId {
         self.0
     }

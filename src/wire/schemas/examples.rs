@@ -19,7 +19,6 @@ use crate::domain::{
 use crate::wire::{ListKey, Params, Views};
 
 /// The moment at which all examples are made.
-#[must_use]
 pub fn moment() -> DateTime<Utc> {
     DateTime::from_timestamp(1_767_261_600, 0).unwrap_or_default()
 }
@@ -42,7 +41,6 @@ static ANY_SPEC: LazyLock<Value> = LazyLock::new(|| json!({"region": "eu-west-1"
 impl<'a> Examples<'a> {
     /// For a kind. Of one whose specs must fit a schema there are examples only if the schema has one
     /// itself, and that fits.
-    #[must_use]
     pub fn new(registry: &'a EntityRegistry, entity: &'a Entity) -> Option<Self> {
         let spec = match &entity.spec_schema {
             None => &*ANY_SPEC,
@@ -56,7 +54,6 @@ impl<'a> Examples<'a> {
     }
 
     /// The body of a create.
-    #[must_use]
     pub fn create(self) -> Value {
         let mut body = json!({
             "kind": self.entity.kind,
@@ -78,19 +75,16 @@ impl<'a> Examples<'a> {
     }
 
     /// The body of a patch.
-    #[must_use]
     pub fn patch(self) -> Value {
         json!({"spec": self.spec, "labels": {"environment": "staging"}})
     }
 
     /// What a create answers.
-    #[must_use]
     pub fn created(self) -> Value {
         self.shown(&self.resource())
     }
 
     /// What a delete answers.
-    #[must_use]
     pub fn deleted(self) -> Value {
         let mut resource = self.resource();
         let family = Family {
@@ -110,7 +104,6 @@ impl<'a> Examples<'a> {
     }
 
     /// A page of them, as that of the given kind, or of all.
-    #[must_use]
     pub fn listed(self, kind: Option<&str>) -> Value {
         // Of a list that ends here, whichever it is.
         let key = ListKey::new("", &Params::default(), &[], &TenantScope::ALL);
@@ -175,7 +168,6 @@ fn fitting_example(schema: &SpecSchema) -> Option<&Value> {
 }
 
 /// The body of a report.
-#[must_use]
 pub fn report() -> Value {
     json!({
         "adapter": "validation",
@@ -192,13 +184,11 @@ pub fn report() -> Value {
 }
 
 /// What a report answers.
-#[must_use]
 pub fn reported() -> Value {
     stored().map_or(Value::Null, |stored| json(&Views::report(&stored)))
 }
 
 /// A page of reports.
-#[must_use]
 pub fn reports() -> Value {
     stored().map_or(Value::Null, |stored| {
         json(&Views::reports(&listing(stored)))
@@ -206,13 +196,11 @@ pub fn reports() -> Value {
 }
 
 /// The body of a force-delete.
-#[must_use]
 pub fn force_delete() -> Value {
     json!({"reason": "The adapter is gone and cannot finalize."})
 }
 
 /// A page of the audit trail.
-#[must_use]
 pub fn audit(kind: &str, name: &str) -> Value {
     let change = Change {
         action: Action::Create,

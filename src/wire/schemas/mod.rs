@@ -25,7 +25,6 @@ const AUDIT_ACTION: &str = "AuditAction";
 
 /// Every schema of bodies: those of each kind, of resources of any kind, of reports and of the
 /// audit trail. Specs are left to [`specs()`].
-#[must_use]
 pub fn components(registry: &EntityRegistry, names: &Names) -> Components {
     let mut builder = fixed();
     for entity in registry.entities() {
@@ -37,7 +36,6 @@ pub fn components(registry: &EntityRegistry, names: &Names) -> Components {
 
 /// The schemas of the specs of every kind, with what they refer to, by their names in the document. A
 /// kind without one takes any object.
-#[must_use]
 pub fn specs(registry: &EntityRegistry, names: &Names) -> Vec<(String, Value)> {
     let entities = registry.entities().iter();
     let specs = entities.flat_map(|entity| {

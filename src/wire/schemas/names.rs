@@ -63,7 +63,6 @@ impl Names {
     /// Names for every kind. One whose schemas would be called like others gets `Kind` appended
     /// until they are not; names that differ by case alone count as the same, because generators
     /// make files of them.
-    #[must_use]
     pub fn new(registry: &EntityRegistry) -> Self {
         let fixed = FIXED.iter().chain(&ELSEWHERE);
         let mut taken: BTreeSet<_> = fixed.map(|name| name.to_lowercase()).collect();
@@ -91,7 +90,6 @@ impl Names {
     }
 
     /// The names of a kind; those of resources of any kind where none is meant.
-    #[must_use]
     pub fn of(&self, kind: Option<&str>) -> &KindNames {
         kind.and_then(|kind| self.of.get(kind)).unwrap_or(&self.any)
     }
@@ -99,7 +97,6 @@ impl Names {
 
 impl KindNames {
     /// What one of its schemas is called: `ClusterList` for `List`.
-    #[must_use]
     pub fn schema(&self, suffix: &str) -> String {
         format!("{}{suffix}", self.one)
     }

@@ -18,7 +18,6 @@ use crate::wire::fields::Fields;
 use hyperfleet_server_kit::openapi::parameter;
 
 /// Those of a page: every list has them.
-#[must_use]
 pub fn page() -> Vec<Parameter> {
     let count = |max: Option<u32>, default: Option<u32>| {
         ObjectBuilder::new()
@@ -54,7 +53,6 @@ pub fn page() -> Vec<Parameter> {
 }
 
 /// Those that all lists of resources have.
-#[must_use]
 pub fn resources() -> Vec<Parameter> {
     let mut parameters = page();
     parameters.push(query(
@@ -88,7 +86,6 @@ pub fn resources() -> Vec<Parameter> {
 }
 
 /// Those of one filter, of a service with these kinds.
-#[must_use]
 pub fn filter(filter: ListFilterKind, kinds: &[&str]) -> Vec<Parameter> {
     match filter {
         ListFilterKind::Kind => {
@@ -130,7 +127,6 @@ pub fn filter(filter: ListFilterKind, kinds: &[&str]) -> Vec<Parameter> {
 }
 
 /// Which members are wanted.
-#[must_use]
 pub fn fields() -> Parameter {
     let mut name = text();
     name.enum_values = Some(Fields::names().map(Value::from).collect());
@@ -144,7 +140,6 @@ pub fn fields() -> Parameter {
 }
 
 /// Those of the audit trail.
-#[must_use]
 pub fn audit() -> Vec<Parameter> {
     let mut parameters = page();
     let formatted = |format: KnownFormat| {

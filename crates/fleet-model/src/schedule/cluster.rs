@@ -102,19 +102,16 @@ impl Neighbours for OnMachine<'_> {
 
 impl Cluster {
     /// A cluster of which nothing was seen yet.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// A unit that is known.
-    #[must_use]
     pub fn job(&self, unit: &str) -> Option<&Job> {
         self.units.get(unit).map(|unit| &unit.job)
     }
 
     /// How many machines are there.
-    #[must_use]
     pub fn machine_count(&self) -> usize {
         self.machines.len()
     }

@@ -62,7 +62,6 @@ pub enum Requirement {
 impl Cluster {
     /// Why a unit is on no machine. `None` if it is on one, is to be on none or runs everywhere, or
     /// there is no such unit. Takes time in proportion to the machines.
-    #[must_use]
     pub fn explain(&self, unit: &str) -> Option<Explanation> {
         let job = &self.units.get(unit)?.job;
         if !job.is_placeable() || job.placed_on.is_some() {

@@ -11,7 +11,6 @@ identity!(
 
 impl MachineId {
     /// The machine of that id, which was checked where it came in.
-    #[must_use]
     pub fn new(id: impl Into<Arc<str>>) -> Self {
         Self::unchecked(id)
     }

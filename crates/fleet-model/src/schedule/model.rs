@@ -94,7 +94,6 @@ pub enum Task {
 
 impl Task {
     /// The unit that it is about.
-    #[must_use]
     pub fn unit(&self) -> &UnitName {
         match self {
             Self::Place { unit, .. } | Self::Withdraw { unit, .. } => unit,
@@ -102,7 +101,6 @@ impl Task {
     }
 
     /// The machine that it is about.
-    #[must_use]
     pub fn machine(&self) -> &MachineId {
         match self {
             Self::Place { machine, .. } | Self::Withdraw { machine, .. } => machine,

@@ -70,7 +70,6 @@ pub struct Beside<'a>(Vec<(&'a UnitName, &'a Requirements)>);
 
 impl<'a> Beside<'a> {
     /// These active units, placed on the machine.
-    #[must_use]
     pub fn new(units: impl IntoIterator<Item = &'a Job>) -> Self {
         let units = units.into_iter();
         Self(units.map(|job| (&job.name, &job.requirements)).collect())
@@ -96,7 +95,6 @@ impl Neighbours for Beside<'_> {
 ///
 /// Who is placed there stays, whichever of the two speaks against the other; among global units
 /// the first by name does.
-#[must_use]
 pub fn globals_on<'a>(
     machine: &Machine,
     placed: impl IntoIterator<Item = &'a Job>,

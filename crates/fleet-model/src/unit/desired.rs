@@ -38,7 +38,6 @@ impl DesiredState {
     pub const ALL: [Self; 3] = [Self::Inactive, Self::Loaded, Self::Launched];
 
     /// The word that clients use.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Inactive => "inactive",
@@ -60,7 +59,6 @@ impl DesiredState {
     }
 
     /// Whether the unit is to be on a machine.
-    #[must_use]
     pub fn is_active(self) -> bool {
         self != Self::Inactive
     }

@@ -52,7 +52,6 @@ pub struct FleetSection<'a> {
 
 impl<'a> FleetSection<'a> {
     /// The section in a unit's options.
-    #[must_use]
     pub fn of(options: &'a [UnitOption]) -> Self {
         let options = options.iter().filter(|option| option.section == SECTION);
         let bytes = options.clone().map(|option| option.value.len()).sum();
@@ -68,7 +67,6 @@ impl<'a> FleetSection<'a> {
 
     /// What it asks of machines. Without a name specifiers stay as they are. Metadata that is no
     /// `key=value` asks for nothing: see [`FleetSection::malformed_metadata`].
-    #[must_use]
     pub fn requirements(&self, name: Option<NameParts<'_>>) -> Requirements {
         let all = |key| self.values_of(key).map(|value| replaced(value, name));
         let globs = |values: Vec<String>| values.into_iter().map(Glob::new).collect();
@@ -88,7 +86,6 @@ impl<'a> FleetSection<'a> {
     }
 
     /// Options that fleet does not know, each once, in their order: worth a warning, and no more.
-    #[must_use]
     pub fn unknown(&self) -> Vec<&'a str> {
         let mut seen = BTreeSet::new();
         let names = self.values.iter().map(|(name, _)| *name);
@@ -98,7 +95,6 @@ impl<'a> FleetSection<'a> {
 
     /// The first metadata that is no `key=value`, which a unit is refused for when it comes in: the
     /// older fleet passed over it without a word, and ran the unit anywhere.
-    #[must_use]
     pub fn malformed_metadata(&self) -> Option<&str> {
         let mut values = self.values_of(MACHINE_METADATA);
         values.find(|value| pair(value).is_none())
@@ -106,7 +102,6 @@ impl<'a> FleetSection<'a> {
 
     /// How long its values are as they are written, in bytes. Between quotes there may be many that
     /// are empty.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
     }

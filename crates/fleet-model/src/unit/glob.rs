@@ -10,26 +10,22 @@ pub struct Glob(String);
 
 impl Glob {
     /// The pattern of a text, malformed or not.
-    #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
     /// Its text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// The one name that it matches, if it has nothing that stands for something else.
-    #[must_use]
     pub fn literal(&self) -> Option<&str> {
         let is_plain = !self.0.contains(['*', '?', '[', '\\']);
         is_plain.then_some(&self.0)
     }
 
     /// The text that every name begins with that it matches.
-    #[must_use]
     pub fn prefix(&self) -> &str {
         let end = self.0.find(['*', '?', '[', '\\']);
         &self.0[..end.unwrap_or(self.0.len())]
@@ -37,7 +33,6 @@ impl Glob {
 
     /// Whether it matches all of a name. Takes time in proportion to the product of their lengths
     /// at most.
-    #[must_use]
     pub fn matches(&self, name: &str) -> bool {
         if let Some(literal) = self.literal() {
             return literal == name;

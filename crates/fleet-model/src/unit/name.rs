@@ -90,19 +90,16 @@ impl UnitName {
 
     /// The name of a unit that is stored. It was checked before; if the rules have changed since,
     /// it stays.
-    #[must_use]
     pub fn stored(text: impl Into<Arc<str>>) -> Self {
         Self::unchecked(text)
     }
 
     /// The parts of the name; none if a stored name has no dot.
-    #[must_use]
     pub fn parts(&self) -> Option<NameParts<'_>> {
         NameParts::of(self.as_str())
     }
 
     /// Whether it names a template: a unit that others are made from, and that never runs itself.
-    #[must_use]
     pub fn is_template(&self) -> bool {
         self.parts().is_some_and(|parts| parts.is_template())
     }
@@ -130,7 +127,6 @@ pub struct NameParts<'a> {
 
 impl<'a> NameParts<'a> {
     /// The parts of a text, if it has a dot.
-    #[must_use]
     pub fn of(full: &'a str) -> Option<Self> {
         let (stem, suffix) = full.rsplit_once('.')?;
         let (prefix, instance) = stem.split_once('@').unwrap_or((stem, ""));
@@ -149,13 +145,11 @@ impl<'a> NameParts<'a> {
     }
 
     /// Whether it names a template.
-    #[must_use]
     pub fn is_template(&self) -> bool {
         self.has_instance() && self.instance.is_empty()
     }
 
     /// The template that it is made from, or is.
-    #[must_use]
     pub fn template(&self) -> Option<String> {
         self.has_instance()
             .then(|| format!("{}@.{}", self.prefix, self.suffix))
@@ -205,13 +199,11 @@ impl UnitType {
     ];
 
     /// The type that names end in so, case-sensitively.
-    #[must_use]
     pub fn of(suffix: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|t| t.as_str() == suffix)
     }
 
     /// What names of it end in, without the dot.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Automount => "automount",
@@ -231,7 +223,6 @@ impl UnitType {
     }
 
     /// Whether a name of it may have an `@`.
-    #[must_use]
     pub fn has_templates(self) -> bool {
         use UnitType::{Path, Service, Socket, Target, Timer};
         matches!(self, Path | Service | Socket | Target | Timer)

@@ -15,7 +15,6 @@ pub struct UnitOption {
 
 impl UnitOption {
     /// The option with these parts.
-    #[must_use]
     pub fn new(section: &str, name: &str, value: &str) -> Self {
         Self {
             section: section.to_owned(),

@@ -124,25 +124,21 @@ impl Options {
     }
 
     /// Each of them, in the order of their text.
-    #[must_use]
     pub fn list(&self) -> &[UnitOption] {
         &self.list
     }
 
     /// Their canonical text: what agents write to disk and people are shown.
-    #[must_use]
     pub fn text(&self) -> String {
         canonical(&self.list)
     }
 
     /// What tells them from others.
-    #[must_use]
     pub fn hash(&self) -> UnitHash {
         self.hash
     }
 
     /// Whether there are none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }

@@ -32,19 +32,16 @@ impl MachineIdentity {
     pub const SHORT: usize = 8;
 
     /// The machine of that id, or of an id that begins so if there are eight characters.
-    #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
     /// As it was given.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// Whether it names the machine with this id.
-    #[must_use]
     pub fn names(&self, id: &str) -> bool {
         id == self.0 || (self.0.len() == Self::SHORT && id.starts_with(&self.0))
     }
@@ -52,20 +49,17 @@ impl MachineIdentity {
 
 impl Requirements {
     /// Whether it must not be beside a unit of that name, by what it says itself.
-    #[must_use]
     pub fn conflicts_with(&self, name: &str) -> bool {
         self.conflicts.iter().any(|glob| glob.matches(name))
     }
 
     /// Whether a unit of that name has to leave for it.
-    #[must_use]
     pub fn replaces(&self, name: &str) -> bool {
         self.replaces.iter().any(|glob| glob.matches(name))
     }
 }
 
 /// The first key of which a machine's metadata has none of the values that are asked for.
-#[must_use]
 pub fn unmet_key<'a>(
     asked: &'a BTreeMap<String, BTreeSet<String>>,
     metadata: &BTreeMap<String, String>,

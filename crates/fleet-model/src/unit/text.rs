@@ -10,7 +10,6 @@ use super::option::UnitOption;
 
 /// The canonical text of options: sections in the order of their first option, each with all of
 /// its options in their order, an empty line between two sections.
-#[must_use]
 pub fn canonical(options: &[UnitOption]) -> String {
     let mut sections: Vec<(&str, Vec<&UnitOption>)> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();
@@ -45,7 +44,6 @@ impl UnitHash {
     pub const SHORT: usize = 7;
 
     /// The hash of a canonical text.
-    #[must_use]
     pub fn of(canonical: &str) -> Self {
         let digest = digest(&SHA1_FOR_LEGACY_USE_ONLY, canonical.as_bytes());
         let mut bytes = [0; Self::BYTES];
@@ -54,7 +52,6 @@ impl UnitHash {
     }
 
     /// Reads what [`fmt::Display`] wrote: 40 digits, lower case.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let digits: Option<Vec<u8>> = text.bytes().map(digit).collect();
         let digits = digits.filter(|digits| digits.len() == 2 * Self::BYTES)?;
@@ -66,7 +63,6 @@ impl UnitHash {
     }
 
     /// The first seven digits, for people.
-    #[must_use]
     pub fn short(&self) -> String {
         let mut text = self.to_string();
         text.truncate(Self::SHORT);

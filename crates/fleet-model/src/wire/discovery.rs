@@ -7,7 +7,6 @@
 use serde_json::{Value, json};
 
 /// The document.
-#[must_use]
 pub fn document() -> Value {
     json!({
         "kind": "discovery#restDescription",

@@ -24,13 +24,11 @@ use serde::Serialize;
 pub const EVENT_STREAM: &str = "text/event-stream";
 
 /// What a stream begins with: clients come back after a second.
-#[must_use]
 pub fn beginning() -> &'static str {
     "retry: 1000\n\n"
 }
 
 /// A comment, which clients pass over. Whoever stands between sees that the connection lives.
-#[must_use]
 pub fn heartbeat() -> &'static str {
     ": alive\n\n"
 }
@@ -52,7 +50,6 @@ pub fn delete(item: &impl Serialize, id: Option<i64>) -> serde_json::Result<Stri
 }
 
 /// Everything that was there at a revision has been told.
-#[must_use]
 pub fn listed(revision: i64) -> String {
     format!("event: listed\ndata: {{\"revision\":{revision}}}\nid: {revision}\n\n")
 }

@@ -11,7 +11,6 @@ pub struct Query(pub Vec<(String, String)>);
 
 impl Query {
     /// The first value of a filter; none where it is empty, too.
-    #[must_use]
     pub fn filter(&self, name: &str) -> Option<&str> {
         self.values(name).next().filter(|value| !value.is_empty())
     }
@@ -54,7 +53,6 @@ impl Query {
     }
 
     /// A revision as clients were told it.
-    #[must_use]
     pub fn parse_revision(text: &str) -> Option<i64> {
         let is_number = text.bytes().all(|b| b.is_ascii_digit());
         text.parse()

@@ -62,7 +62,6 @@ struct MetadataValue {
 }
 
 /// Every schema, by its name in the document.
-#[must_use]
 pub fn components() -> Components {
     let schemas = [
         named::<Change>(),

@@ -42,7 +42,6 @@ const WATCH: &str = "With `watch=true`: server-sent events instead. `put` has an
     `delete` the name of one that is gone, `listed` says that everything there is was told. Ids of events are revisions.";
 
 /// Makes the document (OpenAPI 3.0). `version` is the service's.
-#[must_use]
 pub fn openapi(version: &str) -> Value {
     let mut paths = PathsBuilder::new();
     for endpoint in ENDPOINTS.iter().filter(|e| !e.operations.is_empty()) {

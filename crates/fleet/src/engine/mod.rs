@@ -52,7 +52,6 @@ pub struct Settings {
 
 impl Settings {
     /// The usual ones, for the engine of a machine.
-    #[must_use]
     pub fn new(id: impl Into<String>) -> Self {
         Self {
             id: id.into(),
@@ -100,7 +99,6 @@ impl Stopping {
 
 impl<S: KeyStore> Engine<S> {
     /// An engine that decides for a registry.
-    #[must_use]
     pub fn new(registry: Registry<S>, settings: Settings) -> Self {
         let settings = Settings {
             lease_seconds: settings.lease_seconds.max(1),
@@ -116,7 +114,6 @@ impl<S: KeyStore> Engine<S> {
     }
 
     /// Tells it how to read the seconds since 1970, for the metric that says since when it leads; for nothing else.
-    #[must_use]
     pub fn with_clock(self, seconds: impl Fn() -> i64 + Send + Sync + 'static) -> Self {
         let clock: Option<Clock> = Some(Box::new(seconds));
         Self { clock, ..self }

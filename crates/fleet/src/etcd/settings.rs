@@ -86,7 +86,6 @@ pub enum InvalidSettings {
 
 impl Settings {
     /// Plain and without a user, each call within five seconds.
-    #[must_use]
     pub fn plain(endpoints: Vec<String>) -> Self {
         Self {
             endpoints,

@@ -202,7 +202,6 @@ impl Prefix {
 
 /// Whether text may be a part of a key: what is more is for the domain to say. Nothing below a dash, which is the
 /// lowest character of names: so names sort the same with what follows them in a key.
-#[must_use]
 pub fn is_part(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_graphic() && byte >= b'-' && byte != b'/';
     !text.is_empty() && text.len() <= PART_BYTES_MAX && text.bytes().all(allowed)

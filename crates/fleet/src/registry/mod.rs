@@ -64,7 +64,6 @@ pub struct Registry<S> {
 
 impl<S: KeyStore> Registry<S> {
     /// The registry that is kept below a prefix.
-    #[must_use]
     pub fn new(store: S, prefix: Prefix) -> Self {
         Self { store, prefix }
     }
@@ -133,7 +132,6 @@ impl<S: KeyStore> Registry<S> {
     }
 
     /// What a key is called in etcd.
-    #[must_use]
     pub fn name(&self, key: &Key) -> String {
         self.prefix.name(key)
     }

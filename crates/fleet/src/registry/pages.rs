@@ -15,7 +15,6 @@ use super::units::UnitRecord;
 
 impl Snapshot {
     /// A unit, with what the machine that it is placed on reports of it; none if it is unreadable.
-    #[must_use]
     pub fn unit(&self, name: &str) -> Option<ListedUnit> {
         if self.is_unreadable(name) {
             return None;
@@ -35,7 +34,6 @@ impl Snapshot {
     }
 
     /// What a machine reports of a unit.
-    #[must_use]
     pub fn state(&self, unit: &str, machine: &str) -> Option<ReportedState> {
         let (unit, machine) = (unit.to_owned(), machine.to_owned());
         let pair = (unit, machine);
@@ -49,7 +47,6 @@ impl Snapshot {
     }
 
     /// A machine with its metadata.
-    #[must_use]
     pub fn machine(&self, id: &str) -> Option<KnownMachine> {
         let (id, machine) = self.machines.get_key_value(id)?;
         Some(KnownMachine {

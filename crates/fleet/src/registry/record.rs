@@ -17,7 +17,6 @@ const VERSION: u64 = 1;
 /// Whether what names this version is a newer program's: the one rule that tells it from damage. It is never written
 /// over or removed. All else that cannot be read is of nobody: no version, one that never was, or ours without what
 /// belongs to it.
-#[must_use]
 pub fn is_newer(version: Option<u64>) -> bool {
     version.is_some_and(|version| version > VERSION)
 }
@@ -36,7 +35,6 @@ pub struct Body {
 
 impl Body {
     /// A unit's file as it is stored. The one place that says what of it agents are to know of global units.
-    #[must_use]
     pub fn new(name: &UnitName, options: &Options) -> Self {
         let asked = FleetSection::of(options.list()).requirements(name.parts());
         let global = asked.is_global.then(|| GlobalRule {
@@ -51,7 +49,6 @@ impl Body {
     }
 
     /// What the unit of that name asks of machines.
-    #[must_use]
     pub fn requirements(&self, name: &str) -> Requirements {
         let section = FleetSection::of(&self.options);
         Requirements {
@@ -219,7 +216,6 @@ pub enum Seen<T> {
 
 impl<T> Seen<T> {
     /// What is there; what is foreign is not.
-    #[must_use]
     pub fn here(self) -> Option<Stored<T>> {
         match self {
             Self::Here(stored) => Some(stored),

@@ -18,7 +18,6 @@ pub struct Reports {
 
 impl Reports {
     /// For a machine that was just registered.
-    #[must_use]
     pub fn new(registration: Registration) -> Self {
         Self {
             registration,

@@ -79,7 +79,6 @@ impl Snapshot {
     }
 
     /// The key that makes a unit [unreadable](unreadable_key).
-    #[must_use]
     pub fn unreadable_key(&self, unit: &str) -> Option<(Key, Option<u64>)> {
         let missing_desired_state =
             self.bodies.contains_key(unit) && !self.wants.contains_key(unit);
@@ -87,13 +86,11 @@ impl Snapshot {
     }
 
     /// Whether a unit is [unreadable](unreadable_key).
-    #[must_use]
     pub fn is_unreadable(&self, unit: &str) -> bool {
         self.unreadable_key(unit).is_some()
     }
 
     /// What a machine's metadata is: that of its configuration, and over it what was set while it runs.
-    #[must_use]
     pub fn metadata(&self, machine: &str) -> BTreeMap<String, String> {
         let configured = self.machines.get(machine);
         let mut metadata = configured.map_or_else(BTreeMap::new, |m| m.value.metadata.clone());

@@ -81,7 +81,6 @@ struct Write {
 
 impl Step {
     /// The unit that it is about.
-    #[must_use]
     pub fn unit(&self) -> &str {
         match self {
             Self::Place { unit, .. }

@@ -32,13 +32,11 @@ impl PageToken {
     }
 
     /// As of which revision the list goes on.
-    #[must_use]
     pub fn revision(&self) -> Revision {
         self.revision
     }
 
     /// The text that clients are given.
-    #[must_use]
     pub fn text(&self) -> String {
         let mut bytes = vec![FORM, self.list];
         bytes.extend(self.revision.to_be_bytes());

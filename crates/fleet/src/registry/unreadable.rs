@@ -71,7 +71,6 @@ fn note<T>(keys: &mut UnreadableKeys, key: Key, seen: &Seen<T>) -> Noted {
 /// The key that makes a unit unreadable: one of `unit/`, `want/`, `place/` and `global/`, or `want/` where the desired
 /// state is missing. An unreadable unit is in no list, and nothing of it is changed. A newer version's key comes
 /// first: it decides what may be done.
-#[must_use]
 pub fn unreadable_key(
     keys: &UnreadableKeys,
     unit: &str,
@@ -94,7 +93,6 @@ pub fn unreadable_key(
 
 /// Whether the engine must not move a unit that is placed on this machine: the unit is unreadable, or its `run/` is,
 /// so that nobody knows what the agent does with it. `run/` hides no unit from users, whose writes put it right.
-#[must_use]
 pub fn is_pinned(
     keys: &UnreadableKeys,
     unit: &str,

@@ -79,7 +79,6 @@ impl Args {
     /// Reads the command line of this process; ends the process where it makes no sense, or where it asks for help.
     ///
     /// The older fleetd took its two flags with one dash, too.
-    #[must_use]
     pub fn of_process() -> Self {
         Self::parse_from(std::env::args_os().map(with_two_dashes))
     }

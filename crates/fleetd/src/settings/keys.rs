@@ -87,7 +87,6 @@ const SETTINGS: &[Setting] = &[
 ];
 
 /// Every setting as Markdown: those of this version, then those of older files.
-#[must_use]
 pub fn reference() -> String {
     let table = TABLE.markdown("key", SETTINGS);
     let unused = SETTINGS.iter().filter(|s| s.status == WithoutEffect);

@@ -15,7 +15,6 @@ const SERVICE_NAME: &str = "OTEL_SERVICE_NAME";
 
 /// Reads the file, the one that is named or else the usual one if it is there, and the environment, which counts
 /// before it. Faults are kept for [`Loaded::refuse`].
-#[must_use]
 pub fn load(named: Option<&Path>) -> Loaded {
     // A file that cannot even be looked for is told, not passed over.
     let is_there = |file: &PathBuf| file.try_exists().unwrap_or(true);

@@ -81,7 +81,6 @@ pub struct Listen {
 impl Engine {
     /// How long a leader stays one without a sign of life, in seconds: five times the interval, as in the older
     /// fleet (fleet.md §4.1), and two at least, which is etcd's own least.
-    #[must_use]
     pub fn lease_seconds(&self) -> u32 {
         let seconds = self.interval.saturating_mul(5).as_secs_f64().ceil();
         // Few, as the interval is limited.

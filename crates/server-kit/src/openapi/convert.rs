@@ -43,7 +43,6 @@ const UNKNOWN_WORDS: [&str; 21] = [
 ];
 
 /// Makes a 3.0 document of a 3.1 one.
-#[must_use]
 pub fn to_3_0(mut document: Value) -> Value {
     document["openapi"] = json!(VERSION);
     if let Some(root) = document.as_object_mut() {

@@ -51,7 +51,6 @@ pub struct DocumentInfo<'a> {
 }
 
 /// Puts a document together, in OpenAPI 3.1. Operations take bearer tokens unless they say otherwise.
-#[must_use]
 pub fn assemble(about: DocumentInfo<'_>, paths: Paths, mut components: Components) -> Value {
     let bearer = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
@@ -101,7 +100,6 @@ pub fn operation(
 }
 
 /// Adds those of `refusals` that have one of the statuses.
-#[must_use]
 pub fn refuse(
     described: OperationBuilder,
     refusals: &[RefusedStatus],
@@ -114,7 +112,6 @@ pub fn refuse(
 }
 
 /// The method of that name.
-#[must_use]
 pub fn method(name: &str) -> HttpMethod {
     match name {
         "POST" => HttpMethod::Post,
@@ -145,7 +142,6 @@ pub fn parameter(
 }
 
 /// Adds parameters.
-#[must_use]
 pub fn with_parameters(
     described: OperationBuilder,
     parameters: impl IntoIterator<Item = Parameter>,
@@ -155,7 +151,6 @@ pub fn with_parameters(
 }
 
 /// A body of JSON that a request must have.
-#[must_use]
 pub fn json_body(schema: impl Into<RefOr<Schema>>, example: Option<Value>) -> Option<RequestBody> {
     let content = ContentBuilder::new().schema(Some(schema)).example(example);
     let body = RequestBodyBuilder::new().required(Some(Required::True));
@@ -173,13 +168,11 @@ pub fn json_answer(
 }
 
 /// An answer without a body.
-#[must_use]
 pub fn empty_answer(description: &str) -> ResponseBuilder {
     ResponseBuilder::new().description(description)
 }
 
 /// Any value of a type.
-#[must_use]
 pub fn any(kind: Type) -> Schema {
     Schema::Object(Object::with_type(kind))
 }

@@ -62,7 +62,6 @@ pub fn flags(
 }
 
 /// The flags of a table that a command line has.
-#[must_use]
 pub fn given_flags(table: &'static SettingTable, matches: &ArgMatches) -> GivenFlags {
     let flags = table.settings.iter().filter(|s| s.flag.is_some());
     let given = flags.filter_map(|setting| {

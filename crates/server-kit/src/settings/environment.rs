@@ -22,7 +22,6 @@ type Variables = BTreeMap<String, OsString>;
 impl Layer {
     /// What variables say. Empty ones count as unset. Those that look like settings and are none are only noted:
     /// Kubernetes sets some for every Service whose name begins like ours.
-    #[must_use]
     pub fn of_variables(
         table: &'static SettingTable,
         variables: impl IntoIterator<Item = (OsString, OsString)>,

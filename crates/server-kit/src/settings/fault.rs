@@ -23,14 +23,12 @@ enum About {
 
 impl SettingFault {
     /// A value that is known, and makes no sense. The text names it.
-    #[must_use]
     pub fn of_value(text: String) -> Self {
         let about = About::Nothing;
         Self { about, text }
     }
 
     /// A setting or section of which nothing is known now. The text names it, and its source.
-    #[must_use]
     pub fn of_key(key: impl Into<String>, text: String) -> Self {
         let about = About::Key(key.into());
         Self { about, text }

@@ -7,7 +7,6 @@ const NAME_LENGTH_MAX: usize = 253;
 const LABEL_LENGTH_MAX: usize = 63;
 
 /// What is wrong with a host, its setting included. `where_urls_go` ends what is said of a URL.
-#[must_use]
 pub fn host_fault(key: &str, host: &str, where_urls_go: &str) -> Option<String> {
     if host.trim().is_empty() {
         Some(format!("{key} is empty: say where"))
@@ -27,7 +26,6 @@ pub fn host_fault(key: &str, host: &str, where_urls_go: &str) -> Option<String> 
 
 /// What is wrong with listeners, each with its section, host and port, that want the same port of the same address.
 /// Port 0 is any free one.
-#[must_use]
 pub fn shared_ports(listeners: &[(&str, &str, u16)]) -> Vec<String> {
     let mut faults = Vec::new();
     for (index, (one, host, port)) in listeners.iter().enumerate() {
@@ -62,7 +60,6 @@ fn overlap(one: &str, other: &str) -> bool {
 }
 
 /// Whether it is an address, or may be the name of a host. Names of containers have underscores.
-#[must_use]
 pub fn is_host(text: &str) -> bool {
     if text.parse::<IpAddr>().is_ok() {
         return true;

@@ -23,7 +23,6 @@ const BYTES_MAX: u64 = 1024 * 1024;
 
 impl Layer {
     /// What an INI file says. One that cannot be read is a fault, and so is a line that is no setting.
-    #[must_use]
     pub fn of_ini(table: &'static SettingTable, path: &Path) -> Self {
         let mut layer = Self::new(table);
         let shown = path.display();

@@ -82,7 +82,6 @@ impl Layer {
     }
 
     /// What flags say.
-    #[must_use]
     pub fn of_flags(table: &'static SettingTable, given: &[(&'static Setting, String)]) -> Self {
         let mut layer = Self::new(table);
         for (setting, text) in given {
@@ -142,7 +141,6 @@ impl Layer {
     }
 
     /// Whether it gives one of these settings, by another source than that variable.
-    #[must_use]
     pub fn gives(&self, keys: &[&str], but: &str) -> bool {
         let is_other = |given: &Given| given.origin != Origin::Variable(but.to_owned());
         let mut given = keys.iter().filter_map(|key| self.values.get(key));

@@ -36,7 +36,6 @@ pub struct Changed {
 
 impl<S: DeserializeOwned> Loaded<S> {
     /// What the sources say, weakest first, on top of the defaults.
-    #[must_use]
     pub fn of(table: &'static SettingTable, defaults: &Figment, mut layers: Vec<Layer>) -> Self {
         let older = layers
             .iter_mut()
@@ -67,14 +66,12 @@ impl<S: DeserializeOwned> Loaded<S> {
 
 impl<S> Loaded<S> {
     /// Whether it is known what all of these settings and sections should be.
-    #[must_use]
     pub fn knows(&self, sections: &[&str]) -> bool {
         let mut faults = self.faults.iter();
         !faults.any(|fault| sections.iter().any(|section| fault.touches(section)))
     }
 
     /// Whether nothing is wrong with the settings by themselves.
-    #[must_use]
     pub fn is_sound(&self) -> bool {
         self.faults.is_empty()
     }
@@ -101,7 +98,6 @@ impl<S> Loaded<S> {
     }
 
     /// The source of a setting that is not at its default.
-    #[must_use]
     pub fn origin(&self, key: &str) -> Option<&Origin> {
         self.given.get(key).map(|given| &given.origin)
     }
@@ -121,7 +117,6 @@ impl<S> Loaded<S> {
     }
 
     /// What has another value than it had before.
-    #[must_use]
     pub fn changed_since(&self, before: &Self) -> Changed {
         let text = |loaded: &Self, key, default| {
             let given = loaded.given.get(key).map(|given| &given.text);

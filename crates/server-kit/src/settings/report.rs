@@ -20,7 +20,6 @@ pub struct Effective {
 
 impl<S> Loaded<S> {
     /// Every setting that has an effect, in the order of the table.
-    #[must_use]
     pub fn effective(&self) -> Vec<Effective> {
         let used = self
             .table
@@ -47,7 +46,6 @@ impl<S> Loaded<S> {
     }
 
     /// The settings that are not defaults, on one line, for the log.
-    #[must_use]
     pub fn summary(&self) -> String {
         let given = self.effective().into_iter();
         let given = given.filter(|setting| setting.origin != Origin::Default);
@@ -57,7 +55,6 @@ impl<S> Loaded<S> {
 }
 
 /// Every setting as a JSON array of objects with `key`, `value` and `source`.
-#[must_use]
 pub fn as_json(effective: &[Effective]) -> serde_json::Value {
     let entry =
         |e: &Effective| json!({"key": e.key, "value": e.value, "source": e.origin.to_string()});
@@ -65,7 +62,6 @@ pub fn as_json(effective: &[Effective]) -> serde_json::Value {
 }
 
 /// Every setting as a table.
-#[must_use]
 pub fn as_table(effective: &[Effective]) -> String {
     let keys = effective.iter().map(|e| e.key.len()).max().unwrap_or(0);
     let values = effective.iter().map(|e| e.value.len()).max().unwrap_or(0);

@@ -17,13 +17,11 @@ pub struct Secret(String);
 
 impl Secret {
     /// The text itself, for whom it is meant.
-    #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
     /// Whether there is none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

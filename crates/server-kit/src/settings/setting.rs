@@ -89,7 +89,6 @@ pub enum SettingStatus {
 }
 
 /// A setting that is used, at the path that its key says.
-#[must_use]
 pub const fn row(
     key: &'static str,
     kind: SettingKind,
@@ -114,54 +113,46 @@ pub const fn row(
 
 impl Setting {
     /// Mounts it at this path, which becomes its key, too.
-    #[must_use]
     pub const fn at(self, path: &'static str) -> Self {
         let key = path;
         Self { key, path, ..self }
     }
 
     /// Gives it another key, not another path.
-    #[must_use]
     pub const fn named(self, key: &'static str) -> Self {
         Self { key, ..self }
     }
 
     /// Gives it a flag.
-    #[must_use]
     pub const fn flag(self, flag: &'static str) -> Self {
         let flag = Some(flag);
         Self { flag, ..self }
     }
 
     /// Gives it a flag of one letter, too.
-    #[must_use]
     pub const fn short_flag(self, letter: char) -> Self {
         let short_flag = Some(letter);
         Self { short_flag, ..self }
     }
 
     /// Describes it otherwise.
-    #[must_use]
     pub const fn help(self, help: &'static str) -> Self {
         Self { help, ..self }
     }
 
     /// Allows these numbers.
-    #[must_use]
     pub const fn between(self, least: u128, most: u128) -> Self {
         let range = SettingRange::Numbers(least, most);
         Self { range, ..self }
     }
 
     /// Allows these times.
-    #[must_use]
     pub const fn lasting(self, least: Duration, most: Duration) -> Self {
         let range = SettingRange::Times(least, most);
         Self { range, ..self }
     }
 
     /// Has a function read it, whose values may lack a unit that is told behind the help text.
-    #[must_use]
     pub const fn written_as(self, read: ReadFn, default: &'static str, unit: &'static str) -> Self {
         let kind = SettingKind::Read(read);
         Self {
@@ -173,7 +164,6 @@ impl Setting {
     }
 
     /// Gives it a variable with the name of a file to read it from.
-    #[must_use]
     pub const fn file_variable(self) -> Self {
         let has_file_variable = true;
         Self {
@@ -183,7 +173,6 @@ impl Setting {
     }
 
     /// Has a variable that many programs read give it, too.
-    #[must_use]
     pub const fn common_variable(self, name: &'static str) -> Self {
         let common_variable = Some(name);
         Self {
@@ -193,7 +182,6 @@ impl Setting {
     }
 
     /// Says what it means today. What is not used has no place in the typed settings.
-    #[must_use]
     pub const fn status(self, status: SettingStatus) -> Self {
         let path = match status {
             SettingStatus::Used | SettingStatus::Reloaded => self.path,
@@ -207,7 +195,6 @@ impl Setting {
     }
 
     /// Whether it has an effect under this name.
-    #[must_use]
     pub fn is_used(&self) -> bool {
         matches!(self.status, SettingStatus::Used | SettingStatus::Reloaded)
     }
@@ -222,7 +209,6 @@ impl Setting {
     }
 
     /// The first part of its key.
-    #[must_use]
     pub fn section(&self) -> &'static str {
         self.key.split('.').next().unwrap_or_default()
     }

@@ -45,13 +45,11 @@ pub struct OutOfRange<'a> {
 
 impl SettingTable {
     /// The setting with that key.
-    #[must_use]
     pub fn find(&self, key: &str) -> Option<&'static Setting> {
         self.settings.iter().find(|setting| setting.key == key)
     }
 
     /// The variable that gives a setting; none for what only a file can give.
-    #[must_use]
     pub fn variable(&self, setting: &Setting) -> Option<String> {
         let name = || setting.key.replace('.', "_").to_uppercase();
         let is_given = !matches!(setting.kind, SettingKind::Objects);
@@ -59,7 +57,6 @@ impl SettingTable {
     }
 
     /// The variable that names a file to read a setting from.
-    #[must_use]
     pub fn file_variable(&self, setting: &Setting) -> Option<String> {
         let variable = self.variable(setting)?;
         setting.has_file_variable.then(|| variable + "_FILE")
@@ -79,7 +76,6 @@ impl SettingTable {
     }
 
     /// Settings as a table in Markdown: the used ones.
-    #[must_use]
     pub fn markdown<'a>(
         &self,
         head: &str,
@@ -125,7 +121,6 @@ fn code(text: &str) -> String {
 }
 
 /// Every default as a layer.
-#[must_use]
 pub fn default_layers(settings: &[Setting]) -> Figment {
     let placed = settings.iter().filter(|setting| {
         let is_empty_good = matches!(
@@ -148,7 +143,6 @@ pub fn default_layers(settings: &[Setting]) -> Figment {
 /// # Panics
 ///
 /// A default is missing or does not fit, which a test of the product finds.
-#[must_use]
 pub fn defaults<S: DeserializeOwned>(settings: &[Setting]) -> S {
     let defaults = default_layers(settings).extract();
     defaults.unwrap_or_else(|fault| unreachable!("the defaults: {fault}"))

@@ -15,7 +15,6 @@ const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 impl Layer {
     /// What a YAML file says. One that cannot be read, or is none, is a fault.
-    #[must_use]
     pub fn of_yaml(table: &'static SettingTable, path: &Path) -> Self {
         let mut layer = Self::new(table);
         match document(path) {

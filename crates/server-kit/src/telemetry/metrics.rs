@@ -49,7 +49,6 @@ pub type MetricTable = &'static [Metric];
 
 impl Metric {
     /// A row of a table.
-    #[must_use]
     pub const fn new(
         name: &'static str,
         kind: MetricKind,
@@ -137,7 +136,6 @@ struct Parts {
 impl Metrics {
     /// Counts from now on what these tables and [`KIT_METRICS`] name. The first start of a process
     /// decides which program all series are labelled with.
-    #[must_use]
     pub fn start(build: &Build, tables: &[MetricTable]) -> Self {
         let tables = [&[KIT_METRICS], tables].concat();
         let recorder = RECORDER.get_or_init(|| install(build, &tables));
@@ -159,7 +157,6 @@ impl Metrics {
     }
 
     /// All series, as text in the format of Prometheus.
-    #[must_use]
     pub fn render(&self) -> String {
         self.0.process.collect();
         let mut text = self.0.recorder.render();

@@ -48,7 +48,6 @@ impl Default for MemoryKeys {
 
 impl MemoryKeys {
     /// An empty store.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
