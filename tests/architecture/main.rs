@@ -1,0 +1,142 @@
+//! The dependency rules that the compiler does not know: which layer may name which, and no circles.
+//!
+//! What may name what is read from the tables of `docs/ARCHITECTURE.md`, so that the page is true by test.
+#![allow(clippy::unwrap_used, reason = "a test that fails, panics")]
+
+mod cycles;
+mod modules;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::cycles::cycles;
+use crate::modules::Modules;
+
+const PAGE: &str = "docs/ARCHITECTURE.md";
+
+/// Words that the code of a layer must not contain.
+#[rustfmt::skip]
+const NEVER: &[(&str, &[&str])] = &[
+    ("src/domain", &["async ", "tokio", "sqlx", "actix", "utoipa", "deadpool", "Utc::now", "Instant::now", "SystemTime", "now_v7", "std::fs", "std::net", "std::env"]),
+    ("src/storage", &["actix", "utoipa", "Utc::now"]),
+    ("src/wire", &["async ", "tokio", "sqlx", "actix", "Utc::now"]),
+    ("src/app", &["sqlx", "actix", "utoipa", "deadpool", "Utc::now"]),
+    ("src/auth", &["sqlx", "deadpool", "actix", "utoipa", "anyhow", "Utc::now"]),
+    ("src/http", &["sqlx", "deadpool", "Utc::now"]),
+    ("src/config", &["sqlx", "actix", "tokio"]),
+    ("crates/fleet-model/src", &["async ", "tokio", "actix", "Utc::now", "Instant::now", "SystemTime", "std::fs", "std::net", "std::env"]),
+    ("crates/fleet/src/registry", &["actix", "utoipa", "etcd_client", "Utc::now"]),
+    ("crates/fleet/src/engine", &["actix", "utoipa", "etcd_client", "Utc::now"]),
+];
+
+/// Circles that are still there; a new one fails, and so does one in this list that is gone.
+const KNOWN_CYCLES: &[&str] = &[];
+
+#[test]
+fn no_siblings_name_each_other() {
+    let mut found = Vec::new();
+    for folder in crates() {
+        let root = folder.join("src/lib.rs");
+        let name = folder.display().to_string();
+        let of_crate = cycles(&Modules::read(&root));
+        found.extend(of_crate.into_iter().map(|cycle| format!("{name} {cycle}")));
+    }
+    assert_eq!(found, KNOWN_CYCLES);
+}
+
+#[test]
+fn layers_name_exactly_what_the_page_says() {
+    let modules = Modules::read(Path::new("src/lib.rs"));
+    let mut used: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for edge in modules.edges() {
+        if let (Some(from), Some(to)) = (edge.from.first(), edge.to.first()) {
+            let of_layer = used.entry(from.clone()).or_default();
+            if from != to {
+                of_layer.insert(to.clone());
+            }
+        }
+    }
+    assert_eq!(used, table("layer"));
+}
+
+#[test]
+fn crates_depend_on_exactly_what_the_page_says() {
+    let mut used = BTreeMap::new();
+    for folder in crates() {
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        let (_, dependencies) = manifest.split_once("\n[dependencies]").unwrap();
+        let dependencies = dependencies.split("\n[").next().unwrap();
+        let ours = dependencies
+            .lines()
+            .filter_map(|line| line.strip_prefix("hyperfleet-"));
+        let ours = ours.map(|line| line.split(['.', ' ']).next().unwrap().to_owned());
+        let name = folder
+            .file_name()
+            .map_or("hyperfleet-api", |name| name.to_str().unwrap());
+        used.insert(name.to_owned(), ours.collect::<BTreeSet<_>>());
+    }
+    assert_eq!(used, table("crate"));
+}
+
+#[test]
+fn no_layer_contains_words_of_another() {
+    let mut broken = Vec::new();
+    for (folder, never) in NEVER {
+        for file in rust_files(Path::new(folder)) {
+            for (index, line) in fs::read_to_string(&file).unwrap().lines().enumerate() {
+                let code = line.split("//").next().unwrap_or_default();
+                for word in never.iter().filter(|word| code.contains(**word)) {
+                    broken.push(format!("{}:{}: {word}", file.display(), index + 1));
+                }
+            }
+        }
+    }
+    assert!(broken.is_empty(), "\n{}", broken.join("\n"));
+}
+
+/// What the page says of each layer or crate: the rows of the table whose first heading is this.
+fn table(heading: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let page = fs::read_to_string(PAGE).unwrap();
+    let start = format!("| {heading} |");
+    let rows = page.lines().skip_while(|line| !line.starts_with(&start));
+    let rows = rows.skip(2).take_while(|line| line.starts_with('|'));
+    rows.map(|row| {
+        let cells: Vec<_> = row.trim_matches('|').split('|').collect();
+        let names = |cell: &str| -> BTreeSet<String> {
+            cell.split('`')
+                .skip(1)
+                .step_by(2)
+                .map(str::to_owned)
+                .collect()
+        };
+        let name = names(cells[0]).pop_first().unwrap();
+        (name, names(cells.last().unwrap()))
+    })
+    .collect()
+}
+
+/// The folders of the workspace's crates, the root's first.
+fn crates() -> Vec<PathBuf> {
+    let below = fs::read_dir("crates").unwrap();
+    let mut folders: Vec<_> = below.map(|entry| entry.unwrap().path()).collect();
+    folders.sort();
+    folders.insert(0, PathBuf::from("."));
+    folders
+}
+
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    entries
+        .flat_map(|path| {
+            if path.is_dir() {
+                rust_files(&path)
+            } else {
+                vec![path]
+            }
+        })
+        .filter(|path| path.extension().is_some_and(|e| e == "rs"))
+        .collect()
+}
