@@ -5,6 +5,7 @@
 //! ```
 
 mod audit;
+mod document;
 mod identification;
 mod meta;
 mod openapi;
@@ -34,8 +35,10 @@ use hyperfleet_server_kit::http::{
     BODY_BYTES_MAX, RequestSpan, frame, gzip_below, unknown_path, watch,
 };
 
+pub use document::openapi;
+pub use hyperfleet_server_kit::openapi::yaml;
 pub use hyperfleet_server_kit::program::Build;
-pub use openapi::{Document, openapi, yaml};
+pub use openapi::Document;
 
 /// What the API serves from.
 #[derive(Clone)]

@@ -18,9 +18,10 @@ use crate::config::{
 use crate::dev::token::{Claims, Minter};
 use crate::domain::entity_config::Attached;
 use crate::http;
+use hyperfleet_server_kit::check;
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::ending::Misuse;
-use hyperfleet_server_kit::program::{self, Build, print, print_check, print_completion};
+use hyperfleet_server_kit::program::{self, Build, print, print_completion};
 use hyperfleet_server_kit::settings::OpenapiFormat;
 use hyperfleet_server_kit::shutdown;
 
@@ -77,7 +78,7 @@ async fn serve(args: &SettingsArgs) -> anyhow::Result<()> {
 fn check(args: &CheckArgs) -> anyhow::Result<()> {
     let loaded = config::load(&args.settings, &Settings::default());
     let notes = Plan::of(&loaded).map(|plan| plan.notes);
-    print_check(&loaded, notes, args.output)
+    check::print_check(&loaded, notes, args.output)
 }
 
 /// Prints the document of the configured kinds, or that of fleet.

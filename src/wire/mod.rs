@@ -6,6 +6,7 @@
 mod continuation;
 mod fields;
 mod json;
+mod members;
 mod query;
 mod requests;
 pub mod schemas;

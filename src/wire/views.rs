@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::continuation::{Continuation, ListKey};
 use super::fields::Fields;
-use super::schemas::{AdapterCondition, AdapterMetadata, AuditAction, ResourceCondition};
+use super::members::{AdapterCondition, AdapterMetadata, AuditAction, ResourceCondition};
 use crate::domain::audit::Entry;
 use crate::domain::moment;
 use crate::domain::page::Listing;

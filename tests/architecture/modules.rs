@@ -208,7 +208,6 @@ impl Module {
             }
             UseTree::Name(name) => (name.ident.to_string(), name.ident.to_string()),
             UseTree::Rename(rename) => (rename.ident.to_string(), rename.rename.to_string()),
-            _ => return,
         };
         let mut path = before.clone();
         let mut known_as = known_as;

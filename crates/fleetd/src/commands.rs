@@ -12,9 +12,10 @@ use super::{BUILD, daemon};
 use crate::settings::{self, Args, CheckArgs, Command, ConfigCommand};
 use hyperfleet_fleet::api;
 use hyperfleet_server_kit::activation;
+use hyperfleet_server_kit::check;
 use hyperfleet_server_kit::ending::Misuse;
 use hyperfleet_server_kit::openapi;
-use hyperfleet_server_kit::program::{self, print, print_check, print_completion};
+use hyperfleet_server_kit::program::{self, print, print_completion};
 use hyperfleet_server_kit::settings::OpenapiFormat;
 
 /// Runs a command to its end; gives what the process is to end with.
@@ -57,5 +58,5 @@ fn openapi(format: OpenapiFormat) -> anyhow::Result<()> {
 fn check(file: Option<&Path>, args: &CheckArgs) -> anyhow::Result<()> {
     let loaded = settings::load(file);
     let notes = Plan::of(&loaded, &Doors::Named).map(|plan| plan.notes);
-    print_check(&loaded, notes, args.output)
+    check::print_check(&loaded, notes, args.output)
 }

@@ -3,6 +3,7 @@
 
 pub mod activation;
 pub mod causes;
+pub mod check;
 pub mod clock;
 pub mod crypto;
 pub mod ending;

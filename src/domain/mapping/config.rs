@@ -1,13 +1,6 @@
-//! Rules as they are configured, and what they must pass at start (domain rule 6.2).
-
-use std::collections::BTreeSet;
+//! Rules as they are configured.
 
 use serde::{Deserialize, Serialize};
-
-use super::expression::Expression;
-use super::rules::Rule;
-use crate::domain::aggregation::{LAST_KNOWN_RECONCILED, RECONCILED};
-use crate::domain::shown;
 
 /// Longest type of a condition, in bytes.
 pub const TYPE_BYTES_MAX: usize = 100;
@@ -45,86 +38,4 @@ pub struct OutputConfig {
 pub struct ExpressionConfig {
     /// In CEL.
     pub expression: String,
-}
-
-/// Compiles the rules of a kind. Every fault goes to `fault`, as what follows the name of the kind
-/// in a sentence. `reserved` are the condition types of required adapters.
-pub(in crate::domain) fn compile(
-    configs: &[RuleConfig],
-    reserved: &BTreeSet<String>,
-    mut fault: impl FnMut(String),
-) -> Vec<Rule> {
-    if configs.len() > RULES_MAX {
-        fault(format!(
-            "has {} conditions; {RULES_MAX} at most",
-            configs.len()
-        ));
-        return Vec::new();
-    }
-    let mut seen = BTreeSet::new();
-    let mut rules = Vec::new();
-    for config in configs {
-        let kind = &config.kind;
-        if let Some(problem) = type_fault(kind, reserved) {
-            fault(problem);
-        } else if !seen.insert(kind) {
-            fault(format!(
-                "has the condition \"{kind}\" twice: rename or remove one of the two"
-            ));
-        }
-        rules.extend(compile_one(config, &mut fault));
-    }
-    rules
-}
-
-fn type_fault(kind: &str, reserved: &BTreeSet<String>) -> Option<String> {
-    let is_name = kind.starts_with(|c: char| c.is_ascii_alphabetic())
-        && kind
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
-    if kind.is_empty() {
-        Some("has a condition without a type: set `type`, for instance to \"Ready\"".to_owned())
-    } else if kind.len() > TYPE_BYTES_MAX || !is_name {
-        Some(format!(
-            "has a condition \"{}\", a type that is not usable: give a letter followed by letters, digits, - or _, {TYPE_BYTES_MAX} at most",
-            shown(kind)
-        ))
-    } else if kind == RECONCILED || kind == LAST_KNOWN_RECONCILED {
-        Some(format!(
-            "has the condition \"{kind}\", which the service itself computes: choose another type"
-        ))
-    } else if reserved.contains(kind) {
-        Some(format!(
-            "has the condition \"{kind}\", which stands for a required adapter: choose another type"
-        ))
-    } else {
-        None
-    }
-}
-
-fn compile_one(config: &RuleConfig, fault: &mut impl FnMut(String)) -> Option<Rule> {
-    let RuleConfig { kind, when, output } = config;
-    let label = shown(kind);
-    let mut compile = |part: &str, config: &ExpressionConfig| {
-        let compiled = Expression::compile(&config.expression);
-        let told = compiled.map_err(|problem| {
-            fault(format!(
-                "has the condition \"{label}\", whose {part} {problem}"
-            ));
-        });
-        told.ok()
-    };
-    // All four, so that all their faults are named.
-    let when = compile("when.expression", when);
-    let status = compile("output.status.expression", &output.status);
-    let reason = compile("output.reason.expression", &output.reason);
-    let message = compile("output.message.expression", &output.message);
-    Some(Rule {
-        kind: kind.clone(),
-        when: when?,
-        status: status?,
-        reason: reason?,
-        message: message?,
-        config: config.clone(),
-    })
 }

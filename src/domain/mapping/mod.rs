@@ -10,6 +10,7 @@
 //! Rules are written in CEL (`docs/conditions.md`). They run inside every write of a resource, so they
 //! may neither harm nor delay it: a rule that fails leaves its condition as it was, and is told.
 
+mod compile;
 mod config;
 mod expression;
 mod failure;
@@ -27,7 +28,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
-pub(super) use config::compile;
+pub(super) use compile::compile;
 pub use config::{ExpressionConfig, OutputConfig, RULES_MAX, RuleConfig, TYPE_BYTES_MAX};
 pub use failure::Failure;
 pub use functions::PATTERN_BYTES_MAX;

@@ -1,18 +1,9 @@
-//! The OpenAPI document: made at start from the routes and the registry, as 3.0, and its page.
-//!
-//! ```text
-//! routes::endpoints ─▶ operations ─┐
-//! wire::schemas ───────────────────┼─▶ kit::openapi (3.1, then 3.0) ─▶ bytes
-//! problem ─▶ problems ─────────────┘
-//! ```
+//! The parts of the OpenAPI document that belong to operations and problems, the document as it is served, and its page.
 
 pub(super) mod operations;
 mod page;
-mod problems;
-#[cfg(test)]
-mod tests;
+pub(super) mod problems;
 
-use std::collections::BTreeSet;
 use std::io::Write as _;
 
 use actix_web::http::header::EntityTag;
@@ -21,28 +12,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use serde_json::{Value, json};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use utoipa::openapi::path::PathItemBuilder;
-use utoipa::openapi::{ComponentsBuilder, PathsBuilder};
 
-use self::operations::Subject;
-use super::routes;
-use crate::domain::EntityRegistry;
-use crate::wire::schemas::{self, Names};
-use hyperfleet_server_kit::openapi::{DocumentInfo, assemble, to_3_0};
-
-pub use hyperfleet_server_kit::openapi::yaml;
 pub(super) use page::{document, file, page};
-
-const DESCRIPTION: &str = "\
-Control plane for fleets of clusters. Clients declare resources; adapters report what they achieved; \
-the service aggregates the reports into conditions and runs the delete lifecycle.
-
-One trailing slash of a path is ignored. `HEAD` works wherever `GET` does. Bodies have 1 MiB at most, \
-unpacked, nest 64 levels at most, and have 20,000 arrays and objects at most. Unknown query parameters are ignored; blank ones count as absent. \
-Answers are for their caller and may not be stored (`Cache-Control: no-store`), but for this document \
-and what else needs no token.";
 
 /// The document in the bytes that are served: made once, however often it is asked for.
 #[derive(Debug, Clone)]
@@ -55,7 +28,7 @@ pub struct Document {
 }
 
 impl Document {
-    /// Writes a document, made by [`openapi`].
+    /// Writes a document, made by [`super::document::openapi`].
     pub fn new(document: &Value) -> Self {
         let plain = document.to_string();
         let digest = Sha256::digest(plain.as_bytes());
@@ -69,71 +42,5 @@ impl Document {
             tag: EntityTag::new_weak(URL_SAFE_NO_PAD.encode(digest)),
             plain: Bytes::from(plain),
         }
-    }
-}
-
-/// Makes the document (OpenAPI 3.0) of a service with these kinds: every path, parameter, body,
-/// header and problem. `version` is the service's.
-pub fn openapi(registry: &EntityRegistry, version: &str) -> Value {
-    let names = Names::new(registry);
-    let mut paths = PathsBuilder::new();
-    for endpoint in routes::endpoints(registry) {
-        let subject = Subject::new(registry, &names, endpoint.about.as_ref());
-        let operations = endpoint.operations.iter();
-        let item = operations.fold(PathItemBuilder::new(), |item, operation| {
-            operation.describe_in(item, |describe| describe(&subject))
-        });
-        paths = paths.path(subject.path(&endpoint.path), item.build());
-    }
-    let mut components = ComponentsBuilder::from(schemas::components(registry, &names));
-    components = problems::components(components, registry);
-    components = operations::shared_parameters(components);
-    let about = DocumentInfo {
-        title: "HyperFleet API",
-        version,
-        description: DESCRIPTION,
-        servers: &["/"],
-        tags: tags(registry, &names),
-    };
-    let mut document = assemble(about, paths.build(), components.build());
-    for (name, schema) in schemas::specs(registry, &names) {
-        document["components"]["schemas"][name] = json!(schema);
-    }
-    name_apart(&mut document);
-    to_3_0(document)
-}
-
-/// The groups of operations, with what they are about.
-fn tags(registry: &EntityRegistry, names: &Names) -> Vec<(String, String)> {
-    let tag = |name: &str, text: &str| (name.to_owned(), text.to_owned());
-    let kinds = registry.entities().iter().map(|entity| {
-        let text = format!("Resources of kind `{}`.", entity.kind);
-        (names.of(Some(&entity.kind)).many.clone(), text)
-    });
-    let others = [
-        tag(&names.of(None).many, "Resources of every kind."),
-        tag(operations::AUDIT, "Who changed what."),
-        tag(operations::SERVICE, "The service itself."),
-    ];
-    kinds.chain(others).collect()
-}
-
-/// Counts operations that would be called alike, as `cluster-by-id`, the plural of one kind, and
-/// the `Cluster` of another would have it.
-fn name_apart(document: &mut Value) {
-    let mut taken = BTreeSet::new();
-    let items = document["paths"].as_object_mut().into_iter();
-    let items = items.flat_map(|paths| paths.values_mut().filter_map(Value::as_object_mut));
-    for operation in items.flat_map(|item| item.values_mut()) {
-        let Some(name) = operation["operationId"].as_str() else {
-            continue;
-        };
-        let mut apart = name.to_owned();
-        let mut count = 1;
-        while !taken.insert(apart.to_lowercase()) {
-            count += 1;
-            apart = format!("{name}{count}");
-        }
-        operation["operationId"] = json!(apart);
     }
 }

@@ -17,9 +17,9 @@ use hyperfleet_server_kit::openapi::{
 };
 
 /// Tag of what the service says of itself.
-pub(super) const SERVICE: &str = "Service";
+pub(in crate::http) const SERVICE: &str = "Service";
 /// Tag of the audit trail.
-pub(super) const AUDIT: &str = "Audit";
+pub(in crate::http) const AUDIT: &str = "Audit";
 /// Statuses of everything that needs a caller.
 const COMMON: [u16; 6] = [401, 403, 405, 429, 500, 503];
 /// Statuses of what has a body.
@@ -37,7 +37,7 @@ pub(in crate::http) struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    pub(super) fn new(
+    pub(in crate::http) fn new(
         registry: &'a EntityRegistry,
         names: &'a Names,
         about: Option<&'a Route>,
@@ -56,7 +56,7 @@ impl<'a> Subject<'a> {
     }
 
     /// A path as the document spells it.
-    pub(super) fn path(&self, path: &str) -> String {
+    pub(in crate::http) fn path(&self, path: &str) -> String {
         path.replace("{parent_id}", &format!("{{{}}}", self.parent_id()))
             .replace("{id}", &format!("{{{}}}", self.names.id))
     }
@@ -328,7 +328,7 @@ fn with_request_id_chosen(described: OperationBuilder) -> OperationBuilder {
 }
 
 /// The parameters that several operations share.
-pub(super) fn shared_parameters(builder: ComponentsBuilder) -> ComponentsBuilder {
+pub(in crate::http) fn shared_parameters(builder: ComponentsBuilder) -> ComponentsBuilder {
     let text = "The id of the request, if it is to have a certain one, such as `deploy-42`: 1 to 128 of \
         `A-Za-z0-9._-`. Any other is replaced.";
     let id = parameter(ParameterIn::Header, "X-Request-Id", text, any(Type::String)).build();

@@ -22,7 +22,7 @@ const X_REQUEST_ID: &str = "X-Request-Id";
 
 /// Every status that is not a success.
 #[rustfmt::skip]
-pub(super) const REFUSALS: [RefusedStatus; 14] = [
+pub(in crate::http) const REFUSALS: [RefusedStatus; 14] = [
     (400, "BadRequest", "A parameter or the body breaks a rule, or cannot be read."),
     (401, "Unauthorized", "No token, or none that is taken; or, for changes, one that does not say who is calling. Only where the service is set to check tokens."),
     (403, "Forbidden", "The headers do not say for which tenant the request is made, or it is made by a system identity, which may read and report only."),
@@ -40,7 +40,7 @@ pub(super) const REFUSALS: [RefusedStatus; 14] = [
 ];
 
 /// The answers, their schemas and the headers of all answers.
-pub(super) fn components(
+pub(in crate::http) fn components(
     builder: ComponentsBuilder,
     registry: &EntityRegistry,
 ) -> ComponentsBuilder {
@@ -64,7 +64,7 @@ pub(super) fn components(
 }
 
 /// The id and what the answer depends on, as in every answer that has a body.
-pub(super) fn with_headers(mut answer: ResponseBuilder) -> ResponseBuilder {
+pub(in crate::http) fn with_headers(mut answer: ResponseBuilder) -> ResponseBuilder {
     for name in [X_REQUEST_ID, "Vary"] {
         answer = answer.header_ref(name, header(name));
     }
@@ -72,7 +72,7 @@ pub(super) fn with_headers(mut answer: ResponseBuilder) -> ResponseBuilder {
 }
 
 /// The id alone.
-pub(super) fn with_request_id(answer: ResponseBuilder) -> ResponseBuilder {
+pub(in crate::http) fn with_request_id(answer: ResponseBuilder) -> ResponseBuilder {
     answer.header_ref(X_REQUEST_ID, header(X_REQUEST_ID))
 }
 

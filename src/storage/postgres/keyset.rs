@@ -2,7 +2,7 @@
 
 use sqlx::{Postgres, QueryBuilder};
 
-use super::list::column;
+use super::columns::column;
 use crate::domain::ResourceId;
 use crate::domain::page::Direction;
 use crate::domain::position::{Key, KeyValue, Position};

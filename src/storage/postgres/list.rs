@@ -6,6 +6,7 @@ use sqlx::types::Json;
 use sqlx::{FromRow, Postgres, QueryBuilder, Row as _};
 
 use super::audit::EntryRow;
+use super::columns::{column, literal};
 use super::error::is_out_of_time;
 use super::keyset::push_after;
 use super::measure::SqlOperation::{Query, Raw};
@@ -331,11 +332,6 @@ fn push_seen(query: &mut QueryBuilder<Postgres>, view: &TenantScope, id: Option<
     }
 }
 
-/// A configured text as SQL. Kinds are identifiers, and paths plain; quotes are doubled all the same.
-pub(super) fn literal(kind: &str) -> String {
-    format!("'{}'", kind.replace('\'', "''"))
-}
-
 fn push_order(query: &mut QueryBuilder<Postgres>, order: &Order, table: &'static str) {
     for (place, (field, direction)) in order.keys().enumerate() {
         query.push(if place == 0 { " ORDER BY " } else { ", " });
@@ -344,21 +340,5 @@ fn push_order(query: &mut QueryBuilder<Postgres>, order: &Order, table: &'static
             Direction::Ascending => " ASC",
             Direction::Descending => " DESC",
         });
-    }
-}
-
-pub(super) fn column(field: OrderField) -> &'static str {
-    match field {
-        OrderField::Id => "id",
-        OrderField::Name => "name",
-        OrderField::Kind => "kind",
-        OrderField::Generation => "generation",
-        OrderField::CreatedTime => "created_at",
-        OrderField::CreatedBy => "created_by",
-        OrderField::UpdatedTime => "updated_at",
-        OrderField::UpdatedBy => "updated_by",
-        OrderField::DeletedTime => "deleted_at",
-        OrderField::DeletedBy => "deleted_by",
-        OrderField::OwnerId => "owner_id",
     }
 }

@@ -16,6 +16,7 @@
 //! statements go on from rows that these have found.
 
 mod audit;
+mod columns;
 mod error;
 mod family;
 mod keyset;

@@ -5,7 +5,7 @@ use sqlx::types::Json;
 use sqlx::{Postgres, QueryBuilder};
 use uuid::Uuid;
 
-use super::list::literal;
+use super::columns::literal;
 use crate::domain::ResourceId;
 use crate::domain::aggregation::{LAST_KNOWN_RECONCILED, RECONCILED};
 use crate::domain::page::KindPath;

@@ -1,119 +1,15 @@
 //! Answers as schemas: those of `views`, made fit for each kind.
 
-use chrono::{DateTime, Utc};
 use serde_json::json;
-use utoipa::openapi::schema::{ArrayBuilder, Object, Schema, SchemaType, Type};
+use utoipa::openapi::schema::{ArrayBuilder, Object, Schema, SchemaType};
 use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::names::KindNames;
-use crate::domain::{Entity, audit};
+use super::object::object;
+use crate::domain::Entity;
 use crate::wire::fields::WHOLE;
 use crate::wire::views::{ListView, ResourceView, StatusView};
-
-/// One fact about a resource, aggregated from reports.
-#[derive(ToSchema)]
-#[expect(
-    dead_code,
-    reason = "what it describes is domain::Condition, which knows no schemas"
-)]
-pub(in crate::wire) struct ResourceCondition {
-    /// When this type of condition first appeared.
-    created_time: DateTime<Utc>,
-    /// When `status` last changed.
-    last_transition_time: DateTime<Utc>,
-    /// How old the oldest evidence for it is.
-    last_updated_time: DateTime<Utc>,
-    /// For people.
-    #[schema(nullable = false)]
-    message: Option<String>,
-    /// The generation that the status speaks of.
-    observed_generation: i32,
-    /// For programs.
-    #[schema(nullable = false, example = "ReconciledAll")]
-    reason: Option<String>,
-    status: ResourceConditionStatus,
-    /// What it is about, unique within the resource.
-    #[schema(example = "Reconciled")]
-    r#type: String,
-}
-
-/// Whether a condition of a resource holds.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "names of values")]
-pub(in crate::wire) enum ResourceConditionStatus {
-    True,
-    False,
-}
-
-/// One condition of a report, as it is kept.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "what it describes is domain::ReportedCondition")]
-pub(in crate::wire) struct AdapterCondition {
-    /// Since when the adapter has been saying this status.
-    last_transition_time: DateTime<Utc>,
-    /// For people.
-    #[schema(nullable = false)]
-    message: Option<String>,
-    /// For programs.
-    #[schema(nullable = false)]
-    reason: Option<String>,
-    status: AdapterConditionStatus,
-    /// `Available`, `Applied`, `Health`, `Finalized`, or another.
-    #[schema(example = "Available")]
-    r#type: String,
-}
-
-/// Whether a condition holds; `Unknown` where the adapter cannot say yet.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "names of values")]
-pub(in crate::wire) enum AdapterConditionStatus {
-    True,
-    False,
-    Unknown,
-}
-
-/// About the job that an adapter ran.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "what it describes is domain::Metadata")]
-pub(in crate::wire) struct AdapterMetadata {
-    /// Which attempt it was.
-    #[schema(nullable = false)]
-    attempt: Option<i32>,
-    /// When it ended.
-    #[schema(nullable = false)]
-    completed_time: Option<DateTime<Utc>>,
-    /// How long it took, in the adapter's own notation.
-    #[schema(nullable = false)]
-    duration: Option<String>,
-    /// Its name.
-    #[schema(nullable = false)]
-    job_name: Option<String>,
-    /// Where it ran.
-    #[schema(nullable = false)]
-    job_namespace: Option<String>,
-    /// When it started.
-    #[schema(nullable = false)]
-    started_time: Option<DateTime<Utc>>,
-}
-
-/// What is done to a resource; `hard_delete` is its removal once all work is done.
-pub(in crate::wire) struct AuditAction;
-
-impl ToSchema for AuditAction {}
-
-impl PartialSchema for AuditAction {
-    fn schema() -> RefOr<Schema> {
-        let mut schema = Object::with_type(Type::String);
-        schema.description = Some(
-            "What is done to a resource; `hard_delete` is its removal once all work is done."
-                .to_owned(),
-        );
-        let names = audit::Action::ALL.map(|action| json!(action.as_str()));
-        schema.enum_values = Some(names.to_vec());
-        Schema::Object(schema).into()
-    }
-}
 
 /// A resource: of one kind, or of any where none is given.
 pub(super) fn resource(entity: Option<&Entity>, names: &KindNames) -> Object {
@@ -131,7 +27,7 @@ pub(super) fn resource(entity: Option<&Entity>, names: &KindNames) -> Object {
                 put("spec", &names.schema("Spec"));
             } else {
                 // What was stored before the schema came, or became stricter, need not fit it.
-                let spec = super::requests::any_spec(&entity.kind);
+                let spec = super::object::any_spec(&entity.kind);
                 schema
                     .properties
                     .insert("spec".to_owned(), Schema::Object(spec).into());
@@ -188,14 +84,6 @@ pub(super) fn numbered_list(name: &str, item: &str) -> Object {
     let mut schema = list(name, item);
     schema.properties.remove("continue");
     schema
-}
-
-/// The schema of an object, which that of a struct always is.
-pub(super) fn object(schema: RefOr<Schema>) -> Object {
-    match schema {
-        RefOr::T(Schema::Object(object)) => object,
-        _ => Object::new(),
-    }
 }
 
 /// Any value.

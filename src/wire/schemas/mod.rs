@@ -4,6 +4,7 @@
 mod answers;
 pub mod examples;
 mod names;
+mod object;
 pub mod parameters;
 mod requests;
 mod specs;
@@ -16,9 +17,12 @@ use utoipa::openapi::{Components, ComponentsBuilder};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::domain::{Entity, EntityRegistry};
+use crate::wire::members::{
+    AdapterCondition, AdapterConditionStatus, AdapterMetadata, AuditAction, ResourceCondition,
+    ResourceConditionStatus,
+};
 use crate::wire::views::{EntryView, LinkView, ReportView};
 
-pub(super) use answers::{AdapterCondition, AdapterMetadata, AuditAction, ResourceCondition};
 pub use names::{KindNames, Names};
 
 const AUDIT_ACTION: &str = "AuditAction";
@@ -42,7 +46,7 @@ pub fn specs(registry: &EntityRegistry, names: &Names) -> Vec<(String, Value)> {
         let name = names.of(Some(&entity.kind)).schema("Spec");
         match &entity.spec_schema {
             Some(schema) => specs::components(&name, schema),
-            None => vec![(name, json!(requests::any_spec(&entity.kind)))],
+            None => vec![(name, json!(object::any_spec(&entity.kind)))],
         }
     });
     specs.collect()
@@ -69,7 +73,6 @@ fn of_kind(
 
 /// The schemas that belong to no kind.
 fn fixed() -> ComponentsBuilder {
-    use answers::{AdapterConditionStatus, ResourceConditionStatus};
     let derived = [
         named::<AdapterCondition>("AdapterCondition"),
         named::<AdapterConditionStatus>("AdapterConditionStatus"),

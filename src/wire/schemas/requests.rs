@@ -8,13 +8,14 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use serde_json::json;
-use utoipa::openapi::schema::{AdditionalProperties, Object, Schema, Type};
+use utoipa::openapi::schema::{AdditionalProperties, Object, Schema};
 use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema as _, ToSchema};
 
-use super::answers::{AdapterConditionStatus, object};
 use super::names::KindNames;
+use super::object::object;
 use crate::domain::{Entity, Labels, Report, ResourceName};
+use crate::wire::members::AdapterConditionStatus;
 use crate::wire::requests::REASON_CHARACTERS_MAX;
 
 /// The syntax of a resource's name, as a regular expression.
@@ -248,12 +249,4 @@ fn member<'a>(schema: &'a mut Object, name: &str) -> Option<&'a mut Object> {
         Some(RefOr::T(Schema::Object(member))) => Some(member),
         _ => None,
     }
-}
-
-/// The spec of a kind that any object will do for.
-pub(super) fn any_spec(kind: &str) -> Object {
-    let mut schema = Object::with_type(Type::Object);
-    schema.description = Some(format!("What is wanted of a `{kind}`: any object."));
-    schema.additional_properties = Some(Box::new(AdditionalProperties::FreeForm(true)));
-    schema
 }

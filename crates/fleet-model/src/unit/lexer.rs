@@ -1,6 +1,6 @@
 //! The text of a unit file, taken apart from front to back. Lines end in LF here.
 
-use super::file::{Malformed, OPTIONS_MAX};
+use super::malformed::{Malformed, OPTIONS_MAX};
 use super::option::UnitOption;
 
 /// What is wrong, and the byte where it shows.

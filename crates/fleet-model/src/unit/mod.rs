@@ -16,6 +16,7 @@ mod glob;
 #[cfg(any(test, feature = "laws"))]
 pub mod laws;
 mod lexer;
+mod malformed;
 mod name;
 mod option;
 mod options;

@@ -5,7 +5,6 @@ use std::sync::LazyLock;
 use actix_web::HttpResponse;
 use actix_web::web::{Bytes, Data};
 
-use super::openapi::openapi;
 use super::surface::Surface;
 use hyperfleet_fleet_model::wire::discovery::document;
 use hyperfleet_server_kit::http::{FOR_EVERYBODY, pieces};
@@ -21,7 +20,7 @@ pub(super) async fn discovery() -> HttpResponse {
 
 /// The OpenAPI document.
 pub(super) async fn described(surface: Data<Surface>) -> HttpResponse {
-    let document = OPENAPI.get_or_init(|| openapi(surface.version).to_string().into());
+    let document = OPENAPI.get_or_init(|| (surface.document)(surface.version).to_string().into());
     written(document.clone())
 }
 

@@ -15,6 +15,7 @@ mod follow;
 mod host;
 mod machines;
 mod openapi;
+mod operations;
 mod path;
 mod routes;
 mod states;
@@ -91,6 +92,7 @@ pub fn fleet_app(
             let surface = Surface {
                 fleet: api.fleet,
                 version: api.version,
+                document: openapi,
                 hosts: api.hosts,
                 identify: None,
             };
@@ -118,6 +120,7 @@ pub fn beside(
     let surface = Surface {
         fleet,
         version,
+        document: openapi,
         hosts: Hosts::Any,
         identify: Some(identify),
     };

@@ -1,20 +1,13 @@
 //! The OpenAPI document of fleet's API: made from the table of its routes and the schemas of its bodies.
 
+use hyperfleet_server_kit::openapi::{DocumentInfo, assemble, to_3_0};
 use serde_json::Value;
-use utoipa::openapi::header::HeaderBuilder;
-use utoipa::openapi::path::{OperationBuilder, Parameter, ParameterIn, PathItemBuilder};
-use utoipa::openapi::schema::{ArrayBuilder, Object, Schema, SchemaType, Type};
-use utoipa::openapi::{
-    Components, ContentBuilder, PathsBuilder, Ref, RefOr, Response, ResponseBuilder,
-};
+use utoipa::openapi::PathsBuilder;
+use utoipa::openapi::path::PathItemBuilder;
 
 use super::PREFIXES;
+use super::operations::components;
 use super::routes::ENDPOINTS;
-use hyperfleet_fleet_model::wire::{CHANGES_MAX, EVENT_STREAM, schemas};
-use hyperfleet_server_kit::openapi::{
-    DocumentInfo, RefusedStatus, any, assemble, empty_answer, json_answer, json_body, operation,
-    parameter, refuse, to_3_0, with_parameters,
-};
 
 const DESCRIPTION: &str = "\
 Units are systemd unit files with what is wanted of them; fleet places them on machines and says what became of them.
@@ -22,24 +15,6 @@ Units are systemd unit files with what is wanted of them; fleet places them on m
 Every path is found below `/fleet/v1` and below `/v1-alpha`, and on the listeners of fleetd without a prefix, too. \
 Unknown query parameters are passed over, and so is the body of a `GET` or `DELETE`. Members that are empty are left \
 out of answers: an empty page is `{}`. While it is not known what there is, every path answers 503.";
-
-#[rustfmt::skip]
-const REFUSALS: [RefusedStatus; 11] = [
-    (400, "BadRequest", "The body, a parameter or the unit is not what it must be."),
-    (401, "Unauthorized", "No token, or none that is taken. Only where tokens are checked."),
-    (403, "Forbidden", "A tenant asks for what belongs to none. Only where requests are made for tenants."),
-    (404, "NotFound", "There is no such unit, or no such state."),
-    (408, "RequestTimeout", "The body takes too long to come."),
-    (409, "Conflict", "What is there does not allow it, or does not suffice for it; or a newer program has written it."),
-    (413, "PayloadTooLarge", "The body has more than 1 MiB."),
-    (415, "UnsupportedMediaType", "The body is not said to be JSON by exactly one `Content-Type`, or is packed in a way that is not understood."),
-    (429, "TooManyRequests", "The caller sends more requests than it may."),
-    (500, "InternalServerError", "A fault of the service; its log has the cause."),
-    (503, "ServiceUnavailable", "etcd cannot be reached, too many requests are under way, or too many clients are watching."),
-];
-
-const WATCH: &str = "With `watch=true`: server-sent events instead. `put` has an item that is there or has changed, \
-    `delete` the name of one that is gone, `listed` says that everything there is was told. Ids of events are revisions.";
 
 /// Makes the document (OpenAPI 3.0). `version` is the service's.
 pub fn openapi(version: &str) -> Value {
@@ -59,205 +34,6 @@ pub fn openapi(version: &str) -> Value {
         tags: Vec::new(),
     };
     to_3_0(assemble(about, paths.build(), components()))
-}
-
-fn components() -> Components {
-    let mut components = schemas::components();
-    for (status, name, text) in REFUSALS {
-        let mut answer = json_answer(text, Ref::from_schema_name("Error"), None);
-        if matches!(status, 429 | 503) {
-            let seconds = HeaderBuilder::new()
-                .schema(Some(Object::with_type(Type::Integer)))
-                .description(Some("When to come back, in seconds."));
-            answer = answer.header("Retry-After", seconds.build());
-        }
-        let answer: RefOr<Response> = answer.build().into();
-        components.responses.insert(name.to_owned(), answer);
-    }
-    components
-}
-
-pub(super) fn discovery() -> OperationBuilder {
-    let summary = "The API in Google's discovery format";
-    let described = operation("getDiscovery", "Service", summary, "");
-    open(
-        described,
-        json_answer("The discovery document.", any(Type::Object), None),
-    )
-}
-
-pub(super) fn document() -> OperationBuilder {
-    let described = operation("getOpenapi", "Service", "This document", "");
-    open(
-        described,
-        json_answer("The OpenAPI document.", any(Type::Object), None),
-    )
-}
-
-pub(super) fn units() -> OperationBuilder {
-    let described = operation("listUnits", "Units", "List units, or watch them", WATCH);
-    let described = with_parameters(described, [page()].into_iter().chain(watch()));
-    let answer = events(json("Some units, by name.", "UnitPage"));
-    admitted(described, "200", answer, &[400])
-}
-
-pub(super) fn unit() -> OperationBuilder {
-    let described = operation("getUnit", "Units", "Get a unit", "");
-    admitted(
-        described.parameter(unit_name()),
-        "200",
-        json("The unit.", "Unit"),
-        &[404, 409],
-    )
-}
-
-pub(super) fn set_unit() -> OperationBuilder {
-    let text = "Creates the unit if it is not there, replaces its file if that is another one, and otherwise sets what is wanted of it.";
-    let described = operation("setUnit", "Units", "Create, replace or change a unit", text)
-        .parameter(unit_name())
-        .request_body(json_body(Ref::from_schema_name("UnitRequest"), None))
-        .response(
-            "201",
-            empty_answer("It is created, or its file is replaced."),
-        );
-    // 404: a slash in the name.
-    let statuses = [400, 404, 408, 409, 413, 415];
-    admitted(
-        described,
-        "204",
-        empty_answer("What is wanted of it is set."),
-        &statuses,
-    )
-}
-
-pub(super) fn destroy_unit() -> OperationBuilder {
-    let described = operation("destroyUnit", "Units", "Destroy a unit", "");
-    admitted(
-        described.parameter(unit_name()),
-        "204",
-        empty_answer("It is gone."),
-        &[404, 409],
-    )
-}
-
-pub(super) fn explain() -> OperationBuilder {
-    let summary = "Say why a unit is where it is, or nowhere";
-    let described = operation("explainUnit", "Units", summary, "");
-    admitted(
-        described.parameter(unit_name()),
-        "200",
-        json("Why.", "Explanation"),
-        &[404, 409],
-    )
-}
-
-pub(super) fn states() -> OperationBuilder {
-    let summary = "List what machines report of units, or watch it";
-    let filters = [
-        query("unitName", "Only those of this unit.", Type::String),
-        query(
-            "machineID",
-            "Only those of this machine, by its whole id.",
-            Type::String,
-        ),
-        page(),
-    ];
-    let described = operation("listStates", "States", summary, WATCH);
-    let described = with_parameters(described, filters.into_iter().chain(watch()));
-    let answer = events(json("Some states, by unit and machine.", "UnitStatePage"));
-    admitted(described, "200", answer, &[400])
-}
-
-pub(super) fn state() -> OperationBuilder {
-    let (summary, text) = (
-        "Get what a machine reports of a unit",
-        "Of several machines, the one with the lowest id.",
-    );
-    let described = operation("getState", "States", summary, text);
-    admitted(
-        described.parameter(unit_name()),
-        "200",
-        json("The state.", "UnitState"),
-        &[404, 409],
-    )
-}
-
-pub(super) fn machines() -> OperationBuilder {
-    let described = operation("listMachines", "Machines", "List machines", "").parameter(page());
-    admitted(
-        described,
-        "200",
-        json("Some machines, by id.", "MachinePage"),
-        &[400],
-    )
-}
-
-pub(super) fn patch_machines() -> OperationBuilder {
-    let text = "All changes are looked at before the first is made. The changes of one machine are made together. The machine need not be there.";
-    let changes = ArrayBuilder::new()
-        .items(Ref::from_schema_name("MetadataChange"))
-        .max_items(Some(CHANGES_MAX))
-        .schema_type(SchemaType::from_iter([Type::Array, Type::Null]));
-    let body = json_body(Schema::Array(changes.build()), None);
-    let described = operation(
-        "patchMachines",
-        "Machines",
-        "Change the metadata of machines",
-        text,
-    );
-    let statuses = [400, 408, 409, 413, 415];
-    admitted(
-        described.request_body(body),
-        "204",
-        empty_answer("They are made."),
-        &statuses,
-    )
-}
-
-/// An operation that anybody may ask for.
-fn open(described: OperationBuilder, answer: ResponseBuilder) -> OperationBuilder {
-    refuse(described.response("200", answer), &REFUSALS, &[500, 503])
-}
-
-/// Any other operation; `statuses` are its own.
-fn admitted(
-    described: OperationBuilder,
-    status: &str,
-    answer: ResponseBuilder,
-    statuses: &[u16],
-) -> OperationBuilder {
-    let described = refuse(described.response(status, answer), &REFUSALS, statuses);
-    refuse(described, &REFUSALS, &[401, 403, 429, 500, 503])
-}
-
-fn query(name: &str, text: &str, kind: Type) -> Parameter {
-    parameter(ParameterIn::Query, name, text, any(kind)).build()
-}
-
-fn page() -> Parameter {
-    query("nextPageToken", "As the page before gave it.", Type::String)
-}
-
-fn watch() -> [Parameter; 2] {
-    let revision = "With `watch`: only what changes after it. `Last-Event-ID` counts more.";
-    [
-        query("watch", "Whether changes are asked for.", Type::Boolean),
-        query("revision", revision, Type::Integer),
-    ]
-}
-
-fn unit_name() -> Parameter {
-    let text = "The name of a unit, such as `web@1.service`.";
-    parameter(ParameterIn::Path, "unitName", text, any(Type::String)).build()
-}
-
-fn json(text: &str, schema: &str) -> ResponseBuilder {
-    json_answer(text, Ref::from_schema_name(schema), None)
-}
-
-fn events(answer: ResponseBuilder) -> ResponseBuilder {
-    let text = ContentBuilder::new().schema(Some(any(Type::String)));
-    answer.content(EVENT_STREAM, text.build())
 }
 
 #[cfg(test)]

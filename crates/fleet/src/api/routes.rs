@@ -8,7 +8,7 @@ use actix_web::web::{Payload, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, web};
 use utoipa::openapi::path::OperationBuilder;
 
-use super::openapi as describe;
+use super::operations as describe;
 use super::surface::{self, Access};
 use super::{Fault, discovery, machines, states, units};
 use hyperfleet_server_kit::http::{self, RoutePath, leave};

@@ -8,6 +8,7 @@ use actix_web::web::Data;
 use actix_web::{Error, HttpMessage as _, HttpResponse};
 
 use futures_util::future::LocalBoxFuture;
+use serde_json::Value;
 
 use super::{Fault, Hosts, PREFIXES, path};
 use crate::EtcdFleet;
@@ -29,6 +30,8 @@ pub(super) struct Surface {
     pub(super) fleet: EtcdFleet,
     /// As the `Server` of responses and the documents name it.
     pub(super) version: &'static str,
+    /// Makes the OpenAPI document of a version.
+    pub(super) document: fn(&str) -> Value,
     pub(super) hosts: Hosts,
     /// Unset where all callers may do everything.
     pub(super) identify: Option<Identify>,

@@ -2,17 +2,9 @@
 
 use super::key::{Family, Key, check_part};
 use super::record::is_newer;
-use super::units::{UnitKeys, Written};
+use super::units::{Leftovers, UnitKeys, Written};
 use super::{Error, Registry};
 use crate::keys::{Guard, KeyStore, Operation, Outcome, TRANSACTION_OPERATIONS_MAX};
-
-/// What is left of a unit that is not there.
-pub(super) struct Leftovers {
-    /// That it is still as it was found.
-    pub(super) guards: Vec<Guard>,
-    /// What removes that of it which a new unit does not write over.
-    pub(super) gone: Vec<Operation>,
-}
 
 impl<S: KeyStore> Registry<S> {
     /// Removes all keys of a unit of which something is missing or cannot be read, and is of no newer version: also

@@ -1,4 +1,4 @@
-use super::key::Key;
+use super::key::{Key, UnusablePart};
 use crate::keys;
 
 /// What can go wrong with the registry.
@@ -47,5 +47,12 @@ impl From<keys::Error> for Error {
             keys::Error::Future { .. } => Self::Token,
             other => Self::Store(other),
         }
+    }
+}
+
+impl From<UnusablePart> for Error {
+    fn from(part: UnusablePart) -> Self {
+        let UnusablePart { what, rule } = part;
+        Self::Unusable { what, rule }
     }
 }

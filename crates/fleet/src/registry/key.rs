@@ -1,6 +1,5 @@
 //! What the keys are called. Their values are in [`record`](super::record), all of it in `docs/fleet-keys.md`.
 
-use super::Error;
 use crate::keys::Range;
 
 /// Longest part of a key, in bytes: a unit's name.
@@ -103,6 +102,16 @@ impl Default for Prefix {
     }
 }
 
+/// A text that makes no part of a key, or is more than may be stored.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unusable {what}: {rule}")]
+pub struct UnusablePart {
+    /// The part.
+    pub what: &'static str,
+    /// The rule that it breaks.
+    pub rule: String,
+}
+
 impl Prefix {
     /// Longest prefix, in bytes.
     pub const BYTES_MAX: usize = 256;
@@ -110,12 +119,12 @@ impl Prefix {
     /// A prefix of one's own; it gets a slash at its end if it has none.
     ///
     /// # Errors
-    /// [`Error::Unusable`] if it is empty, too long, or not of plain ASCII.
-    pub fn new(text: &str) -> Result<Self, Error> {
+    /// [`UnusablePart`] if it is empty, too long, or not of plain ASCII.
+    pub fn new(text: &str) -> Result<Self, UnusablePart> {
         let plain = text.bytes().all(|byte| byte.is_ascii_graphic());
         let text = text.trim_end_matches('/');
         if text.is_empty() || text.len() >= Self::BYTES_MAX || !plain {
-            return Err(Error::Unusable {
+            return Err(UnusablePart {
                 what: "key prefix",
                 rule: format!(
                     "expect printable ASCII, less than {} bytes",
@@ -208,13 +217,13 @@ pub fn is_part(text: &str) -> bool {
 }
 
 /// Refuses text that would make another key than was meant.
-pub(super) fn check_part(what: &'static str, text: &str) -> Result<(), Error> {
+pub(super) fn check_part(what: &'static str, text: &str) -> Result<(), UnusablePart> {
     if is_part(text) {
         Ok(())
     } else {
         let allowed = r"A-Z a-z 0-9 and - . : ; < = > ? @ [ \ ] ^ _ ` { | } ~";
         let rule = format!("expect 1 to {PART_BYTES_MAX} characters of {allowed}");
-        Err(Error::Unusable { what, rule })
+        Err(UnusablePart { what, rule })
     }
 }
 

@@ -32,7 +32,7 @@ mod watch;
 pub use change::Change;
 pub use engine::{Acquired, Gate, Leading};
 pub use error::Error;
-pub use key::{Key, PART_BYTES_MAX, Prefix, is_part};
+pub use key::{Key, PART_BYTES_MAX, Prefix, UnusablePart, is_part};
 pub use lists::{LISTED_MAX, ListedUnit, Page, ReportedState, StateFilter};
 pub use machines::{KnownMachine, LABELS_MAX, Registered, Registration};
 pub use record::{

@@ -1,6 +1,5 @@
 //! What users write: units, and what they want of them.
 
-use super::damaged::Leftovers;
 use super::key::{Key, check_part};
 use super::record::{self, Body, Global, Place, Run, Stored, Want};
 use super::{Error, Registry};
@@ -226,6 +225,14 @@ impl<S: KeyStore> Registry<S> {
         let run = keys.run(&place.value.machine);
         vec![self.delete(&keys.place), self.delete(&run)]
     }
+}
+
+/// What is left of a unit that is not there.
+pub(super) struct Leftovers {
+    /// That it is still as it was found.
+    pub(super) guards: Vec<Guard>,
+    /// What removes that of it which a new unit does not write over.
+    pub(super) gone: Vec<Operation>,
 }
 
 /// The keys of a unit that are called after it alone.

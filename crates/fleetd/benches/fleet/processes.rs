@@ -69,7 +69,11 @@ pub(crate) struct Etcd {
 impl Etcd {
     pub(crate) async fn start() -> Self {
         let folder = tempfile::tempdir_in("target").expect("a folder in target/");
-        let found = Command::new("scripts/find-etcd").output();
+        let found = Command::new(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../scripts/find-etcd"
+        ))
+        .output();
         let found = found.expect("it is started in the project's folder");
         assert!(
             found.status.success(),

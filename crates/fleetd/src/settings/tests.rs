@@ -250,7 +250,7 @@ fn a_reload_knows_what_it_can_take_and_what_needs_a_start() {
 /// `make config-reference` renews it.
 #[test]
 fn the_table_of_the_documentation_is_that_of_the_code() {
-    let document = std::fs::read_to_string("docs/fleet-running.md").unwrap();
+    let document = std::fs::read_to_string("../../docs/fleet-running.md").unwrap();
     let table = document
         .split_once("<!-- settings -->\n")
         .and_then(|(_, rest)| rest.split_once("<!-- /settings -->"))
@@ -264,7 +264,7 @@ fn the_table_of_the_documentation_is_that_of_the_code() {
 
 #[test]
 fn the_example_is_a_good_file() {
-    let example = std::fs::read_to_string("examples/fleet.conf").unwrap();
+    let example = std::fs::read_to_string("../../examples/fleet.conf").unwrap();
     assert!(sound(&example, &[]).notes.is_empty());
     // Its comments are settings, too, each of them a good one and, where it says so, the default.
     let given: Vec<_> = example

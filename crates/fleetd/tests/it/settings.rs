@@ -164,7 +164,7 @@ fn the_units_for_systemd_are_good_ones() {
     let folder = tempfile::tempdir().unwrap();
     let program = env!("CARGO_BIN_EXE_fleetd");
     let files = ["fleetd.service", "fleetd.socket"].map(|name| {
-        let text = std::fs::read_to_string(Path::new("examples/systemd").join(name)).unwrap();
+        let text = std::fs::read_to_string(Path::new("../../examples/systemd").join(name)).unwrap();
         let file = folder.path().join(name);
         std::fs::write(&file, text.replace("/usr/bin/fleetd", program)).unwrap();
         file

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use figment::value::Value;
 
 use super::fault::SettingFault;
-use super::layer::{Layer, Origin};
+use super::layer::Layer;
+use super::origin::Origin;
 use super::setting::Setting;
 use super::table::SettingTable;
 use crate::files;

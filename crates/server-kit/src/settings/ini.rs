@@ -14,7 +14,8 @@ use std::path::Path;
 use figment::value::Value;
 
 use super::fault::SettingFault;
-use super::layer::{Layer, Origin};
+use super::layer::Layer;
+use super::origin::Origin;
 use super::table::SettingTable;
 use crate::files;
 

@@ -6,7 +6,8 @@ use figment::Figment;
 use serde::de::DeserializeOwned;
 
 use super::fault::{self, SettingFault};
-use super::layer::{Given, Layer, Origin};
+use super::layer::{Given, Layer};
+use super::origin::Origin;
 use super::setting::SettingStatus;
 use super::table::{OutOfRange, SettingTable, likeliest};
 

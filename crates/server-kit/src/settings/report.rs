@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::layer::Origin;
 use super::load::Loaded;
+use super::origin::Origin;
 use super::secret::REDACTED;
 use super::setting::{Setting, SettingKind};
 

@@ -6,7 +6,7 @@ use figment::Figment;
 use figment::value::Value;
 use serde::de::DeserializeOwned;
 
-use super::layer::Origin;
+use super::origin::Origin;
 use super::setting::{Setting, SettingKind};
 
 /// How like a known name another one must be to be taken for a slip.

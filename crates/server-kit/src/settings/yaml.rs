@@ -6,7 +6,8 @@ use anyhow::{Context as _, bail};
 use figment::value::{Dict, Value};
 
 use super::fault::SettingFault;
-use super::layer::{Layer, Origin};
+use super::layer::Layer;
+use super::origin::Origin;
 use super::table::SettingTable;
 use crate::files;
 

@@ -12,8 +12,6 @@ use opentelemetry_otlp::{
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
-use super::traces::Variables;
-
 /// The authorities that a collector's certificate must be signed by: no others are trusted then.
 const AUTHORITIES: [&str; 2] = [
     "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE",
@@ -34,6 +32,9 @@ const OF_MACHINE: &[&str] = &[
 ];
 /// How long a batch may take to be sent, unless a variable says otherwise: the standard's default.
 const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Reads a variable; an empty one is unset, as the standard has it.
+pub(super) type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// What is asked for and cannot be had.
 pub(super) fn unsupported(variables: Variables<'_>) -> Option<String> {

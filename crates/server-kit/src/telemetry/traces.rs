@@ -18,7 +18,7 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::registry::LookupSpan;
 
-use super::collector;
+use super::collector::{self, Variables};
 use super::export::Exporter;
 use crate::settings::Tracing;
 
@@ -26,8 +26,6 @@ use crate::settings::Tracing;
 pub const FLUSH_TIME_MAX: Duration = Duration::from_secs(4);
 /// What spans are said to be made by.
 const SCOPE: &str = "hyperfleet-api";
-/// Reads a variable; an empty one is unset, as the standard has it.
-pub(super) type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The traces of a program. Every clone is the same ones.
 #[derive(Debug, Clone, Default)]

@@ -223,7 +223,7 @@ struct Ran {
 
 /// Runs the example against an endpoint, with a text at its standard input.
 async fn run(endpoint: &str, arguments: &[&str], input: &str) -> Ran {
-    let mut command = Command::new("examples/fleet-client");
+    let mut command = Command::new("../../examples/fleet-client");
     command.args(["--endpoint", endpoint]).args(arguments);
     command
         .stdin(Stdio::piped())
@@ -247,7 +247,7 @@ async fn run(endpoint: &str, arguments: &[&str], input: &str) -> Ran {
 
 #[tokio::test]
 async fn the_example_lists_sets_gets_and_destroys_over_tcp_and_over_a_unix_socket() {
-    let mode = std::fs::metadata("examples/fleet-client")
+    let mode = std::fs::metadata("../../examples/fleet-client")
         .unwrap()
         .permissions()
         .mode();

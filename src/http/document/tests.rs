@@ -2,6 +2,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
+use hyperfleet_server_kit::openapi::yaml;
+
 use super::*;
 use crate::domain::entity_config::{EntityConfig, ReferenceConfig, attach, built_in, registry};
 use crate::domain::schema::SchemaDocument;

@@ -1,0 +1,34 @@
+//! The output of `config check`.
+
+use anyhow::Context as _;
+
+use crate::ending::Misuse;
+use crate::program::print;
+use crate::settings::{self, CheckFormat};
+
+/// Prints settings with their values and origins, and the notes on them and on the plan made from them.
+///
+/// # Errors
+///
+/// The settings or the plan have faults.
+pub fn print_check<S>(
+    loaded: &settings::Loaded<S>,
+    of_plan: anyhow::Result<Vec<String>>,
+    format: CheckFormat,
+) -> anyhow::Result<()> {
+    // What has a fault has no value that could be shown.
+    if loaded.is_sound() {
+        let effective = loaded.effective();
+        print(&match format {
+            CheckFormat::Table => settings::as_table(&effective),
+            CheckFormat::Json => {
+                serde_json::to_string_pretty(&settings::as_json(&effective))? + "\n"
+            }
+        });
+    }
+    let of_plan_or_none = of_plan.as_ref().map_or(&[][..], |notes| notes);
+    for note in loaded.notes.iter().chain(of_plan_or_none) {
+        eprintln!("note: {note}");
+    }
+    of_plan.map(drop).context(Misuse)
+}
