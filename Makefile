@@ -127,12 +127,12 @@ bench: setup-bench ## Measure a release build beside its database's ceiling, and
 	@bench/run $(if $(N),--clusters $(N)) $(if $(filter command line environment,$(origin SECONDS)),--seconds $(SECONDS)) $(ARGS)
 
 bench-search: setup ## Measure that reading a search takes time in proportion to its length
-	cargo bench --quiet --bench search
+	cargo bench --quiet -p hyperfleet --bench search
 
 bench-engine: setup ## Measure what the engine's decisions cost, up to 10,000 machines and 100,000 units
-	cargo bench --quiet --bench engine
+	cargo bench --quiet -p hyperfleet-fleet --bench engine
 
 bench-fleet: setup ## Measure fleet with 200 agents and 10,000 units on one etcd (ARGS="units=500 machines=10 idle=5")
-	cargo bench --quiet --bench fleet -- $(ARGS)
+	cargo bench --quiet -p fleetd --bench fleet -- $(ARGS)
 
 FORCE:

@@ -1,14 +1,5 @@
-//! A control plane for fleets of clusters: resources are declared over REST, adapters report what
-//! they achieved, and the reports are aggregated into the conditions that everybody waits for.
-//!
-//! ```text
-//! bin ─▶ startup ─▶ http ─▶ app, fleet ─▶ storage ─▶ domain
-//!           │         ├───▶ wire ──────────────────────▲
-//!           │         └───▶ auth (who is calling)
-//!           └─▶ config, dev (a private PostgreSQL, tokens for trying)
-//! ```
-//!
-//! Arrows point one way; `tests/architecture.rs` holds that.
+//! The HyperFleet API: resources are declared over REST, adapters report what they achieved, and the reports are
+//! aggregated into conditions. `docs/ARCHITECTURE.md` has the layers and what each may use.
 
 pub mod app;
 pub mod auth;

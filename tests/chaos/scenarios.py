@@ -22,10 +22,10 @@ ALL = {
         "tests/chaos/check.py: it has overlooked the damage that is named"),
     "garbage": Scenario(
         garbage, "10,000 malformed requests of every kind, then the same and bad tokens where tokens are asked for.",
-        "tests/chaos/malformed.py makes the kind that is named; memory: src/kit/http/body.rs, src/kit/http/memory.rs"),
+        "tests/chaos/malformed.py makes the kind that is named; memory: crates/server-kit/src/http/body.rs, crates/server-kit/src/http/memory.rs"),
     "slow": Scenario(
         slow, "1,000 clients that are slow on purpose, of six sorts in turn, beside normal traffic.",
-        "src/kit/http/connection.rs (who is cut off), src/kit/http/memory.rs (what is held); was the machine busy otherwise (first row)?"),
+        "crates/server-kit/src/http/connection.rs (who is cut off), crates/server-kit/src/http/memory.rs (what is held); was the machine busy otherwise (first row)?"),
     "stopped": Scenario(faults.stopped, "PostgreSQL is stopped for 10 s.", WRITES),
     "restarted": Scenario(faults.restarted, "PostgreSQL is restarted 20 times.", WRITES),
     "paused": Scenario(faults.paused, "Every process of PostgreSQL is frozen for 10 s.", WRITES),
