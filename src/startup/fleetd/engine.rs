@@ -5,10 +5,8 @@ use tokio::task::JoinHandle;
 
 use crate::clock::Clock;
 use crate::config::fleetd;
-use crate::fleet::engine;
+use crate::fleet::{EtcdFleet, engine};
 use crate::lasting::{PAUSE, keep};
-use crate::storage::etcd::EtcdKeys;
-use crate::storage::registry::Registry;
 
 /// An engine that runs.
 pub(super) struct Engine {
@@ -20,11 +18,7 @@ pub(super) struct Engine {
 
 impl Engine {
     /// Stands by or leads from now on, whatever goes wrong.
-    pub(super) fn start(
-        registry: Registry<EtcdKeys>,
-        settings: &fleetd::Engine,
-        machine_id: &str,
-    ) -> Self {
+    pub(super) fn start(fleet: EtcdFleet, settings: &fleetd::Engine, machine_id: &str) -> Self {
         engine::describe_metrics();
         engine::count_from_zero();
         let settings = engine::Settings {
@@ -36,7 +30,7 @@ impl Engine {
         let (stop, stopping) = watch::channel(false);
         let (resigned, has_resigned) = watch::channel(false);
         let task = tokio::spawn(keep("decide where units run", PAUSE, move || {
-            let engine = engine::Engine::new(registry.clone(), settings.clone());
+            let engine = engine::Engine::following(fleet.clone(), settings.clone());
             let engine = engine.with_clock(|| Clock::system().now().timestamp());
             let (mut until, resigned) = (stopping.clone(), resigned.clone());
             async move {
