@@ -35,5 +35,5 @@ ALL = {
         faults.killed, "One of two instances is killed 50 times during 10,000 acknowledged writes.", WRITES),
     "clock": Scenario(
         faults.clock, "The service's clock is an hour ahead, then an hour behind.",
-        "src/domain/lifecycle.rs (next_moment), src/domain/verdict.rs"),
+        "src/domain/lifecycle.rs (next_moment), src/domain/report.rs"),
 }

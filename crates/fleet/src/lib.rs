@@ -4,16 +4,13 @@
 //! units, states, machines, explain, follow     what users ask and say: the use cases of the API
 //!        │                  │
 //!        │                  ▼
-//!        │               mirror                what is there, in memory, kept by one watch
-//!        ▼                  │
-//! storage::registry ◀───────┘                  what is there, and the one way to change it
-//!        ▲
-//!        │
-//! engine                                       the one of all that leads decides which unit runs where
+//!        │               mirror ◀── engine     what is there, in memory, kept by one watch;
+//!        ▼                  │          │       the one of all that leads decides which unit runs where
+//!     registry ◀────────────┴──────────┘       what is there, and the one way to change it
 //! ```
 //!
 //! Whatever is changed, and a single unit or state that is asked for, goes to the registry: that is the newest there
-//! is. Lists come from the mirror. Beside them is [`engine`]: the loop that decides what runs where, in one process of
+//! is. Lists come from the mirror, which the engine follows, too. Beside them is [`engine`]: the loop that decides what runs where, in one process of
 //! all.
 
 pub mod api;

@@ -127,8 +127,8 @@ impl Daemon {
         beside.spawn(telemetry.metrics.upkeep());
         let has_engine = !settings.engine.is_disabled;
         let engine = has_engine.then(|| {
-            let registry = prepared.registry.clone();
-            Engine::start(registry, &settings.engine, &plan.machine_id)
+            let fleet = prepared.fleet.clone();
+            Engine::start(fleet, &settings.engine, &plan.machine_id)
         });
         let listening = sockets.shown.join(", ");
         tracing::info!(address = listening, engine = has_engine, "serving");

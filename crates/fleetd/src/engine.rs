@@ -4,9 +4,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::settings;
-use hyperfleet_fleet::engine;
-use hyperfleet_fleet::etcd::EtcdKeys;
-use hyperfleet_fleet::registry::Registry;
+use hyperfleet_fleet::{EtcdFleet, engine};
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::supervise::{PAUSE, supervise};
 
@@ -20,11 +18,7 @@ pub(super) struct Engine {
 
 impl Engine {
     /// Stands by or leads from now on, whatever goes wrong.
-    pub(super) fn start(
-        registry: Registry<EtcdKeys>,
-        settings: &settings::Engine,
-        machine_id: &str,
-    ) -> Self {
+    pub(super) fn start(fleet: EtcdFleet, settings: &settings::Engine, machine_id: &str) -> Self {
         engine::count_from_zero();
         let settings = engine::Settings {
             id: machine_id.to_owned(),
@@ -35,7 +29,7 @@ impl Engine {
         let (stop, stopping) = watch::channel(false);
         let (resigned, has_resigned) = watch::channel(false);
         let task = tokio::spawn(supervise("decide where units run", PAUSE, move || {
-            let engine = engine::Engine::new(registry.clone(), settings.clone());
+            let engine = engine::Engine::following(fleet.clone(), settings.clone());
             let engine = engine.with_clock(|| Clock::system().now().timestamp());
             let (mut until, resigned) = (stopping.clone(), resigned.clone());
             async move {

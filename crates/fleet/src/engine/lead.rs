@@ -1,8 +1,8 @@
 //! A term: take in what has changed, decide, carry out, over and over.
 //!
 //! A plan is carried out in portions, and between two of them changes are taken in. If they may have made it wrong,
-//! the rest of it is forgotten and decided anew. Before anything is decided, the watch has told all that was written
-//! before: what is known is the store's order of events, never our guess of it.
+//! the rest of it is forgotten and decided anew. Before anything is decided, the mirror has seen all that was
+//! written before: what is known is the store's order of events, never our guess of it.
 
 use std::fmt;
 
@@ -12,9 +12,8 @@ use super::decider::{Agenda, Decider, Decision};
 use super::outage::Part;
 use super::term::Term;
 use super::{Engine, Stopping, VERSION, telemetry};
-use crate::keys::{KeyStore, Revision};
-use crate::registry::{Error, Scope, Step, Told, Watch, Written};
-use futures_util::FutureExt as _;
+use crate::keys::{self, KeyStore, Revision};
+use crate::registry::{Error, Step, Written};
 
 /// Why a term ends.
 #[derive(Debug)]
@@ -46,18 +45,11 @@ struct Lead<'a, S: KeyStore> {
     term: &'a Term,
     stopping: &'a Stopping,
     decider: Decider,
-    watch: Watch<S>,
-    /// When to ask a watch again that has failed.
-    watch_rests_until: Option<Instant>,
-    /// Everything up to here was taken in.
-    seen: Revision,
-    /// How often something was.
-    news: u64,
     /// The last of what was written.
     written: Revision,
     agenda: Agenda,
     pass: Option<telemetry::Pass>,
-    /// What `news` was when the agenda was made.
+    /// How often something was touched when the agenda was made.
     decided_at: u64,
     /// After a stale step: nothing is decided before something was told since, for what made it stale is among what
     /// was not; or before this time.
@@ -69,46 +61,52 @@ impl<S: KeyStore> Engine<S> {
     /// Decides until the term ends.
     pub(super) async fn lead(&self, term: &Term, stopping: &Stopping) -> End {
         let begun = Instant::now();
-        match Lead::begin(self, term, stopping).await {
+        let led = match Lead::begin(self, term, stopping).await {
             Ok(mut lead) => {
                 let seconds = begun.elapsed().as_secs_f64();
                 tracing::info!(seconds, "the engine has read its registry");
-                match lead.work().await {
-                    Ok(end) => end,
-                    Err(Error::Deposed) => End::Deposed,
-                    Err(error) => End::Failed(error),
-                }
+                lead.work().await
             }
+            Err(error) => Err(error),
+        };
+        match led {
+            Ok(end) => end,
+            Err(Error::Deposed) => End::Deposed,
             Err(error) => End::Failed(error),
         }
     }
 }
 
 impl<'a, S: KeyStore> Lead<'a, S> {
+    /// Waits until the mirror has come to the beginning of the term.
     async fn begin(
         engine: &'a Engine<S>,
         term: &'a Term,
         stopping: &'a Stopping,
     ) -> Result<Self, Error> {
-        let (found, revision) = loop {
-            match engine.registry.list(&Scope::Everything).await {
-                Err(Error::Compacted) => {}
-                listed => break listed?,
-            }
+        let mirror = &engine.fleet.mirror;
+        let epoch = term.leading.epoch;
+        let came = tokio::time::timeout(engine.lease(), mirror.comes_to(epoch));
+        let came = tokio::select! {
+            came = came => came.is_ok(),
+            () = term.end() => return Err(Error::Deposed),
+            // `work` ends at once.
+            () = stopping.due() => true,
         };
-        let mut decider = Decider::new(term.leading.epoch);
-        decider.extend(found);
+        if !came {
+            return Err(Error::Store(keys::Error::Unavailable {
+                doing: "list all keys",
+                source: "the mirror is not connected".into(),
+            }));
+        }
+        let decider = Decider::new(epoch, mirror);
         let mut ticks = tokio::time::interval(engine.settings.interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Self {
-            watch: engine.registry.watch(&Scope::Everything, revision)?,
             engine,
             term,
             stopping,
             decider,
-            watch_rests_until: None,
-            seen: revision,
-            news: 0,
             written: 0,
             agenda: Agenda::default(),
             pass: None,
@@ -120,7 +118,9 @@ impl<'a, S: KeyStore> Lead<'a, S> {
 
     async fn work(&mut self) -> Result<End, Error> {
         loop {
-            self.take_in_what_is_there();
+            if self.decider.take_in() {
+                self.term.contact.answered();
+            }
             if let Some(end) = self.end() {
                 return Ok(end);
             }
@@ -162,18 +162,18 @@ impl<'a, S: KeyStore> Lead<'a, S> {
 
     /// Whether something is under way to us that has to be known before anything is decided.
     fn is_behind(&self) -> bool {
-        let is_new = self.news > self.decided_at;
+        let is_new = self.decider.news_count() > self.decided_at;
         let is_waited_for = |until: Instant| !is_new && Instant::now() < until;
-        self.seen < self.written || self.stale_until.is_some_and(is_waited_for)
+        self.decider.seen() < self.written || self.stale_until.is_some_and(is_waited_for)
     }
 
     fn decide(&mut self) {
         self.stale_until = None;
-        self.decided_at = self.news;
+        self.decided_at = self.decider.news_count();
         self.pass = None; // It tells what it did.
         let begun = Instant::now();
         self.agenda = self.decider.decide();
-        self.tell_foreign();
+        self.tell_left_alone();
         if !self.agenda.is_empty() {
             self.pass = Some(telemetry::Pass::begin(begun, self.agenda.len()));
         }
@@ -181,10 +181,10 @@ impl<'a, S: KeyStore> Lead<'a, S> {
     }
 
     /// Tells of keys that are not ours to read, each once in a term.
-    fn tell_foreign(&mut self) {
-        let foreign = self.decider.foreign_new();
-        let name = |(key, version)| (self.engine.registry.name(&key), version);
-        telemetry::left_alone(foreign.into_iter().map(name), self.decider.unknown_new());
+    fn tell_left_alone(&mut self) {
+        let (keys, unknown) = self.decider.left_alone();
+        let name = |(key, version)| (self.engine.fleet.registry.name(&key), version);
+        telemetry::left_alone(keys.into_iter().map(name), unknown);
     }
 
     async fn carry_out(&mut self, decisions: &[Decision]) -> Result<(), Error> {
@@ -214,74 +214,22 @@ impl<'a, S: KeyStore> Lead<'a, S> {
 
     /// Writes steps, and takes in what is told meanwhile.
     async fn write(&mut self, steps: &[Step]) -> Result<Vec<Written>, Error> {
-        let (registry, term) = (&self.engine.registry, self.term);
+        let (registry, term) = (&self.engine.fleet.registry, self.term);
         let carried = registry.carry_out(&term.leading, steps);
         tokio::pin!(carried);
         loop {
-            let is_told = !self.watch_rests();
             tokio::select! {
                 biased;
                 carried = &mut carried => return carried,
-                told = self.watch.next(), if is_told => self.take_in(told),
-            }
-        }
-    }
-
-    /// Whether a watch that has failed is not to be asked yet.
-    fn watch_rests(&self) -> bool {
-        self.watch_rests_until
-            .is_some_and(|until| Instant::now() < until)
-    }
-
-    /// Takes in what was told already, without waiting for more.
-    fn take_in_what_is_there(&mut self) {
-        while !self.watch_rests()
-            && let Some(told) = self.watch.next().now_or_never()
-        {
-            self.take_in(told);
-        }
-    }
-
-    fn take_in(&mut self, told: Result<Told, Error>) {
-        self.watch_rests_until = None;
-        if told.is_ok() {
-            self.term.contact.answered();
-        }
-        match told {
-            Ok(Told::Changes { revision, changes }) => {
-                self.engine.outages.is_well(Part::Watch);
-                self.seen = self.seen.max(revision);
-                self.news += 1;
-                self.decider.extend(changes);
-            }
-            Ok(Told::Relisted { revision, found }) => {
-                self.engine.outages.is_well(Part::Watch);
-                self.seen = revision;
-                self.news += 1;
-                self.tell_foreign();
-                let mut decider = Decider::new(self.term.leading.epoch);
-                decider.extend(found);
-                decider.was_told(&self.decider);
-                self.decider = decider;
-            }
-            Err(error) => {
-                let pause = self.engine.outages.failed(Part::Watch, &error);
-                self.watch_rests_until = Some(Instant::now() + pause);
+                () = self.decider.next() => term.contact.answered(),
             }
         }
     }
 
     /// Waits until something is told, or it is time to look without cause.
     async fn wait(&mut self) {
-        let rest = self.watch_rests_until;
-        let told = async {
-            if let Some(until) = rest {
-                tokio::time::sleep_until(until).await;
-            }
-            self.watch.next().await
-        };
         tokio::select! {
-            told = told => self.take_in(told),
+            () = self.decider.next() => self.term.contact.answered(),
             _ = self.ticks.tick() => {
                 self.decider.tick();
                 self.set_gauges();
@@ -292,6 +240,9 @@ impl<'a, S: KeyStore> Lead<'a, S> {
     }
 
     fn set_gauges(&self) {
-        telemetry::set_gauges(self.decider.unplaced_count(), self.decider.foreign_count());
+        telemetry::set_gauges(
+            self.decider.unplaced_count(),
+            self.decider.left_alone_count(),
+        );
     }
 }

@@ -26,6 +26,7 @@ use self::lead::End;
 use self::outage::{Outages, Part};
 pub use self::telemetry::{METRICS, count_from_zero};
 use self::term::Term;
+use crate::Fleet;
 use crate::keys::{self, KeyStore};
 use crate::registry::{Error, Registry};
 
@@ -63,8 +64,10 @@ impl Settings {
 }
 
 /// An engine. Each machine may run one; which of them leads they settle among themselves.
-pub struct Engine<S> {
-    registry: Registry<S>,
+pub struct Engine<S: KeyStore> {
+    fleet: Fleet<S>,
+    /// Whether nobody else keeps the mirror.
+    keeps_mirror: bool,
     settings: Settings,
     clock: Option<Clock>,
     outages: Outages,
@@ -73,10 +76,10 @@ pub struct Engine<S> {
 /// Reads the seconds since 1970.
 type Clock = Box<dyn Fn() -> i64 + Send + Sync>;
 
-impl<S: fmt::Debug> fmt::Debug for Engine<S> {
+impl<S: KeyStore + fmt::Debug> fmt::Debug for Engine<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut engine = f.debug_struct("Engine");
-        engine.field("registry", &self.registry);
+        engine.field("registry", &self.fleet.registry);
         engine.field("settings", &self.settings);
         engine.finish_non_exhaustive()
     }
@@ -98,15 +101,26 @@ impl Stopping {
 }
 
 impl<S: KeyStore> Engine<S> {
-    /// An engine that decides for a registry.
+    /// An engine that decides for a registry, by a mirror of its own.
     pub fn new(registry: Registry<S>, settings: Settings) -> Self {
+        let engine = Self::following(Fleet::new(registry, 1), settings);
+        Self {
+            keeps_mirror: true,
+            ..engine
+        }
+    }
+
+    /// An engine that decides by the mirror of the fleet that users of this process see, which somebody has to
+    /// [keep](Fleet::keep_mirror).
+    pub fn following(fleet: Fleet<S>, settings: Settings) -> Self {
         let settings = Settings {
             lease_seconds: settings.lease_seconds.max(1),
             interval: settings.interval.max(INTERVAL_MIN),
             ..settings
         };
         Self {
-            registry,
+            fleet,
+            keeps_mirror: false,
             settings,
             clock: None,
             outages: Outages::default(),
@@ -125,14 +139,24 @@ impl<S: KeyStore> Engine<S> {
     /// Dropped, it stops at once and leaves its lease to run out.
     pub async fn run(self, until: impl Future<Output = ()>) {
         let (stop, stopping) = watch::channel(false);
-        // In a box of its own: it is large, and callers hold it in their futures.
+        // In boxes of their own: they are large, and callers hold them in their futures.
         let mut work = Box::pin(self.work(Stopping(stopping)));
+        let mut mirror = Box::pin(async {
+            if self.keeps_mirror {
+                self.fleet.clone().keep_mirror().await;
+            }
+            std::future::pending::<()>().await;
+        });
         tokio::pin!(until);
         tokio::select! {
             () = &mut work => return,
+            () = &mut mirror => return,
             () = &mut until => { stop.send_replace(true); }
         }
-        work.await;
+        tokio::select! {
+            () = work => {}
+            () = mirror => {}
+        }
     }
 
     async fn work(&self, stopping: Stopping) {
@@ -161,7 +185,7 @@ impl<S: KeyStore> Engine<S> {
         telemetry::leads_no_more();
         tracing::info!(epoch = leading.epoch, "Engine leadership ended: {end}");
         loop {
-            let resigned = self.registry.resign(leading.clone());
+            let resigned = self.fleet.registry.resign(leading.clone());
             match tokio::time::timeout(self.lease(), resigned).await {
                 Ok(Err(error @ Error::Store(keys::Error::Unavailable { .. }))) => {
                     self.rest(Part::Leadership, &error, stopping).await;

@@ -20,8 +20,6 @@ pub(super) enum Part {
     Leadership,
     /// To keep the term.
     Lease,
-    /// To be told what changes.
-    Watch,
     /// To read all, and to write.
     Work,
 }
@@ -33,7 +31,7 @@ pub(super) struct Outages(Arc<Mutex<State>>);
 #[derive(Debug, Default)]
 struct State {
     /// Failures of each part since its last success.
-    failures: [u32; 4],
+    failures: [u32; 3],
     /// Since when something fails; told.
     since: Option<Instant>,
 }
@@ -67,7 +65,7 @@ impl Outages {
     pub(super) fn is_well(&self, part: Part) {
         let mut state = self.state();
         state.failures[part as usize] = 0;
-        if state.failures == [0; 4]
+        if state.failures == [0; 3]
             && let Some(since) = state.since.take()
         {
             let seconds = since.elapsed().as_secs_f64();
@@ -78,8 +76,6 @@ impl Outages {
     /// What belongs to a term is not asked for any more.
     pub(super) fn term_ended(&self) {
         let mut state = self.state();
-        for part in [Part::Lease, Part::Watch] {
-            state.failures[part as usize] = 0;
-        }
+        state.failures[Part::Lease as usize] = 0;
     }
 }

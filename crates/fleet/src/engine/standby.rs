@@ -76,8 +76,8 @@ impl<S: KeyStore> Engine<S> {
         told: &mut Option<Standing>,
     ) -> Result<Option<Term>, Error> {
         loop {
-            let (found, revision) = self.registry.list(&Scope::Leader).await?;
-            let mut watch = self.registry.watch(&Scope::Leader, revision)?;
+            let (found, revision) = self.fleet.registry.list(&Scope::Leader).await?;
+            let mut watch = self.fleet.registry.watch(&Scope::Leader, revision)?;
             let mut seats = Seats::default();
             seats.apply(found);
             // Looked at anew after a while, so that nothing depends on a watch that lives.
@@ -120,7 +120,7 @@ impl<S: KeyStore> Engine<S> {
     /// Tries to lead. None if another was quicker: the watch tells who.
     async fn campaign(&self) -> Result<Option<Term>, Error> {
         // What is under way here is not given up half-way: it would lead without knowing.
-        if let Gate::Closed { .. } = self.registry.pass_gate(VERSION).await? {
+        if let Gate::Closed { .. } = self.fleet.registry.pass_gate(VERSION).await? {
             return Ok(None);
         }
         let leader = Leader {
@@ -129,7 +129,12 @@ impl<S: KeyStore> Engine<S> {
         };
         let asked_at = Instant::now();
         let seconds = self.settings.lease_seconds;
-        match self.registry.acquire_leadership(&leader, seconds).await {
+        match self
+            .fleet
+            .registry
+            .acquire_leadership(&leader, seconds)
+            .await
+        {
             Ok(Acquired::Leading(leading)) => {
                 tracing::info!(epoch = leading.epoch, "Engine leadership acquired");
                 let since = self.clock.as_ref().map(|seconds| seconds());

@@ -36,7 +36,7 @@ impl Term {
         let contact = Contact::begin(engine.settings.machine_lease);
         let (tell, lasts) = watch::channel(Some(asked_at + lease));
         let keeper = Keeper {
-            registry: engine.registry.clone(),
+            registry: engine.fleet.registry.clone(),
             leading: leading.clone(),
             lease,
             contact: contact.clone(),

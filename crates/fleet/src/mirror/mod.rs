@@ -1,19 +1,19 @@
-//! Everything that the registry holds, in the memory of this process, kept by one watch: what lists come from and
-//! what followers follow.
+//! Everything that the registry holds, in the memory of this process, kept by one watch: what lists come from, and
+//! what followers and the engine follow.
 
 mod keep;
 mod picture;
 mod touched;
 
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 pub(super) use self::picture::{Picture, replaces, touches_of};
 pub(super) use self::touched::{Since, Touch};
 use crate::keys::Revision;
-use crate::registry::{Change, Snapshot};
+use crate::registry::{Change, Key, Snapshot};
 
 /// How long a list waits for what this process has written. What is written comes back by the watch within
 /// milliseconds, unless etcd is in trouble.
@@ -22,11 +22,23 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// The picture, and what is told of it.
 #[derive(Debug, Default)]
 pub(super) struct Mirror {
-    /// Held shortly: for a page, or for what one answer of the watch holds. Never over an await.
+    /// Held shortly: for a page, for what one answer of the watch holds, or for what the engine looks up at a time.
+    /// Never over an await.
     picture: RwLock<Picture>,
     news: watch::Sender<News>,
+    /// Those who follow every key.
+    followers: Mutex<Vec<mpsc::UnboundedSender<KeysTouched>>>,
     /// The newest revision that this process has made.
     written: watch::Sender<Revision>,
+}
+
+/// What a follower of every key is told. It looks the records up.
+#[derive(Debug, Clone)]
+pub(crate) enum KeysTouched {
+    /// These were put or deleted.
+    These(Vec<Key>),
+    /// Everything was listed anew: any key may be another than it was.
+    All,
 }
 
 /// How far the mirror has got.
@@ -46,6 +58,32 @@ impl Mirror {
     /// Wakes whoever waits for news; those that there are already count as seen.
     pub(super) fn subscribe(&self) -> watch::Receiver<News> {
         self.news.subscribe()
+    }
+
+    /// Waits until it lives and holds what there was at a revision.
+    pub(super) async fn comes_to(&self, revision: Revision) {
+        let is_there = |news: &News| news.is_connected && news.revision >= revision;
+        // The sender lives as long as this.
+        let _ = self.subscribe().wait_for(is_there).await;
+    }
+
+    /// Follows every key. What is told is told before the picture that has it can be read.
+    pub(super) fn follow_keys(&self) -> mpsc::UnboundedReceiver<KeysTouched> {
+        let (tell, told) = mpsc::unbounded_channel();
+        let mut followers = self
+            .followers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        followers.push(tell);
+        told
+    }
+
+    fn tell_followers(&self, touched: &KeysTouched) {
+        let mut followers = self
+            .followers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        followers.retain(|follower| follower.send(touched.clone()).is_ok());
     }
 
     pub(super) fn read<T>(&self, look: impl FnOnce(&Picture) -> T) -> T {
@@ -71,20 +109,22 @@ impl Mirror {
     }
 
     /// Takes over what has changed up to a revision.
-    fn apply(&self, revision: Revision, changes: Vec<Change>) {
+    pub(super) fn apply(&self, revision: Revision, changes: Vec<Change>) {
         let mut picture = self.picture.write().unwrap_or_else(PoisonError::into_inner);
-        picture.apply(revision, changes);
+        let keys = picture.apply(revision, changes);
+        self.tell_followers(&KeysTouched::These(keys));
         drop(picture);
         self.tell(revision);
     }
 
     /// Takes over what is there, whatever was there before.
-    fn replace(&self, snapshot: Snapshot) {
+    pub(super) fn replace(&self, snapshot: Snapshot) {
         let revision = snapshot.revision;
         // Nobody else writes, so what is made from what is there now fits when it is put there.
         let next = self.read(|picture| picture.next(snapshot));
         let mut picture = self.picture.write().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *picture, next);
+        self.tell_followers(&KeysTouched::All);
         drop(picture);
         // Of large ones that takes a while.
         drop(before);

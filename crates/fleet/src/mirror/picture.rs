@@ -5,7 +5,9 @@ use std::ops::Bound;
 
 use super::touched::{Since, Touch, Touched};
 use crate::keys::Revision;
-use crate::registry::{Change, Error, Page, PageToken, ReportedState, Seen, Snapshot, StateFilter};
+use crate::registry::{
+    Change, Error, Key, Page, PageToken, ReportedState, Seen, Snapshot, StateFilter,
+};
 use crate::view::{StateKey, current};
 use hyperfleet_fleet_model::unit::fleet_section::{FleetSection, SECTION};
 use hyperfleet_fleet_model::unit::{Glob, NameParts, UnitOption};
@@ -23,16 +25,17 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// Takes over what has changed up to a revision.
-    pub(super) fn apply(&mut self, revision: Revision, changes: Vec<Change>) {
-        let mut touches = BTreeSet::new();
+    /// Takes over what has changed up to a revision. Gives the keys.
+    pub(super) fn apply(&mut self, revision: Revision, changes: Vec<Change>) -> Vec<Key> {
+        let (mut touches, mut keys) = (BTreeSet::new(), Vec::new());
         for change in changes {
             self.touch(&change, &mut touches);
             self.index(&change);
-            self.known.apply(change);
+            keys.extend(self.known.apply(change));
         }
         self.known.revision = revision;
         self.touched.add(revision, touches);
+        keys
     }
 
     /// The picture of a later revision, of which everything is known but not what happened in between. What is

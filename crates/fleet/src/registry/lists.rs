@@ -96,7 +96,7 @@ impl<S: KeyStore> Registry<S> {
     /// Reads a range as it was at a snapshot's revision.
     pub(super) async fn read_into(&self, known: &mut Snapshot, range: Range) -> Result<(), Error> {
         let at = Some(known.revision);
-        let take = |entry| known.apply(Change::of_entry(&self.prefix, &entry));
+        let take = |entry| _ = known.apply(Change::of_entry(&self.prefix, &entry));
         self.read_each(range, at, take).await?;
         Ok(())
     }

@@ -40,11 +40,11 @@ pub use record::{
     Stored, UnitState, Want, Why, is_newer,
 };
 pub use reports::Reports;
-pub use snapshot::{Snapshot, overlay};
+pub use snapshot::Snapshot;
 pub use steps::Step;
 pub use token::{PageToken, TOKEN_CHARACTERS_MAX};
 pub use units::{BODY_BYTES_MAX, UnitRecord, Written};
-pub use unreadable::{Noted, UnreadableKeys, is_pinned, note_unreadable, unreadable_key};
+pub use unreadable::{UnreadableKeys, is_pinned, unreadable_key};
 pub use watch::{Scope, Told, Watch};
 
 use serde::de::DeserializeOwned;

@@ -47,9 +47,9 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Takes over what a key is found to be or became.
-    pub fn apply(&mut self, change: Change) {
-        note_unreadable(&mut self.foreign, &change);
+    /// Takes over what a key is found to be or became. Gives the key; none if it is none of ours.
+    pub fn apply(&mut self, change: Change) -> Option<Key> {
+        let key = note_unreadable(&mut self.foreign, &change);
         match change {
             Change::Unit(name, seen) => put(&mut self.bodies, name, seen),
             Change::Want(name, seen) => put(&mut self.wants, name, seen),
@@ -76,13 +76,17 @@ impl Snapshot {
                 exists: false,
             } => _ = self.unknown.remove(&name),
         }
+        key
     }
 
     /// The key that makes a unit [unreadable](unreadable_key).
     pub fn unreadable_key(&self, unit: &str) -> Option<(Key, Option<u64>)> {
-        let missing_desired_state =
-            self.bodies.contains_key(unit) && !self.wants.contains_key(unit);
-        unreadable_key(&self.foreign, unit, missing_desired_state)
+        unreadable_key(&self.foreign, unit, self.misses_desired_state(unit))
+    }
+
+    /// Whether a unit has a file and no desired state that can be read.
+    pub fn misses_desired_state(&self, unit: &str) -> bool {
+        self.bodies.contains_key(unit) && !self.wants.contains_key(unit)
     }
 
     /// Whether a unit is [unreadable](unreadable_key).
@@ -108,13 +112,13 @@ impl Snapshot {
 impl Extend<Change> for Snapshot {
     fn extend<I: IntoIterator<Item = Change>>(&mut self, changes: I) {
         for change in changes {
-            self.apply(change);
+            let _ = self.apply(change);
         }
     }
 }
 
 /// Lays what was set at run time over what a configuration says.
-pub fn overlay(metadata: &mut BTreeMap<String, String>, key: &str, label: &Label) {
+fn overlay(metadata: &mut BTreeMap<String, String>, key: &str, label: &Label) {
     match &label.value {
         Some(value) => metadata.insert(key.to_owned(), value.clone()),
         None => metadata.remove(key),

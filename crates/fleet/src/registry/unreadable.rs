@@ -9,20 +9,9 @@ use super::record::{Seen, is_newer};
 /// Keys that cannot be read, with the version that each names.
 pub type UnreadableKeys = BTreeMap<Key, Option<u64>>;
 
-/// What a change says of what cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Noted {
-    /// Nothing new.
-    Same,
-    /// The key can be read again, or is gone.
-    Readable,
-    /// The key cannot be read any more, with the version that it names.
-    Unreadable(Key, Option<u64>),
-}
-
-/// Keeps which keys cannot be read.
-pub fn note_unreadable(keys: &mut UnreadableKeys, change: &Change) -> Noted {
-    match change {
+/// Keeps whether the key of a change can be read. Gives the key; none if it is none of ours.
+pub(super) fn note_unreadable(keys: &mut UnreadableKeys, change: &Change) -> Option<Key> {
+    Some(match change {
         Change::Unit(name, seen) => note(keys, Key::Unit(name.clone()), seen),
         Change::Want(name, seen) => note(keys, Key::Want(name.clone()), seen),
         Change::Place(name, seen) => note(keys, Key::Place(name.clone()), seen),
@@ -51,21 +40,16 @@ pub fn note_unreadable(keys: &mut UnreadableKeys, change: &Change) -> Noted {
         }
         Change::Leader(seen) => note(keys, Key::Leader, seen),
         Change::EngineVersion(seen) => note(keys, Key::EngineVersion, seen),
-        Change::Unknown { .. } => Noted::Same,
-    }
+        Change::Unknown { .. } => return None,
+    })
 }
 
-fn note<T>(keys: &mut UnreadableKeys, key: Key, seen: &Seen<T>) -> Noted {
-    let Seen::Foreign { version } = seen else {
-        return match keys.remove(&key) {
-            Some(_) => Noted::Readable,
-            None => Noted::Same,
-        };
-    };
-    match keys.insert(key.clone(), *version) {
-        Some(_) => Noted::Same,
-        None => Noted::Unreadable(key, *version),
+fn note<T>(keys: &mut UnreadableKeys, key: Key, seen: &Seen<T>) -> Key {
+    match seen {
+        Seen::Foreign { version } => _ = keys.insert(key.clone(), *version),
+        Seen::Here(_) | Seen::Gone => _ = keys.remove(&key),
     }
+    key
 }
 
 /// The key that makes a unit unreadable: one of `unit/`, `want/`, `place/` and `global/`, or `want/` where the desired

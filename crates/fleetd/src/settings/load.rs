@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::keys::TABLE;
-use super::settings::{Settings, base};
+use super::sections::{Settings, base};
 use super::{Loaded, PAGE_SIZE_MAX};
 use hyperfleet_server_kit::settings::{Layer, SettingFault, SettingStatus};
 

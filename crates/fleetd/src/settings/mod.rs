@@ -6,7 +6,7 @@ mod address;
 mod args;
 mod keys;
 mod load;
-mod settings;
+mod sections;
 mod values;
 
 use hyperfleet_server_kit as kit;
@@ -15,7 +15,7 @@ pub use address::Address;
 pub use args::{Args, CheckArgs, Command, ConfigCommand};
 pub use keys::reference;
 pub use load::load;
-pub use settings::{Engine, Listen, Settings};
+pub use sections::{Engine, Listen, Settings};
 pub use values::machine_id;
 
 /// Settings of fleetd with their sources and faults.

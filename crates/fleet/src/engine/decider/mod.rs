@@ -1,185 +1,164 @@
-//! The half of the engine that decides: changes of the registry in, steps to write out. No IO and no clock.
+//! The half of the engine that decides: keys that were touched in, steps to write out. No IO and no clock.
 //!
 //! ```text
-//! Change ──▶ take_in ─▶ known      what is needed to write: hashes, revisions of wants and places
-//!                 │     Cluster    what decisions are made from
-//!                 ▼
+//! mirror ─▶ take ─▶ changed      units and machines that the cluster is to be told of
+//!    │               │
+//!    └── records ──▶ Cluster     what decisions are made from
+//!                    ▼
 //!            decide   ─▶ steps     a plan as steps, in the order in which they may be done
 //!            explain  ─▶ reasons   why units are on no machine, some at a time
 //! ```
 //!
-//! What it knows comes from the watch alone, its own writes included. Who asks it waits until it has seen what was
-//! written before (`lead`), so nothing is decided twice, and there is one order of events: the store's.
+//! Records are the mirror's, own writes included. `lead` waits until the mirror has seen what was written before, so
+//! nothing is decided twice, and there is one order of events: the store's. The mirror may be ahead of what the
+//! cluster was told: a step about a record that is newer than that is guarded by a revision that fails.
 
-mod known;
 mod reasons;
 mod steps;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use self::known::{File, KnownMachine, KnownPlace, KnownUnit};
+use tokio::sync::mpsc::UnboundedReceiver;
+
 use self::reasons::Reasons;
 pub(super) use self::steps::{Agenda, Decision};
 use crate::keys::Revision;
-use crate::registry::{
-    Change, Key, Label, Noted, Place, Seen, UnreadableKeys, is_pinned, note_unreadable,
-};
+use crate::mirror::{KeysTouched, Mirror};
+use crate::registry::{Key, Place, Snapshot, Stored, UnreadableKeys, is_part, is_pinned};
 use hyperfleet_fleet_model::schedule::{self, Cluster, Machine, MachineId};
 use hyperfleet_fleet_model::unit::{DesiredState, Requirements, UnitName};
 
-/// What is known, and what follows from it.
-#[derive(Debug, Default)]
+/// What follows from the mirror.
+#[derive(Debug)]
 pub(super) struct Decider {
     /// Our term: what was placed in it was placed by us.
     epoch: Revision,
+    mirror: Arc<Mirror>,
+    news: UnboundedReceiver<KeysTouched>,
+    /// How often something was touched.
+    news_count: u64,
+    /// The cluster was told what there was at this revision.
+    told_at: Revision,
     cluster: Cluster,
-    units: HashMap<String, KnownUnit>,
-    machines: HashMap<String, KnownMachine>,
     /// What has changed since the cluster was told.
     changed_units: BTreeSet<String>,
     changed_machines: BTreeSet<String>,
     changed_whys: BTreeSet<String>,
-    /// Keys that hold what is not ours to read.
-    foreign: UnreadableKeys,
     /// Units with a file and no desired state: damage, as after a backup that was restored in part.
     missing_desired_state: BTreeSet<String>,
-    /// Those that nobody was told of.
-    foreign_new: Vec<(Key, Option<u64>)>,
-    /// Keys below the prefix that are none of ours.
-    unknown: BTreeSet<String>,
-    /// Those that nobody was told of.
-    unknown_new: Vec<String>,
+    /// Units that are placed on what can be no machine.
+    misplaced: BTreeSet<String>,
+    /// Keys that the log has named.
+    logged: UnreadableKeys,
+    logged_unknown: BTreeSet<String>,
     reasons: Reasons,
     /// Whether what was decided last may be wrong by now.
     is_outdated: bool,
     /// Whether machines that are not there are taken to come back.
     awaits_machines: bool,
-    deposed: bool,
-    newest_version: u64,
 }
 
 impl Decider {
-    /// Knows nothing yet. `epoch` is that of the term in which it decides.
-    pub(super) fn new(epoch: Revision) -> Self {
-        Self {
+    /// Follows a mirror. `epoch` is that of the term in which it decides.
+    pub(super) fn new(epoch: Revision, mirror: &Arc<Mirror>) -> Self {
+        let mut decider = Self {
             epoch,
+            news: mirror.follow_keys(),
+            mirror: Arc::clone(mirror),
+            news_count: 0,
+            told_at: 0,
+            cluster: Cluster::new(),
+            changed_units: BTreeSet::new(),
+            changed_machines: BTreeSet::new(),
+            changed_whys: BTreeSet::new(),
+            missing_desired_state: BTreeSet::new(),
+            misplaced: BTreeSet::new(),
+            logged: UnreadableKeys::new(),
+            logged_unknown: BTreeSet::new(),
+            reasons: Reasons::default(),
             is_outdated: true,
-            // Until it is seen that it is we who lead.
-            deposed: true,
-            ..Self::default()
-        }
-    }
-
-    /// Takes over what a key is found to be or became. Costs little: what follows is left for [`Self::decide`].
-    fn take_in(&mut self, change: Change) {
-        let is_news = self.note(&change);
-        match change {
-            Change::Unit(name, seen) => {
-                self.unit(&name).file = seen.here().map(|body| File::of(&name, &body.value));
-                self.changed(name);
-            }
-            Change::Want(name, seen) => {
-                self.unit(&name).want = seen.here();
-                self.changed(name);
-            }
-            Change::Place(name, seen) => self.take_place(name, seen, is_news),
-            Change::Why(name, seen) => {
-                self.unit(&name).why = seen.here().map(|why| why.value);
-                self.changed_whys.insert(name);
-            }
-            Change::Machine(id, seen) => {
-                self.machine(&id).configured = seen.here().map(|machine| machine.value);
-                self.changed_machine(id);
-            }
-            Change::Label {
-                machine,
-                key,
-                label,
-            } => self.take_label(machine, key, label),
-            Change::Global(name, _) | Change::Run { unit: name, .. } => {
-                if is_news {
-                    self.changed(name);
-                }
-            }
-            Change::State { .. } => {}
-            Change::Unknown { name, exists: true } => {
-                if self.unknown.insert(name.clone()) {
-                    self.unknown_new.push(name);
-                }
-            }
-            Change::Unknown {
-                name,
-                exists: false,
-            } => {
-                self.unknown.remove(&name);
-            }
-            Change::Leader(seen) => {
-                let leader = seen.here();
-                self.deposed = leader.is_none_or(|leader| leader.created != self.epoch);
-            }
-            Change::EngineVersion(seen) => {
-                // Not ours to read is newer than all that is.
-                self.newest_version = match seen {
-                    Seen::Here(newest) => newest.value.version,
-                    Seen::Gone => 0,
-                    Seen::Foreign { .. } => u64::MAX,
-                };
-            }
-        }
-    }
-
-    /// What is placed in our term, or no longer placed, is our own doing, or follows from a change of the unit that
-    /// is told beside it: it makes nothing wrong that was decided.
-    fn take_place(&mut self, name: String, seen: Seen<Place>, is_news: bool) {
-        let place = seen.here();
-        let is_ours = place.as_ref().is_none_or(|p| p.value.epoch == self.epoch);
-        let known = place.as_ref().and_then(KnownPlace::of);
-        if let (Some(_), None) = (&place, &known) {
-            let key = Key::Place(name.clone());
-            self.foreign.insert(key.clone(), None);
-            self.foreign_new.push((key, None));
-        }
-        self.unit(&name).place = known;
-        self.is_outdated |= is_news || !is_ours;
-        self.changed_units.insert(name);
-    }
-
-    fn take_label(&mut self, machine: String, key: String, label: Seen<Label>) {
-        let labels = &mut self.machine(&machine).labels;
-        match label.here() {
-            Some(label) => labels.insert(key, label.value),
-            None => labels.remove(&key),
+            awaits_machines: false,
         };
-        self.changed_machine(machine);
+        mirror.read(|picture| decider.start_over(&picture.known));
+        decider
     }
 
-    /// Keeps which keys cannot be read. Whether that has changed.
-    fn note(&mut self, change: &Change) -> bool {
-        // If one of these cannot be read, the term ends.
-        if matches!(change, Change::Leader(_) | Change::EngineVersion(_)) {
-            return false;
+    fn read<T>(&mut self, look: impl FnOnce(&mut Self, &Snapshot) -> T) -> T {
+        let mirror = Arc::clone(&self.mirror);
+        mirror.read(|picture| look(self, &picture.known))
+    }
+
+    /// Knows nothing but what there is now.
+    fn start_over(&mut self, known: &Snapshot) {
+        self.cluster = Cluster::new();
+        self.reasons = Reasons::default();
+        self.missing_desired_state.clear();
+        self.misplaced.clear();
+        self.changed_machines = known.machines.keys().cloned().collect();
+        let units = known.bodies.keys().chain(known.places.keys());
+        self.changed_units = units.chain(known.whys.keys()).cloned().collect();
+        self.is_outdated = true;
+    }
+
+    /// Waits until something is touched, and takes it in. May be given up half-way.
+    pub(super) async fn next(&mut self) {
+        match self.news.recv().await {
+            Some(touched) => self.read(|decider, known| decider.take(known, touched)),
+            // The mirror lives as long as this.
+            None => std::future::pending().await,
         }
-        match note_unreadable(&mut self.foreign, change) {
-            Noted::Same => false,
-            Noted::Readable => true,
-            Noted::Unreadable(key, version) => {
-                self.foreign_new.push((key, version));
-                true
+    }
+
+    /// Takes in what was touched, without waiting for more. Whether anything was.
+    pub(super) fn take_in(&mut self) -> bool {
+        self.read(Self::drain)
+    }
+
+    fn drain(&mut self, known: &Snapshot) -> bool {
+        let before = self.news_count;
+        while let Ok(touched) = self.news.try_recv() {
+            self.take(known, touched);
+        }
+        self.news_count > before
+    }
+
+    fn take(&mut self, known: &Snapshot, touched: KeysTouched) {
+        self.news_count += 1;
+        match touched {
+            KeysTouched::All => self.start_over(known),
+            KeysTouched::These(keys) => keys.into_iter().for_each(|key| self.touch(known, key)),
+        }
+    }
+
+    /// Costs little: what follows is left for [`Self::decide`].
+    fn touch(&mut self, known: &Snapshot, key: Key) {
+        // That a key can be read, or cannot any more, is news whatever key it is.
+        let is_news = known.foreign.contains_key(&key) != self.logged.contains_key(&key);
+        match key {
+            Key::Unit(name) | Key::Want(name) => self.changed(name),
+            // What is placed in our term, or no longer placed, is our own doing, or follows from a change of the unit
+            // that is told beside it: it makes nothing wrong that was decided.
+            Key::Place(name) => {
+                let place = known.places.get(&name);
+                let is_ours = place.is_none_or(|place| place.value.epoch == self.epoch);
+                self.is_outdated |= is_news || !is_ours;
+                self.changed_units.insert(name);
             }
+            Key::Why(name) => _ = self.changed_whys.insert(name),
+            Key::Machine(id) | Key::Label { machine: id, .. } => {
+                self.is_outdated = true;
+                self.changed_machines.insert(id);
+            }
+            Key::Global(name) | Key::Run { unit: name, .. } if is_news => self.changed(name),
+            Key::Global(_)
+            | Key::Run { .. }
+            | Key::State { .. }
+            | Key::Leader
+            | Key::EngineVersion => {}
         }
-    }
-
-    fn unit(&mut self, name: &str) -> &mut KnownUnit {
-        if !self.units.contains_key(name) {
-            self.units.insert(name.to_owned(), KnownUnit::default());
-        }
-        self.units.get_mut(name).expect("it was just put there")
-    }
-
-    fn machine(&mut self, id: &str) -> &mut KnownMachine {
-        self.machines.entry(id.to_owned()).or_default()
     }
 
     fn changed(&mut self, unit: String) {
@@ -187,9 +166,14 @@ impl Decider {
         self.changed_units.insert(unit);
     }
 
-    fn changed_machine(&mut self, id: String) {
-        self.is_outdated = true;
-        self.changed_machines.insert(id);
+    /// How often something was touched.
+    pub(super) fn news_count(&self) -> u64 {
+        self.news_count
+    }
+
+    /// Up to which revision all is known.
+    pub(super) fn seen(&self) -> Revision {
+        self.mirror.read(|picture| picture.known.revision)
     }
 
     /// Whether something was taken in since [`Self::decide`] that may make wrong what it has said.
@@ -199,12 +183,21 @@ impl Decider {
 
     /// Whether another leads by now, or nobody.
     pub(super) fn is_deposed(&self) -> bool {
-        self.deposed
+        self.mirror.read(|picture| {
+            let leader = picture.known.leader.as_ref();
+            leader.is_none_or(|leader| leader.created != self.epoch)
+        })
     }
 
-    /// The version of the newest engine that ever decided.
+    /// The version of the newest engine that ever decided; one that cannot be read is newer than all others.
     pub(super) fn newest_version(&self) -> u64 {
-        self.newest_version
+        self.mirror.read(|picture| {
+            let newest = picture.known.engine_version.as_ref();
+            if picture.known.foreign.contains_key(&Key::EngineVersion) {
+                return u64::MAX;
+            }
+            newest.map_or(0, |newest| newest.value.version)
+        })
     }
 
     /// Says whether machines that are not there are taken to come back: units stay placed on them then (`contact`).
@@ -214,30 +207,36 @@ impl Decider {
         }
     }
 
-    /// Keys that hold what is not ours to read, each told once.
-    pub(super) fn foreign_new(&mut self) -> Vec<(Key, Option<u64>)> {
-        std::mem::take(&mut self.foreign_new)
+    /// Keys that cannot be read, those of the engine apart, which end the term.
+    fn unreadable(&self, known: &Snapshot) -> UnreadableKeys {
+        let keys = known.foreign.iter();
+        let keys = keys.filter(|(key, _)| !matches!(key, Key::Leader | Key::EngineVersion));
+        let missing = self.missing_desired_state.iter().cloned().map(Key::Want);
+        let misplaced = self.misplaced.iter().cloned().map(Key::Place);
+        let damaged = missing.chain(misplaced).map(|key| (key, None));
+        let keys = keys.map(|(key, version)| (key.clone(), *version));
+        damaged.chain(keys).collect()
     }
 
-    /// Keys below the prefix that are none of ours, each told once.
-    pub(super) fn unknown_new(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.unknown_new)
-    }
-
-    /// Takes for told what another that knew the same registry has told.
-    pub(super) fn was_told(&mut self, before: &Self) {
-        let was_missing = |key: &Key| matches!(key, Key::Want(unit) if before.missing_desired_state.contains(unit));
-        let is_new = |(key, version): &(Key, Option<u64>)| {
-            before.foreign.get(key) != Some(version) && !was_missing(key)
-        };
-        self.foreign_new.retain(is_new);
-        self.unknown_new
-            .retain(|name| !before.unknown.contains(name));
+    /// Keys that cannot be read, and keys below the prefix that are none of ours, each told once.
+    pub(super) fn left_alone(&mut self) -> (Vec<(Key, Option<u64>)>, Vec<String>) {
+        self.read(|decider, known| {
+            let keys = decider.unreadable(known);
+            let logged = &decider.logged;
+            let new = keys.iter().filter(|(key, at)| logged.get(key) != Some(at));
+            let new = new.map(|(key, version)| (key.clone(), *version)).collect();
+            let unknown = known.unknown.difference(&decider.logged_unknown);
+            let unknown = unknown.cloned().collect();
+            decider.logged = keys;
+            decider.logged_unknown.clone_from(&known.unknown);
+            (new, unknown)
+        })
     }
 
     /// How many keys there are of both kinds; a missing one counts as well.
-    pub(super) fn foreign_count(&self) -> usize {
-        self.foreign.len() + self.unknown.len() + self.missing_desired_state.len()
+    pub(super) fn left_alone_count(&self) -> usize {
+        self.mirror
+            .read(|picture| self.unreadable(&picture.known).len() + picture.known.unknown.len())
     }
 
     /// How many units are to be on a machine and are on none.
@@ -245,25 +244,28 @@ impl Decider {
         self.reasons.unplaced_count()
     }
 
-    /// What is to be done now, by all that was taken in.
+    /// What is to be done now, by all that was touched.
     pub(super) fn decide(&mut self) -> Agenda {
-        self.tell_cluster();
+        self.read(Self::tell_cluster);
         self.is_outdated = false;
-        let plan = self.cluster.plan();
-        self.agenda(plan.tasks)
+        let tasks = self.cluster.plan().tasks;
+        self.read(|decider, known| decider.agenda(known, tasks))
     }
 
     /// Some of what is to be said about units that are on no machine, or to be taken back; none once all is looked
     /// at, for now. To be asked when there is nothing to do.
     pub(super) fn explain(&mut self) -> Option<Vec<Decision>> {
-        self.tell_cluster();
-        let mut reasons = std::mem::take(&mut self.reasons);
-        let is_foreign = |name: &str| {
-            self.is_pinned(name) || self.foreign.contains_key(&Key::Why(name.to_owned()))
-        };
-        let slice = reasons.slice(&self.units, &self.cluster, is_foreign);
-        self.reasons = reasons;
-        slice
+        self.read(|decider, known| {
+            decider.tell_cluster(known);
+            let mut reasons = std::mem::take(&mut decider.reasons);
+            let is_unreadable = |name: &str| {
+                let why = Key::Why(name.to_owned());
+                decider.is_pinned(known, name) || known.foreign.contains_key(&why)
+            };
+            let slice = reasons.slice(known, &decider.cluster, is_unreadable);
+            decider.reasons = reasons;
+            slice
+        })
     }
 
     /// Reasons that were stored may have changed since: some are looked at again at each tick.
@@ -272,13 +274,12 @@ impl Decider {
     }
 
     /// Tells the cluster what has changed, each unit and machine once.
-    fn tell_cluster(&mut self) {
+    fn tell_cluster(&mut self, known: &Snapshot) {
+        self.drain(known);
+        self.told_at = known.revision;
         for id in std::mem::take(&mut self.changed_machines) {
-            let known = self.machines.get(&id);
-            let metadata = known.and_then(KnownMachine::metadata);
-            if known.is_some_and(KnownMachine::is_nothing) {
-                self.machines.remove(&id);
-            }
+            let is_there = known.machines.contains_key(&id);
+            let metadata = is_there.then(|| known.metadata(&id));
             let id = MachineId::new(id);
             self.cluster.apply(match metadata {
                 Some(metadata) => schedule::Change::Machine(Machine { id, metadata }),
@@ -287,100 +288,98 @@ impl Decider {
             self.reasons.everything_changed();
         }
         for name in std::mem::take(&mut self.changed_units) {
-            self.tell_unit(&name);
+            self.tell_unit(known, &name);
             self.reasons.everything_changed();
             self.changed_whys.insert(name);
         }
         for name in std::mem::take(&mut self.changed_whys) {
-            let known = self.units.get(&name);
             self.reasons.look(&name, known, &self.cluster);
-            if known.is_some_and(KnownUnit::is_nothing) {
-                self.units.remove(&name);
-            }
         }
     }
 
-    fn tell_unit(&mut self, name: &str) {
-        self.note_missing_desired_state(name);
+    fn tell_unit(&mut self, known: &Snapshot, name: &str) {
+        // A unit is written whole, so what is seen by now is all that there is of it.
+        let is_missing = known.misses_desired_state(name);
+        mark(&mut self.missing_desired_state, name, is_missing);
+        let place = placed(known, name);
+        let is_misplaced = known.places.contains_key(name) && place.is_none();
+        mark(&mut self.misplaced, name, is_misplaced);
         let unit = UnitName::stored(name);
-        let known = self.units.get(name);
-        match known.and_then(|known| self.standing(name, known)) {
-            Some((requirements, desired)) => {
-                let machine = known
-                    .and_then(|k| k.place.as_ref())
-                    .map(|p| p.machine.clone());
-                self.cluster.apply(schedule::Change::Unit {
-                    unit: unit.clone(),
-                    requirements,
-                    desired,
-                });
-                self.cluster
-                    .apply(schedule::Change::Placed { unit, machine });
-            }
-            None => self.cluster.apply(schedule::Change::UnitGone(unit)),
-        }
-    }
-
-    /// A unit is written whole, so what is seen by now is all that there is of it.
-    fn note_missing_desired_state(&mut self, name: &str) {
-        let want = Key::Want(name.to_owned());
-        let known = self.units.get(name);
-        let is_missing = known.is_some_and(|known| known.file.is_some() && known.want.is_none())
-            && !self.foreign.contains_key(&want);
-        if !is_missing {
-            self.missing_desired_state.remove(name);
-        } else if self.missing_desired_state.insert(name.to_owned()) {
-            self.foreign_new.push((want, None));
-        }
+        let Some((requirements, desired)) = self.standing(known, name) else {
+            self.cluster.apply(schedule::Change::UnitGone(unit));
+            return;
+        };
+        let machine = place.map(|place| MachineId::new(place.value.machine.as_str()));
+        self.cluster.apply(schedule::Change::Unit {
+            unit: unit.clone(),
+            requirements,
+            desired,
+        });
+        self.cluster
+            .apply(schedule::Change::Placed { unit, machine });
     }
 
     /// As what a unit takes part in decisions; none if in none.
     ///
-    /// Where something of it is not ours to read but its place is, it is a unit that asks for nothing of its
-    /// machine, so that nothing takes it from there, and that keeps away whom it is known to exclude.
-    fn standing(&self, name: &str, known: &KnownUnit) -> Option<(Requirements, DesiredState)> {
-        if !self.is_pinned(name) {
-            let requirements = known.file.as_ref()?.requirements.clone();
-            return Some((requirements, known.desired(name)?));
+    /// A pinned unit asks for nothing of its machine, so that nothing takes it from there, and keeps away those that
+    /// it is known to exclude.
+    fn standing(&self, known: &Snapshot, name: &str) -> Option<(Requirements, DesiredState)> {
+        let body = known.bodies.get(name).map(|body| &body.value);
+        if !self.is_pinned(known, name) {
+            // A template runs nowhere, whatever somebody has written.
+            let state = known.wants.get(name)?.value.state;
+            let is_template = UnitName::stored(name).is_template();
+            let state = if is_template {
+                DesiredState::Inactive
+            } else {
+                state
+            };
+            return Some((body?.requirements(name), state));
         }
-        known.place.as_ref()?;
-        let file = known.file.as_ref();
-        let conflicts = file.map_or_else(Vec::new, |file| file.requirements.conflicts.clone());
+        placed(known, name)?;
+        let conflicts = body.map(|body| body.requirements(name).conflicts);
         let requirements = Requirements {
-            conflicts,
+            conflicts: conflicts.unwrap_or_default(),
             ..Requirements::default()
         };
         Some((requirements, DesiredState::Loaded))
     }
 
     /// Whether something of a unit is unreadable: then nothing of it is ours to change.
-    fn is_pinned(&self, name: &str) -> bool {
-        let place = self.units.get(name).and_then(|known| known.place.as_ref());
-        let machine = place.map(|place| place.machine.as_str());
-        let is_missing = self.missing_desired_state.contains(name);
-        is_pinned(&self.foreign, name, is_missing, machine)
+    fn is_pinned(&self, known: &Snapshot, name: &str) -> bool {
+        let place = known.places.get(name);
+        let machine = place.map(|place| place.value.machine.as_str());
+        self.misplaced.contains(name)
+            || is_pinned(
+                &known.foreign,
+                name,
+                known.misses_desired_state(name),
+                machine,
+            )
     }
 
     /// Whether a unit must stay where it is, whatever the plan says.
-    fn is_fixed(&self, name: &str) -> bool {
-        let place = self.units.get(name).and_then(|known| known.place.as_ref());
-        let machine_is_unclear = |machine: &MachineId| {
-            let id = machine.as_str();
-            let is_there = self
-                .machines
-                .get(id)
-                .is_some_and(|m| m.configured.is_some());
-            let is_foreign = || self.foreign.contains_key(&Key::Machine(id.to_owned()));
-            !is_there && (self.awaits_machines || is_foreign())
+    fn is_fixed(&self, known: &Snapshot, name: &str) -> bool {
+        let machine_is_unclear = |id: &String| {
+            let is_unreadable = || known.foreign.contains_key(&Key::Machine(id.clone()));
+            !known.machines.contains_key(id) && (self.awaits_machines || is_unreadable())
         };
-        self.is_pinned(name) || place.is_some_and(|place| machine_is_unclear(&place.machine))
+        let place = placed(known, name);
+        self.is_pinned(known, name)
+            || place.is_some_and(|place| machine_is_unclear(&place.value.machine))
     }
 }
 
-impl Extend<Change> for Decider {
-    fn extend<I: IntoIterator<Item = Change>>(&mut self, changes: I) {
-        for change in changes {
-            self.take_in(change);
-        }
+/// Where a unit is placed; none if the machine it names can be none.
+fn placed<'a>(known: &'a Snapshot, name: &str) -> Option<&'a Stored<Place>> {
+    let place = known.places.get(name);
+    place.filter(|place| is_part(&place.value.machine))
+}
+
+fn mark(set: &mut BTreeSet<String>, name: &str, is_in: bool) {
+    if is_in {
+        set.insert(name.to_owned());
+    } else {
+        set.remove(name);
     }
 }

@@ -4,12 +4,11 @@
 //! time: first for units of which nothing is stored, as fast as it goes; then again for all others, because another
 //! machine or unit may have changed the reason, and of these only so many between two ticks.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 
-use super::known::KnownUnit;
 use super::steps::Decision;
-use crate::registry::{Refusal, Step, Why};
+use crate::registry::{Refusal, Snapshot, Step, Why};
 use hyperfleet_fleet_model::schedule::{Cluster, Explanation};
 
 /// Machines that are looked at, over all units, before somebody else may have the engine's time: some milliseconds.
@@ -53,21 +52,18 @@ impl Reasons {
     }
 
     /// A unit, or what is stored of it, has changed.
-    pub(super) fn look(&mut self, name: &str, known: Option<&KnownUnit>, cluster: &Cluster) {
+    pub(super) fn look(&mut self, name: &str, known: &Snapshot, cluster: &Cluster) {
         let sets = [&mut self.unplaced, &mut self.unexplained, &mut self.refuted];
         for set in sets {
             set.remove(name);
         }
-        let Some(known) = known else {
-            return;
-        };
         let is_unplaced = cluster.job(name).is_some_and(|job| {
             job.desired.is_active() && !job.requirements.is_global && job.placed_on.is_none()
         });
-        let explained = known.why.as_ref().map(|why| why.generation);
+        let explained = known.whys.get(name).map(|why| why.value.generation);
         if is_unplaced {
             self.unplaced.insert(name.to_owned());
-            let wanted = known.want.as_ref().map(|want| want.value.generation);
+            let wanted = known.wants.get(name).map(|want| want.value.generation);
             if explained != wanted {
                 self.unexplained.insert(name.to_owned());
             }
@@ -90,9 +86,9 @@ impl Reasons {
     /// What comes out of looking at some of them. None if there is nobody to look at now.
     pub(super) fn slice(
         &mut self,
-        units: &HashMap<String, KnownUnit>,
+        known: &Snapshot,
         cluster: &Cluster,
-        is_foreign: impl Fn(&str) -> bool,
+        is_unreadable: impl Fn(&str) -> bool,
     ) -> Option<Vec<Decision>> {
         let (mut steps, mut looked_at, mut judged) = (Vec::new(), 0, 0);
         let cost = cluster.machine_count().max(1);
@@ -101,7 +97,7 @@ impl Reasons {
                 break;
             };
             looked_at += 1;
-            if is_foreign(&name) {
+            if is_unreadable(&name) {
                 continue;
             }
             let Some(explanation) = cluster.explain(&name) else {
@@ -110,7 +106,7 @@ impl Reasons {
                 continue;
             };
             judged += cost;
-            steps.extend(renewed(name, &explanation, units));
+            steps.extend(renewed(name, &explanation, known));
         }
         let decisions = steps.into_iter().map(Decision::about_reasons);
         (looked_at > 0).then(|| decisions.collect())
@@ -133,15 +129,11 @@ impl Reasons {
 }
 
 /// What is to be stored of a unit, if that is another reason than the one that is.
-fn renewed(
-    name: String,
-    explanation: &Explanation,
-    units: &HashMap<String, KnownUnit>,
-) -> Option<Step> {
-    let known = units.get(&name)?;
-    let want = known.want.as_ref()?;
+fn renewed(name: String, explanation: &Explanation, known: &Snapshot) -> Option<Step> {
+    let want = known.wants.get(&name)?;
     let why = why(want.value.generation, explanation);
-    (known.why.as_ref() != Some(&why)).then_some(Step::Explain {
+    let stored = known.whys.get(&name).map(|stored| &stored.value);
+    (stored != Some(&why)).then_some(Step::Explain {
         unit: name,
         why,
         want: want.revision,

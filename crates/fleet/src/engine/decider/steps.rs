@@ -17,9 +17,10 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::Decider;
-use crate::registry::Step;
+use crate::keys::Revision;
+use crate::registry::{Run, Snapshot, Step, Stored};
 use hyperfleet_fleet_model::schedule::{MachineId, Reason, Task};
-use hyperfleet_fleet_model::unit::UnitName;
+use hyperfleet_fleet_model::unit::{DesiredState, UnitName};
 
 /// Fewest steps that are carried out before changes are looked at: some transactions.
 const PORTION_STEPS_MIN: usize = 400;
@@ -82,8 +83,8 @@ struct Way<'a> {
 }
 
 impl Decider {
-    pub(super) fn agenda(&self, tasks: Vec<Task>) -> Agenda {
-        let tasks = self.permitted(tasks);
+    pub(super) fn agenda(&self, known: &Snapshot, tasks: Vec<Task>) -> Agenda {
+        let tasks = self.permitted(known, tasks);
         let mut ways: HashMap<&UnitName, Way<'_>> = HashMap::new();
         let mut last_arrival: HashMap<&MachineId, usize> = HashMap::new();
         for (index, task) in tasks.iter().enumerate() {
@@ -110,7 +111,7 @@ impl Decider {
             let way = &ways[task.unit()];
             match task {
                 Task::Withdraw { reason, .. } if !is_moved(way) => {
-                    leaving.extend(self.withdrawal(task.unit(), reason));
+                    leaving.push(self.withdrawal(known, task, reason));
                 }
                 Task::Withdraw { .. } => {}
                 Task::Place { reason, .. } => {
@@ -118,7 +119,9 @@ impl Decider {
                     let reason = moved.map_or(reason, |(_, _, reason)| reason);
                     let rank = self.rank(task.unit(), &ranks);
                     ranks.insert(task.unit().as_str(), rank);
-                    coming.extend(self.arrival(task, moved.is_some(), reason, rank));
+                    let step = self.arrival(known, task, moved.map(|(_, from, _)| from));
+                    let reason = Some(reason.clone());
+                    coming.push(Decision { step, reason, rank });
                 }
             }
         }
@@ -137,9 +140,9 @@ impl Decider {
 
     /// Without what concerns units that are not ours to touch, and without what was planned because they would have
     /// moved: what follows them, and what would come where they stay.
-    fn permitted(&self, tasks: Vec<Task>) -> Vec<Task> {
-        if self.foreign.is_empty() && self.missing_desired_state.is_empty() && !self.awaits_machines
-        {
+    fn permitted(&self, known: &Snapshot, tasks: Vec<Task>) -> Vec<Task> {
+        let is_damaged = !self.missing_desired_state.is_empty() || !self.misplaced.is_empty();
+        if known.foreign.is_empty() && !is_damaged && !self.awaits_machines {
             return tasks;
         }
         let (mut kept, mut staying) = (Vec::new(), HashSet::new());
@@ -153,7 +156,7 @@ impl Decider {
             let is_kept = !staying.contains(unit.as_str())
                 && !leaders.any(|leader| staying.contains(leader.as_str()))
                 && (is_withdrawal || !machines.contains(task.machine()))
-                && !self.is_fixed(unit.as_str());
+                && !self.is_fixed(known, unit.as_str());
             if is_kept {
                 kept.push(task);
                 continue;
@@ -166,55 +169,51 @@ impl Decider {
         kept
     }
 
-    fn withdrawal(&self, unit: &UnitName, reason: &Reason) -> Option<Decision> {
-        let known = self.units.get(unit.as_str())?;
-        let place = known.place.as_ref()?;
+    /// The revision by which a step is guarded: that of the record, or, if the record is newer than what was decided
+    /// on or gone, one that fails. The step is stale then, and what was to come after it does not come.
+    fn guarded<T>(&self, record: Option<&Stored<T>>) -> Revision {
+        record.map_or(self.told_at, |record| record.revision.min(self.told_at))
+    }
+
+    fn withdrawal(&self, known: &Snapshot, task: &Task, reason: &Reason) -> Decision {
+        let unit = task.unit().as_str();
         let step = Step::Withdraw {
-            unit: unit.as_str().to_owned(),
-            from: place.machine.as_str().to_owned(),
-            want: known.want.as_ref()?.revision,
-            place: place.revision,
+            unit: unit.to_owned(),
+            from: task.machine().as_str().to_owned(),
+            want: self.guarded(known.wants.get(unit)),
+            place: self.guarded(known.places.get(unit)),
         };
-        Some(Decision {
+        Decision {
             step,
             reason: Some(reason.clone()),
             rank: 0,
-        })
+        }
     }
 
-    fn arrival(
-        &self,
-        task: &Task,
-        is_moved: bool,
-        reason: &Reason,
-        rank: usize,
-    ) -> Option<Decision> {
-        let known = self.units.get(task.unit().as_str())?;
-        let (run, want) = known.run()?;
+    fn arrival(&self, known: &Snapshot, task: &Task, from: Option<&MachineId>) -> Step {
         let unit = task.unit().as_str().to_owned();
         let machine = task.machine().as_str().to_owned();
-        let step = if is_moved {
-            let place = known.place.as_ref()?;
-            Step::Move {
-                unit,
-                from: place.machine.as_str().to_owned(),
-                machine,
-                run,
-                want,
-                place: place.revision,
-            }
-        } else {
-            Step::Place {
-                unit,
-                machine,
-                run,
-                want,
-            }
+        let (body, want) = (known.bodies.get(&unit), known.wants.get(&unit));
+        let run = Run {
+            hash: body.map_or_else(String::new, |body| body.value.hash.clone()),
+            state: want.map_or_else(DesiredState::default, |want| want.value.state),
         };
-        Some(Decision {
-            step,
-            reason: Some(reason.clone()),
-            rank,
-        })
+        let want = self.guarded(want);
+        match from {
+            Some(from) => Step::Move {
+                from: from.as_str().to_owned(),
+                machine,
+                run,
+                want,
+                place: self.guarded(known.places.get(&unit)),
+                unit,
+            },
+            None => Step::Place {
+                unit,
+                machine,
+                run,
+                want,
+            },
+        }
     }
 }

@@ -1,14 +1,16 @@
 //! What is decided, step by step, and what holds of every step.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::{Agenda, Decider};
 use crate::keys::Revision;
+use crate::mirror::Mirror;
 use crate::registry::{
-    Body, Change, Key, Label, Leader, Machine, Place, Seen, Step, Stored, Want, Why,
+    Body, Change, Key, Label, Leader, Machine, Place, Seen, Snapshot, Step, Stored, Want, Why,
 };
 use hyperfleet_fleet_model::schedule::Reason;
 use hyperfleet_fleet_model::unit::{DesiredState, Requirements, UnitOption, unmet_key};
@@ -18,6 +20,7 @@ const EPOCH: Revision = 5;
 /// A registry, as far as decisions go, and the decider that has seen it.
 struct World {
     decider: Decider,
+    mirror: Arc<Mirror>,
     revision: Revision,
     requirements: BTreeMap<String, Requirements>,
     metadata: BTreeMap<String, BTreeMap<String, String>>,
@@ -26,8 +29,10 @@ struct World {
 
 impl World {
     fn new() -> Self {
+        let mirror = Arc::<Mirror>::default();
         Self {
-            decider: Decider::new(EPOCH),
+            decider: Decider::new(EPOCH, &mirror),
+            mirror,
             revision: 10,
             requirements: BTreeMap::new(),
             metadata: BTreeMap::new(),
@@ -45,7 +50,8 @@ impl World {
     }
 
     fn see(&mut self, change: Change) {
-        self.decider.extend([change]);
+        self.mirror.apply(self.revision, vec![change]);
+        self.decider.take_in();
     }
 
     fn unit(&mut self, name: &str, lines: &[&str], state: DesiredState) {
@@ -59,7 +65,7 @@ impl World {
             hash: "hash".into(),
             global: is_global.then(Default::default),
         };
-        let asked = super::File::of(name, &body).requirements;
+        let asked = body.requirements(name);
         self.requirements.insert(name.to_owned(), asked);
         let body = self.stored(body);
         self.see(Change::Unit(name.to_owned(), body));
@@ -263,12 +269,12 @@ fn what_is_not_ours_stays_and_nobody_counts_on_its_going() {
     world.see(Change::Want("a".into(), Seen::Foreign { version: Some(2) }));
     world.launch("b", &["MachineID=m1"]);
     assert_eq!(world.settle(), Vec::<Vec<String>>::new());
-    assert_eq!(world.decider.foreign_count(), 1);
+    assert_eq!(world.decider.left_alone_count(), 1);
     assert_eq!(
-        world.decider.foreign_new(),
+        world.decider.left_alone().0,
         [(Key::Want("a".into()), Some(2))]
     );
-    assert_eq!(world.decider.foreign_new(), []);
+    assert_eq!(world.decider.left_alone().0, []);
     let refused = "no machine can run it: MachineID=m1: 1 machine (m2); Conflicts: 1 machine (m1)";
     assert_eq!(world.explain()["b"], refused);
     // Nor does it go where a machine is not ours to read, or gone, and what follows it stays with it.
@@ -281,7 +287,7 @@ fn what_is_not_ours_stays_and_nobody_counts_on_its_going() {
     assert_eq!(world.settle(), Vec::<Vec<String>>::new());
     world.want("a", DesiredState::Loaded);
     assert_eq!(world.settle(), [["a:m1>m2"], ["f:m1>m2"]]);
-    assert_eq!(world.decider.foreign_count(), 0);
+    assert_eq!(world.decider.left_alone_count(), 0);
 }
 
 #[test]
@@ -302,19 +308,20 @@ fn states_and_unknown_keys_are_told_of_once_and_counted_while_they_are_there() {
     }
     let (unit, machine) = ("a".into(), "m1".into());
     let key = Key::State { unit, machine };
-    assert_eq!(world.decider.foreign_count(), 2);
-    assert_eq!(world.decider.foreign_new(), [(key.clone(), None)]);
-    assert_eq!(world.decider.unknown_new(), ["/fleet/v3/weird"]);
-    // Nor again by one that has listed everything anew, but for what is new.
-    let mut next = Decider::new(EPOCH);
-    next.extend([state(Seen::Foreign { version: Some(2) }), unknown(true)]);
-    next.was_told(&world.decider);
-    assert_eq!(next.foreign_new(), [(key, Some(2))]);
-    assert_eq!(next.unknown_new(), [""; 0]);
-    assert_eq!(next.foreign_count(), 2);
+    assert_eq!(world.decider.left_alone_count(), 2);
+    let told = (vec![(key.clone(), None)], vec!["/fleet/v3/weird".into()]);
+    assert_eq!(world.decider.left_alone(), told);
+    // Nor again after everything was listed anew, but for what is new.
+    let mut found = Snapshot::default();
+    found.extend([state(Seen::Foreign { version: Some(2) }), unknown(true)]);
+    world.mirror.replace(found);
+    world.decider.take_in();
+    let told = (vec![(key, Some(2))], vec![]);
+    assert_eq!(world.decider.left_alone(), told);
+    assert_eq!(world.decider.left_alone_count(), 2);
     world.see(state(Seen::Gone));
     world.see(unknown(false));
-    assert_eq!(world.decider.foreign_count(), 0);
+    assert_eq!(world.decider.left_alone_count(), 0);
 }
 
 #[test]
@@ -325,7 +332,7 @@ fn a_place_on_what_can_be_no_machine_is_left_alone() {
     world.place("a", "no/machine", EPOCH);
     world.launch("b", &[]);
     assert_eq!(world.settle(), [["+b@m1"]]);
-    assert_eq!(world.decider.foreign_count(), 1);
+    assert_eq!(world.decider.left_alone_count(), 1);
     world.see(Change::Place("a".into(), Seen::Gone));
     world.places.remove("a");
     assert_eq!(world.settle(), [["+a@m1"]]);
@@ -340,14 +347,14 @@ fn a_unit_of_which_nothing_is_known_to_be_wanted_stays_and_so_does_who_follows_i
     assert_eq!(world.settle(), [["+lead@m1"], ["+with@m1"]]);
     world.see(Change::Want("lead".into(), Seen::Gone));
     assert_eq!(world.settle(), [[""; 0]; 0]);
-    assert_eq!(world.decider.foreign_count(), 1);
+    assert_eq!(world.decider.left_alone_count(), 1);
     assert_eq!(
-        world.decider.foreign_new(),
+        world.decider.left_alone().0,
         [(Key::Want("lead".into()), None)]
     );
     world.launch("lead", &[]);
     assert_eq!(world.settle(), [[""; 0]; 0]);
-    assert_eq!(world.decider.foreign_count(), 0);
+    assert_eq!(world.decider.left_alone_count(), 0);
 }
 
 #[test]
@@ -418,6 +425,34 @@ fn only_what_others_do_makes_a_plan_wrong() {
     let another = world.stored(leader);
     world.see(Change::Leader(another));
     assert!(world.decider.is_deposed());
+}
+
+#[test]
+fn a_step_about_what_is_newer_than_the_plan_is_stale() {
+    for is_gone in [false, true] {
+        let mut world = World::new();
+        world.machine("m1", &[]);
+        world.launch("a", &[]);
+        world.decider.read(Decider::tell_cluster);
+        let tasks = world.decider.cluster.plan().tasks;
+        let planned_at = world.revision;
+        if is_gone {
+            world.see(Change::Unit("a".into(), Seen::Gone));
+            world.see(Change::Want("a".into(), Seen::Gone));
+        } else {
+            world.launch("a", &["MachineID=none"]);
+        }
+        let agenda = |decider: &mut Decider, known: &Snapshot| decider.agenda(known, tasks);
+        let portion = world.decider.read(agenda).portion();
+        let Step::Place { want, .. } = portion[0].step else {
+            panic!("{portion:?}");
+        };
+        let stored = world.mirror.read(|picture| {
+            let want = picture.known.wants.get("a");
+            want.map(|want| want.revision)
+        });
+        assert!(want == planned_at && stored != Some(want), "{stored:?}");
+    }
 }
 
 #[test]
