@@ -48,7 +48,8 @@ fn no_siblings_name_each_other() {
 #[test]
 fn layers_name_exactly_what_the_page_says() {
     let modules = Modules::read(Path::new("src/lib.rs"));
-    let mut used: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let layers = modules.layers().map(|layer| (layer, BTreeSet::new()));
+    let mut used: BTreeMap<String, BTreeSet<String>> = layers.collect();
     for edge in modules.edges() {
         if let (Some(from), Some(to)) = (edge.from.first(), edge.to.first()) {
             let of_layer = used.entry(from.clone()).or_default();

@@ -6,7 +6,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use super::body::{check_media_type, query};
 use super::follow;
 use super::{Fault, PAGE_ITEMS};
-use crate::{EtcdFleet, Explained, Set, SetUnit, UnitView};
+use crate::{EtcdFleet, Explained, Set, UnitView};
 use hyperfleet_fleet_model::unit::{DesiredState, UnitOption};
 use hyperfleet_fleet_model::wire;
 use hyperfleet_server_kit::http::{Admission, PendingResponse};
@@ -51,16 +51,7 @@ pub(super) async fn set(
     body: Bytes,
 ) -> Result<HttpResponse, Fault> {
     check_media_type(request.headers())?;
-    let wire::SetUnit {
-        name: repeated,
-        options,
-        desired,
-    } = wire::set_unit(&body)?;
-    let wanted = SetUnit {
-        name: repeated,
-        options,
-        desired,
-    };
+    let wanted = wire::set_unit(&body)?;
     Ok(match fleet.set_unit(&name, wanted).await? {
         Set::Created | Set::Replaced => HttpResponse::Created().finish(),
         Set::Updated => HttpResponse::NoContent().finish(),
