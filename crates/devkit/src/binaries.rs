@@ -1,5 +1,4 @@
-//! Where PostgreSQL's server programs are. The same places, in the same order, as
-//! `scripts/find-postgres`.
+//! Finds PostgreSQL's server programs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -32,7 +31,7 @@ pub enum NotFound {
 }
 
 /// The folder with server programs: of the version of the data that is there, else the newest.
-pub(super) fn find(data: &Path) -> Result<PathBuf, NotFound> {
+pub fn find(data: &Path) -> Result<PathBuf, NotFound> {
     let candidates = candidates()?;
     let Ok(major) = std::fs::read_to_string(data.join("PG_VERSION")) else {
         return candidates.into_iter().next().ok_or(NotFound::None);

@@ -4,7 +4,7 @@
 //! was at an earlier revision, and a watch tells what has changed since one, until the history is compacted. Keys
 //! that are put on a lease are deleted together when nobody keeps it alive.
 //!
-//! There are two: [`etcd`](super::etcd), and [`memory`](super::memory) for simulations. One suite of tests holds
+//! There are two: [`etcd`](super::etcd), and `MemoryKeys` of the testkit for simulations. One suite of tests holds
 //! both to what is said here (`tests/it/registry`).
 
 use std::error::Error as StdError;

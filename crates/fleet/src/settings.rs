@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use hyperfleet_server_kit::settings::{Setting, SettingKind, defaults, row};
 
-/// Most items of a page: what `storage/registry` reads at a time.
+/// Most items of a page: what the registry reads at a time.
 pub const PAGE_SIZE_MAX: usize = 256;
 
 /// How to reach etcd, and as whom. Servers are always verified where TLS is spoken.
