@@ -6,14 +6,10 @@
 //! ```
 
 mod masks;
-mod record;
+mod request;
 mod series;
-mod span;
-mod watch;
 
 pub use masks::Masks;
 pub use masks::tell_body;
-pub use record::RequestLog;
+pub use request::{RequestLog, RequestSpan, watch};
 pub use series::RoutePath;
-pub use span::RequestSpan;
-pub use watch::watch;

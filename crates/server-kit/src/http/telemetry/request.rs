@@ -1,0 +1,347 @@
+//! One request from its head to its answer: its span, what the parts of the service note of it, and one line in the
+//! log and the counts at the end, whatever happens.
+
+use std::borrow::Cow;
+use std::cell::{Ref, RefCell, RefMut};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Instant;
+
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::header::{HeaderMap, HeaderName, USER_AGENT};
+use actix_web::http::{Method, StatusCode};
+use actix_web::middleware::Next;
+use actix_web::web::Data;
+use actix_web::{Error, HttpMessage, HttpRequest};
+use opentelemetry::propagation::{Extractor, TextMapPropagator as _};
+use opentelemetry::trace::TraceContextExt as _;
+use opentelemetry::{Context, global};
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+use tracing::Span;
+use tracing::field::Empty;
+use tracing::level_filters::LevelFilter;
+use tracing_actix_web::RootSpanBuilder;
+use tracing_opentelemetry::OpenTelemetrySpanExt as _;
+
+use super::{Masks, RoutePath, series};
+use crate::http::request_id::RequestId;
+
+/// What nobody waits for any more has no status: nginx's number for it.
+const CLIENT_LEFT: u16 = 499;
+
+/// What the log repeats of a path or a `User-Agent` at most, in bytes: clients may send 64 KiB of each.
+const TEXT_BYTES_MAX: usize = 512;
+
+/// What is known of a request so far. Every clone is the same one.
+#[derive(Debug, Clone, Default)]
+pub struct RequestLog(Rc<RefCell<RequestEntry>>);
+
+/// What the line says, besides what the request itself does.
+#[derive(Debug, Default)]
+pub struct RequestEntry {
+    /// Route that the request took.
+    pub route: Option<RoutePath>,
+    /// Whether its span is kept.
+    pub is_traced: bool,
+    /// Name of the caller, once it is proven. Never a token.
+    pub caller: Option<String>,
+    /// On whose behalf the request is made.
+    pub tenant: Option<String>,
+    /// Code of the problem, if the request failed.
+    pub code: Option<String>,
+    /// Why the caller was turned away; the log may say more than the response.
+    pub reason: Option<String>,
+    /// What the client is not told of a failure.
+    pub cause: Option<String>,
+    /// Whether the failure belongs to an outage that has a line of its own.
+    pub is_told_elsewhere: bool,
+}
+
+impl RequestLog {
+    /// The one of a request; a new one the first time.
+    pub fn of(request: &impl HttpMessage) -> Self {
+        if let Some(log) = request.extensions().get::<Self>() {
+            return log.clone();
+        }
+        let log = Self::default();
+        request.extensions_mut().insert(log.clone());
+        log
+    }
+
+    /// Notes a failure. A reason that was noted before says more.
+    pub(in crate::http) fn failed(
+        &self,
+        code: Option<String>,
+        cause: Option<String>,
+        reason: Option<String>,
+    ) {
+        let mut entry = self.entry_mut();
+        entry.code = code;
+        entry.cause = cause;
+        entry.reason = entry.reason.take().or(reason);
+    }
+
+    fn entry(&self) -> Ref<'_, RequestEntry> {
+        self.0.borrow()
+    }
+
+    /// The entry, to be added to.
+    pub fn entry_mut(&self) -> RefMut<'_, RequestEntry> {
+        self.0.borrow_mut()
+    }
+}
+
+/// Makes the span of a request. It is there at every level of the log, for the ids in its lines.
+pub struct RequestSpan;
+
+impl RootSpanBuilder for RequestSpan {
+    fn on_request_start(request: &ServiceRequest) -> Span {
+        let id = RequestId::of(request);
+        // Names with a dot are those of the conventions for traces, and are not logged.
+        let span = tracing::error_span!(
+            "request",
+            request_id = id.0,
+            trace_id = Empty,
+            span_id = Empty,
+            otel.name = Empty,
+            otel.kind = Empty,
+            otel.status_code = Empty,
+            http.request.method = Empty,
+            http.route = Empty,
+            http.response.status_code = Empty,
+            url.path = Empty,
+            url.scheme = Empty,
+            network.protocol.version = Empty,
+            user_agent.original = Empty,
+            client.address = Empty,
+            error.type = Empty,
+        );
+        if begin_span(request, &span) {
+            RequestLog::of(request).entry_mut().is_traced = true;
+        } else if request.headers().contains_key("traceparent") {
+            // Not ours to tell further, but to be found by.
+            let context = TraceContextPropagator::new().extract(&Headers(request.headers()));
+            record_ids(&span, &context, false);
+        }
+        span
+    }
+
+    /// The line and the end of the span are those of [`watch`].
+    fn on_request_end<B: MessageBody>(_: Span, _: &Result<ServiceResponse<B>, Error>) {}
+}
+
+/// Fills the span where spans are kept; gives whether they are.
+fn begin_span(request: &ServiceRequest, span: &Span) -> bool {
+    let headers = Headers(request.headers());
+    let parent = global::get_text_map_propagator(|propagator| propagator.extract(&headers));
+    // Asking `tracing` whether it is enabled would do harm: with filters per layer the answer to a
+    // question that nothing follows is taken for that to the next one.
+    if span.set_parent(parent).is_err() {
+        return false;
+    }
+    span.record("otel.kind", "server");
+    span.record("otel.name", request.method().as_str());
+    span.record("http.request.method", request.method().as_str());
+    span.record("url.path", &*shortened(request.path()));
+    span.record("url.scheme", request.connection_info().scheme());
+    let version = format!("{:?}", request.version());
+    span.record(
+        "network.protocol.version",
+        version.trim_start_matches("HTTP/"),
+    );
+    let agent = request.headers().get(USER_AGENT);
+    if let Some(agent) = agent.and_then(|agent| agent.to_str().ok()) {
+        span.record("user_agent.original", &*shortened(agent));
+    }
+    if let Some(peer) = request.peer_addr() {
+        span.record("client.address", peer.ip().to_string());
+    }
+    record_ids(span, &span.context(), true);
+    true
+}
+
+/// Completes the span of a request that is answered, where spans are kept: what it was about is
+/// known only now.
+fn end_span(span: &Span, method: &Method, route: Option<&str>, status: StatusCode) {
+    if let Some(route) = route {
+        span.record("http.route", route);
+        // It is under way already, and takes no other name from a field.
+        let context = span.context();
+        context.span().update_name(format!("{method} {route}"));
+    }
+    span.record("http.response.status_code", status.as_u16());
+    if status.is_server_error() {
+        span.record("error.type", status.as_str());
+        span.record("otel.status_code", "error");
+    }
+}
+
+fn record_ids(span: &Span, context: &Context, with_span: bool) {
+    let otel = context.span();
+    let context = otel.span_context();
+    if context.is_valid() {
+        span.record("trace_id", context.trace_id().to_string());
+        if with_span {
+            span.record("span_id", context.span_id().to_string());
+        }
+    }
+}
+
+/// A text of a client's as the log repeats it: no longer than [`TEXT_BYTES_MAX`], and a sign where it was cut.
+fn shortened(text: &str) -> Cow<'_, str> {
+    if text.len() <= TEXT_BYTES_MAX {
+        return Cow::Borrowed(text);
+    }
+    let end = text.floor_char_boundary(TEXT_BYTES_MAX);
+    Cow::Owned(format!("{}…", &text[..end]))
+}
+
+struct Headers<'a>(&'a HeaderMap);
+
+impl Extractor for Headers<'_> {
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name)?.to_str().ok()
+    }
+
+    fn keys(&self) -> Vec<&str> {
+        self.0.keys().map(HeaderName::as_str).collect()
+    }
+}
+
+/// The middleware right below the span.
+pub async fn watch(
+    request: ServiceRequest,
+    next: Next<impl MessageBody>,
+) -> Result<ServiceResponse<impl MessageBody>, Error> {
+    let mut watched = Watched::begin(&request);
+    let outcome = next.call(request).await;
+    let status = match &outcome {
+        Ok(response) => {
+            watched.take_route(response.request());
+            response.status()
+        }
+        Err(error) => error.as_response_error().status_code(),
+    };
+    watched.end(status);
+    outcome
+}
+
+/// A request that is not answered yet. Dropped before its end, its client has left.
+struct Watched {
+    /// The request's: what is dropped is dropped outside it.
+    span: Span,
+    log: RequestLog,
+    since: Instant,
+    method: Method,
+    path: String,
+    user_agent: Option<String>,
+    remote_addr: Option<SocketAddr>,
+    is_over: bool,
+}
+
+impl Watched {
+    fn begin(request: &ServiceRequest) -> Self {
+        series::begin();
+        if LevelFilter::current() >= LevelFilter::DEBUG {
+            tell_head(request);
+        }
+        let agent = request.headers().get(USER_AGENT);
+        Self {
+            span: Span::current(),
+            log: RequestLog::of(request),
+            since: Instant::now(),
+            method: request.method().clone(),
+            path: shortened(request.path()).into_owned(),
+            user_agent: agent
+                .map(|agent| shortened(&String::from_utf8_lossy(agent.as_bytes())).into_owned()),
+            remote_addr: request.peer_addr(),
+            is_over: false,
+        }
+    }
+
+    /// Where the request was led to, if nobody has said so on the way.
+    fn take_route(&self, request: &HttpRequest) {
+        if let Some(route) = request.app_data::<RoutePath>() {
+            self.log.entry_mut().route = Some(route.clone());
+        }
+    }
+
+    fn end(&mut self, status: StatusCode) {
+        if std::mem::replace(&mut self.is_over, true) {
+            return;
+        }
+        let elapsed = self.since.elapsed();
+        let entry = self.log.entry();
+        let route = entry.route.as_ref();
+        series::end(&self.method, route, status, elapsed);
+        let template = route.map(|route| &*route.template);
+        if entry.is_traced {
+            end_span(&self.span, &self.method, template, status);
+        }
+        let duration_ms = (elapsed.as_secs_f64() * 1e6).round() / 1e3;
+        // `tracing` wants the level of each place to be fixed.
+        macro_rules! tell {
+            ($tell:ident, $message:literal) => {
+                tracing::$tell!(
+                    method = self.method.as_str(),
+                    path = self.path,
+                    route = template,
+                    status_code = status.as_u16(),
+                    duration_ms,
+                    user_agent = self.user_agent,
+                    remote_addr = self.remote_addr.map(tracing::field::display),
+                    caller = entry.caller,
+                    tenant = entry.tenant,
+                    code = entry.code,
+                    reason = entry.reason,
+                    error = entry.cause,
+                    $message
+                )
+            };
+        }
+        if status.as_u16() == CLIENT_LEFT {
+            tell!(info, "the client left");
+        } else if status.is_server_error() && !entry.is_told_elsewhere {
+            tell!(error, "failed");
+        } else {
+            tell!(info, "answered");
+        }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        let left = StatusCode::from_u16(CLIENT_LEFT);
+        let span = self.span.clone();
+        span.in_scope(|| self.end(left.unwrap_or(StatusCode::BAD_REQUEST)));
+    }
+}
+
+/// What came, for whoever looks closely.
+fn tell_head(request: &ServiceRequest) {
+    let masks = request.app_data::<Data<Masks>>();
+    let Some(masks) = masks else { return };
+    tracing::debug!(
+        method = request.method().as_str(),
+        path = &*shortened(request.path()),
+        query = masks.query(request.query_string()),
+        headers = masks.headers(request.headers()),
+        "came"
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        let fits = "a".repeat(TEXT_BYTES_MAX);
+        assert_eq!(shortened(&fits), fits);
+        let long = format!("a{}", "é".repeat(TEXT_BYTES_MAX));
+        let cut = shortened(&long);
+        assert_eq!(cut.len(), TEXT_BYTES_MAX - 1 + "…".len());
+        assert!(cut.ends_with("é…"), "{cut}");
+    }
+}
