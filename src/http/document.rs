@@ -44,7 +44,7 @@ pub fn openapi(registry: &EntityRegistry, version: &str) -> Value {
         });
         paths = paths.path(subject.path(&endpoint.path), item.build());
     }
-    let mut components = ComponentsBuilder::from(schemas::components(registry, &names));
+    let mut components = ComponentsBuilder::from(schemas::answers(registry, &names));
     components = problems::components(components, registry);
     components = operations::shared_parameters(components);
     let about = DocumentInfo {
@@ -55,8 +55,8 @@ pub fn openapi(registry: &EntityRegistry, version: &str) -> Value {
         tags: tags(registry, &names),
     };
     let mut document = assemble(about, paths.build(), components.build());
-    for (name, schema) in schemas::specs(registry, &names) {
-        document["components"]["schemas"][name] = json!(schema);
+    for (name, schema) in schemas::written(registry, &names) {
+        document["components"]["schemas"][name] = schema;
     }
     name_apart(&mut document);
     to_3_0(document)

@@ -364,6 +364,21 @@ fn values_are_counted_with_what_holds_them() {
     assert_eq!(values(&json!({"a": [1, [2]], "b": {"c": null}})), 7);
 }
 
+/// The harm that counting schemas prevents: `jsonschema` reuses results of recursive schemas to say
+/// whether a spec fits, but not to gather faults. 16 levels of `oneOf` took 5 s and 850 MB.
+#[test]
+fn faults_double_with_each_level_of_a_spec() {
+    let branch =
+        |own: &str| json!({"properties": {own: {"type": "integer"}, "child": {"$ref": "#"}}});
+    let schema = json!({"allOf": [branch("a"), branch("b")]});
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let mut spec = json!({"a": "x"});
+    for levels in 1..=8 {
+        spec = json!({"child": spec});
+        assert_eq!(validator.iter_errors(&spec).count(), 1 << levels);
+    }
+}
+
 /// What such a schema does to a spec of a few hundred bytes doubles with each level.
 #[test]
 fn schemas_that_recur_through_several_alternatives_are_refused() {

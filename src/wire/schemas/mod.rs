@@ -6,10 +6,10 @@ pub mod examples;
 mod names;
 mod object;
 pub mod parameters;
-mod requests;
 mod specs;
 #[cfg(test)]
 mod tests;
+mod written;
 
 use serde_json::{Value, json};
 use utoipa::openapi::schema::{Object, Schema};
@@ -17,45 +17,51 @@ use utoipa::openapi::{Components, ComponentsBuilder};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::domain::{Entity, EntityRegistry};
-use crate::wire::members::{
-    AdapterCondition, AdapterConditionStatus, AdapterMetadata, AuditAction, ResourceCondition,
-    ResourceConditionStatus,
-};
 use crate::wire::views::{EntryView, LinkView, ReportView};
 
 pub use names::{KindNames, Names};
 
 const AUDIT_ACTION: &str = "AuditAction";
 
-/// Every schema of bodies: those of each kind, of resources of any kind, of reports and of the
-/// audit trail. Specs are left to [`specs()`].
-pub fn components(registry: &EntityRegistry, names: &Names) -> Components {
-    let mut builder = fixed();
+/// The schemas of answers: of each kind, of resources of any kind, of reports and of the audit trail.
+pub fn answers(registry: &EntityRegistry, names: &Names) -> Components {
+    let mut builder = fixed_answers();
     for entity in registry.entities() {
-        builder = of_kind(builder, Some(entity), &[entity], names);
+        builder = answers_of_kind(builder, Some(entity), names);
     }
-    let roots = registry.entities().iter().filter(|e| e.parent.is_none());
-    of_kind(builder, None, &roots.collect::<Vec<_>>(), names).build()
+    answers_of_kind(builder, None, names).build()
 }
 
-/// The schemas of the specs of every kind, with what they refer to, by their names in the document. A
-/// kind without one takes any object.
-pub fn specs(registry: &EntityRegistry, names: &Names) -> Vec<(String, Value)> {
-    let entities = registry.entities().iter();
-    let specs = entities.flat_map(|entity| {
+/// All other schemas, by their names in the document: of request bodies, of members that no struct
+/// describes, and of the specs of every kind, with what these refer to. A kind without a schema takes any object.
+pub fn written(registry: &EntityRegistry, names: &Names) -> Vec<(String, Value)> {
+    let mut all: Vec<_> = written::fixed().into_iter().collect();
+    let roots = registry.entities().iter().filter(|e| e.parent.is_none());
+    all.extend(requests(None, &roots.collect::<Vec<_>>(), names));
+    for entity in registry.entities() {
+        all.extend(requests(Some(entity), &[entity], names));
         let name = names.of(Some(&entity.kind)).schema("Spec");
         match &entity.spec_schema {
-            Some(schema) => specs::components(&name, schema),
-            None => vec![(name, json!(object::any_spec(&entity.kind)))],
+            Some(schema) => all.extend(specs::components(&name, schema)),
+            None => all.push((name, json!(object::any_spec(&entity.kind)))),
         }
-    });
-    specs.collect()
+    }
+    all
 }
 
-fn of_kind(
+fn requests(entity: Option<&Entity>, kinds: &[&Entity], names: &Names) -> [(String, Value); 2] {
+    let names = names.of(entity.map(|e| e.kind.as_str()));
+    let create = written::create(entity, kinds, names);
+    let patch = written::patch(entity, names);
+    [
+        (names.schema("CreateRequest"), create),
+        (names.schema("PatchRequest"), patch),
+    ]
+}
+
+fn answers_of_kind(
     builder: ComponentsBuilder,
     entity: Option<&Entity>,
-    kinds: &[&Entity],
     names: &Names,
 ) -> ComponentsBuilder {
     let kind = entity.map(|e| e.kind.as_str());
@@ -66,44 +72,23 @@ fn of_kind(
         of("", answers::resource(entity, names)),
         of("List", answers::list(&list, &names.one)),
         of("Status", answers::status()),
-        of("CreateRequest", requests::create(entity, kinds, names)),
-        of("PatchRequest", requests::patch(entity, names)),
     ])
 }
 
-/// The schemas that belong to no kind.
-fn fixed() -> ComponentsBuilder {
-    let derived = [
-        named::<AdapterCondition>("AdapterCondition"),
-        named::<AdapterConditionStatus>("AdapterConditionStatus"),
-        named::<AdapterMetadata>("AdapterMetadata"),
-        named::<ReportView<'_>>("AdapterStatus"),
-        named::<AuditAction>(AUDIT_ACTION),
-        named::<EntryView<'_>>("AuditEntry"),
-        named::<LinkView<'_>>("ObjectReference"),
-        named::<requests::ObjectReferenceRequest>("ObjectReferenceRequest"),
-        named::<ResourceCondition>("ResourceCondition"),
-        named::<ResourceConditionStatus>("ResourceConditionStatus"),
-    ];
-    let made = [
-        ("AdapterMetadataRequest", requests::metadata()),
-        ("AdapterStatusCreateRequest", requests::report()),
-        (
-            "AdapterStatusList",
-            answers::numbered_list("AdapterStatusList", "AdapterStatus"),
-        ),
-        (
-            "AuditList",
-            answers::numbered_list("AuditList", "AuditEntry"),
-        ),
-        ("ConditionRequest", requests::condition()),
-        ("ForceDeleteRequest", requests::force_delete()),
-        ("SparseResource", answers::sparse_resource()),
-    ];
-    let made = made.map(|(name, schema)| (name, Schema::Object(schema)));
+/// The schemas of answers that belong to no kind.
+fn fixed_answers() -> ComponentsBuilder {
+    let list = |name, item| (name, Schema::Object(answers::numbered_list(name, item)));
     ComponentsBuilder::new()
-        .schemas_from_iter(derived)
-        .schemas_from_iter(made)
+        .schemas_from_iter([
+            named::<ReportView<'_>>("AdapterStatus"),
+            named::<EntryView<'_>>("AuditEntry"),
+            named::<LinkView<'_>>("ObjectReference"),
+        ])
+        .schemas_from_iter([
+            list("AdapterStatusList", "AdapterStatus"),
+            list("AuditList", "AuditEntry"),
+            ("SparseResource", Schema::Object(answers::sparse_resource())),
+        ])
 }
 
 /// A derived schema, under the name that others know it by.

@@ -3,42 +3,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::written;
 use crate::domain::{Entity, EntityRegistry};
 
-/// Schemas that belong to no kind.
-pub(super) const FIXED: [&str; 14] = [
-    "AdapterCondition",
-    "AdapterConditionStatus",
-    "AdapterMetadata",
-    "AdapterMetadataRequest",
-    "AdapterStatus",
-    "AdapterStatusCreateRequest",
-    "AuditAction",
-    "AuditEntry",
-    "ConditionRequest",
-    "ForceDeleteRequest",
-    "ObjectReference",
-    "ObjectReferenceRequest",
-    "ResourceCondition",
-    "ResourceConditionStatus",
-];
-/// Schemas that belong to no kind and are described elsewhere, and lists of what is no resource.
-const ELSEWHERE: [&str; 6] = [
-    "AdapterStatusList",
-    "AuditList",
-    "Error",
-    "SparseResource",
-    "ValidationError",
-    "ValidationErrorConstraint",
+/// Schemas of answers and problems that belong to no kind; those without a struct are in `written`.
+#[rustfmt::skip]
+const ANSWERS: [&str; 9] = [
+    "AdapterStatus", "AdapterStatusList", "AuditEntry", "AuditList", "Error", "ObjectReference",
+    "SparseResource", "ValidationError", "ValidationErrorConstraint",
 ];
 /// What is put behind the name of a kind for the schemas that it has.
+#[rustfmt::skip]
 const SUFFIXES: [&str; 6] = [
-    "",
-    "CreateRequest",
-    "List",
-    "PatchRequest",
-    "Spec",
-    "Status",
+    "", "CreateRequest", "List", "PatchRequest", "Spec", "Status",
 ];
 
 /// What one kind is called.
@@ -64,8 +41,7 @@ impl Names {
     /// until they are not; names that differ by case alone count as the same, because generators
     /// make files of them.
     pub fn new(registry: &EntityRegistry) -> Self {
-        let fixed = FIXED.iter().chain(&ELSEWHERE);
-        let mut taken: BTreeSet<_> = fixed.map(|name| name.to_lowercase()).collect();
+        let mut taken: BTreeSet<_> = fixed().collect();
         let any = KindNames {
             one: "Resource".to_owned(),
             many: "Resources".to_owned(),
@@ -100,6 +76,13 @@ impl KindNames {
     pub fn schema(&self, suffix: &str) -> String {
         format!("{}{suffix}", self.one)
     }
+}
+
+/// Schemas that belong to no kind, in lower case.
+fn fixed() -> impl Iterator<Item = String> {
+    let written = written::fixed().into_iter().map(|(name, _)| name);
+    let all = written.chain(ANSWERS.map(str::to_owned));
+    all.map(|name| name.to_lowercase())
 }
 
 fn schemas_of(one: &str) -> impl Iterator<Item = String> {
@@ -191,8 +174,7 @@ mod tests {
         ];
         let names = names(&kinds);
         let all = names.iter().flat_map(|(one, _, _)| schemas_of(one));
-        let fixed = FIXED.iter().chain(&ELSEWHERE).map(|n| n.to_lowercase());
-        let mut all: Vec<_> = all.chain(fixed).chain(schemas_of("Resource")).collect();
+        let mut all: Vec<_> = all.chain(fixed()).chain(schemas_of("Resource")).collect();
         let count = all.len();
         all.sort();
         all.dedup();

@@ -55,12 +55,10 @@ pub fn page() -> Vec<Parameter> {
 /// Those that all lists of resources have.
 pub fn resources() -> Vec<Parameter> {
     let mut parameters = page();
-    parameters.push(query(
+    parameters.push(plain(
         "continue",
         "What `continue` said in the answer before, such as `WzEsInZ4ci1`: the page after it. The path and the other \
          parameters stay as they were, but for `size` and `fields`; not together with `page`.",
-        text(),
-        Value::Null,
     ));
     parameters.extend(filter(ListFilterKind::Search, &[]));
     parameters.extend([
@@ -71,11 +69,9 @@ pub fn resources() -> Vec<Parameter> {
             text(),
             json!("created_time desc"),
         ),
-        query(
+        plain(
             "orderBy",
             "The older way to name the fields; `order` is then `asc` or `desc`: `orderBy=name&order=desc`.",
-            text(),
-            Value::Null,
         ),
     ]);
     let described = [ListFilterKind::Kind, ListFilterKind::Search];
@@ -110,17 +106,13 @@ pub fn filter(filter: ListFilterKind, kinds: &[&str]) -> Vec<Parameter> {
             json!(false),
         )],
         ListFilterKind::Reference => vec![
-            query(
+            plain(
                 "ref_type",
                 "With `ref_target_id`: only resources with a link of this type, such as `channel`, to that resource.",
-                text(),
-                Value::Null,
             ),
-            query(
+            plain(
                 "ref_target_id",
                 "With `ref_type`: the target of the link, such as `019b7868-8e00-7000-8000-000000000001`.",
-                text(),
-                Value::Null,
             ),
         ],
     }
@@ -160,17 +152,13 @@ pub fn audit() -> Vec<Parameter> {
             formatted(KnownFormat::Uuid),
             Value::Null,
         ),
-        query(
+        plain(
             "kind",
             "Only changes of resources of this kind, such as `Cluster`.",
-            text(),
-            Value::Null,
         ),
-        query(
+        plain(
             "actor",
             "Only changes by this caller, such as `system@hyperfleet.local`.",
-            text(),
-            Value::Null,
         ),
         action.build(),
         query(
@@ -191,6 +179,11 @@ pub fn audit() -> Vec<Parameter> {
 
 fn text() -> Object {
     Object::with_type(Type::String)
+}
+
+/// A text without an example.
+fn plain(name: &str, description: &str) -> Parameter {
+    query(name, description, text(), Value::Null)
 }
 
 fn query(name: &str, description: &str, schema: Object, example: Value) -> Parameter {
