@@ -256,7 +256,7 @@ mod tests {
     fn unit(name: &str, bytes: usize) -> UnitView {
         UnitView {
             name: name.to_owned(),
-            options: vec![UnitOption::new("S", "A", &"x".repeat(bytes))],
+            options: vec![UnitOption::new("S", "A", &"x".repeat(bytes)).into()],
             desired: DesiredState::Inactive,
             current: None,
             machine: None,
