@@ -141,7 +141,10 @@ impl<T: Shown, A: AsyncFnMut() -> Result<Told<T>, Error>> Stream<T, A> {
         let now = Instant::now();
         Self {
             ask,
-            rest: Rest::nothing(),
+            rest: Rest::of(Told::Changed {
+                revision: None,
+                items: Vec::new(),
+            }),
             gate,
             beat_at: now + HEARTBEAT,
             end_at: now + TIME_MAX,
@@ -199,14 +202,6 @@ struct Rest<T: Shown> {
 }
 
 impl<T: Shown> Rest<T> {
-    fn nothing() -> Self {
-        Self {
-            items: VecDeque::new(),
-            revision: None,
-            ends_list: false,
-        }
-    }
-
     fn of(told: Told<T>) -> Self {
         let (items, revision, is_list) = match told {
             Told::Listed { revision, items } => {
