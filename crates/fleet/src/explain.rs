@@ -1,23 +1,12 @@
 //! Why a unit is where it is, or nowhere.
 
 use super::mirror::Picture;
-use super::view::{UnitView, current};
-use super::{Error, Fleet};
+use super::view::{current, unit_view};
+use super::{Error, ExplanationView, Fleet};
 use crate::keys::KeyStore;
 use crate::registry::{self, GlobalRule, Key, Refusal, UnitRecord, UnitState};
 use hyperfleet_fleet_model::schedule::{self, EXAMPLES_MAX, Job, MachineId, globals_on};
 use hyperfleet_fleet_model::unit::{DesiredState, UnitName, unmet_key};
-
-/// Why a unit is where it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Explained {
-    /// The unit.
-    pub unit: UnitView,
-    /// A sentence for people.
-    pub reason: String,
-    /// If machines refuse it: by which requirement, as the engine last found.
-    pub refusals: Vec<Refusal>,
-}
 
 impl<S: KeyStore> Fleet<S> {
     /// Says why a unit is where it is, or nowhere. What is said of the unit is its newest state; what other machines
@@ -25,7 +14,7 @@ impl<S: KeyStore> Fleet<S> {
     ///
     /// # Errors
     /// [`Error::NoUnit`].
-    pub async fn explain(&self, name: &str) -> Result<Explained, Error> {
+    pub async fn explain(&self, name: &str) -> Result<ExplanationView, Error> {
         let unit = self.stored_unit(name).await?;
         let state = self.state_of(&unit).await?;
         let is_global = unit.body.value.global.is_some();
@@ -45,11 +34,14 @@ impl<S: KeyStore> Fleet<S> {
             }
             (None, _, None) => self.unplaced(&unit).await?,
         };
-        let unit = UnitView::new(unit, state.as_ref());
-        Ok(Explained {
-            unit,
+        let unit = unit_view((unit, state));
+        Ok(ExplanationView {
+            current: unit.current,
+            desired: unit.desired,
+            machine: unit.machine,
+            name: unit.name,
             reason,
-            refusals,
+            refusals: refusals.into_iter().map(Into::into).collect(),
         })
     }
 

@@ -34,13 +34,13 @@ mod view;
 use std::sync::Arc;
 
 pub use self::error::Error;
-pub use self::explain::Explained;
 pub use self::follow::{Follow, Followed, Item, Told};
-pub use self::machines::MetadataChange;
 pub use self::registry::{Refusal, StateFilter};
 pub use self::set::Set;
-pub use self::view::{MachineView, Page, StateKey, StateView, UnitView};
-pub use hyperfleet_fleet_model::wire::SetUnit;
+pub use self::view::{Page, StateKey};
+pub use hyperfleet_fleet_model::wire::{
+    ExplanationView, MachineView, MetadataChange, SetUnit, StateView, UnitView,
+};
 
 use self::mirror::{Mirror, Picture};
 use self::turns::Turns;

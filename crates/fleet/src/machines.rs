@@ -2,21 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::view::{MachineView, Page};
-use super::{Error, Fleet, parse_token};
+use super::view::Page;
+use super::{Error, Fleet, MachineView, MetadataChange, parse_token};
 use crate::keys::KeyStore;
 use crate::registry::Registry;
-
-/// One thing to say of a machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MetadataChange {
-    /// The machine. It need not be there.
-    pub machine: String,
-    /// What to say it under.
-    pub key: String,
-    /// What to say; none hides what is said there, by the machine's configuration too.
-    pub value: Option<String>,
-}
 
 impl<S: KeyStore> Fleet<S> {
     /// Machines that are there, by id. All pages of a list are of one moment.
@@ -28,9 +17,10 @@ impl<S: KeyStore> Fleet<S> {
         let (after, limit) = (after.as_ref(), self.page_size);
         let list = self.mirrored(after, |picture| picture.known.list_machines(after, limit));
         if let Some(page) = list.await? {
-            return Ok(Page::of(page));
+            return Ok(Page::of(page, Into::into));
         }
-        Ok(Page::of(self.registry.list_machines(after, limit).await?))
+        let page = self.registry.list_machines(after, limit).await?;
+        Ok(Page::of(page, Into::into))
     }
 
     /// Changes metadata of machines. Of two changes of the same, the later one counts.

@@ -6,7 +6,7 @@ use super::{ATTEMPTS_MAX, Error, Fleet};
 use crate::keys::KeyStore;
 use crate::registry::{self, Body, Written};
 use hyperfleet_fleet_model::shown;
-use hyperfleet_fleet_model::unit::{DesiredState, Options, UnitName, UnitOption, validity};
+use hyperfleet_fleet_model::unit::{DesiredState, Options, UnitName, validity};
 use hyperfleet_fleet_model::wire::SetUnit;
 
 /// What a request came to.
@@ -18,14 +18,6 @@ pub enum Set {
     Replaced,
     /// It has the file that it had, and something else may be wanted of it.
     Updated,
-}
-
-/// What is to be written.
-#[derive(Debug, PartialEq, Eq)]
-enum Decision {
-    Create(Body, DesiredState),
-    Replace(Body, DesiredState),
-    Update(DesiredState),
 }
 
 impl<S: KeyStore> Fleet<S> {
@@ -43,11 +35,11 @@ impl<S: KeyStore> Fleet<S> {
         let _turn = self.turns.take(name.as_str()).await;
         for lost in 0..ATTEMPTS_MAX {
             let found = self.registry.find_unit(name.as_str()).await?;
-            let decision = decide(&name, &request, found.as_ref())?;
-            if let Decision::Create(body, _) | Decision::Replace(body, _) = &decision {
+            let (body, state) = decide(&name, &request, found.as_ref())?;
+            if let Some(body) = &body {
                 self.refuse_circular_replaces(&name, body).await?;
             }
-            if let Some(set) = self.write(&name, found, decision).await? {
+            if let Some(set) = self.write(&name, found, body, state).await? {
                 return Ok(set);
             }
             pause(lost).await;
@@ -60,24 +52,24 @@ impl<S: KeyStore> Fleet<S> {
         &self,
         name: &UnitName,
         found: Option<registry::UnitRecord>,
-        decision: Decision,
+        body: Option<Body>,
+        state: DesiredState,
     ) -> Result<Option<Set>, Error> {
         let registry = &self.registry;
-        let (written, set) = match (found, decision) {
-            (Some(unit), Decision::Replace(body, state)) => {
+        let (written, set) = match (found, body) {
+            (Some(unit), Some(body)) => {
                 let written = registry.replace_unit(&unit, &body, state).await?;
                 (written, Set::Replaced)
             }
-            (Some(unit), Decision::Update(state)) => {
+            (Some(unit), None) => {
                 let written = registry.set_desired_state(&unit, state).await?;
                 (written, Set::Updated)
             }
-            (None, Decision::Create(body, state)) => {
+            (None, Some(body)) => {
                 let written = registry.create_unit(name.as_str(), &body, state).await?;
                 (written, Set::Created)
             }
-            (Some(_), Decision::Create(..))
-            | (None, Decision::Replace(..) | Decision::Update(_)) => return Ok(None),
+            (None, None) => return Ok(None),
         };
         Ok(match written {
             Written::At(revision) => {
@@ -122,55 +114,29 @@ fn checked_name(in_url: &str, in_body: Option<&str>) -> Result<UnitName, Error> 
     UnitName::parse(in_body).map_err(invalid)
 }
 
-/// What a request means, given what is there.
+/// What a request means, given what is there: its file, if that is another than the unit has, and what is wanted.
 fn decide(
     name: &UnitName,
     request: &SetUnit,
     found: Option<&registry::UnitRecord>,
-) -> Result<Decision, Error> {
+) -> Result<(Option<Body>, DesiredState), Error> {
+    let conflict = |text: &str| Error::Conflict(text.to_owned());
     let options = request.options.as_deref().filter(|list| !list.is_empty());
-    match (options, found) {
-        (None, None) => Err(Error::Conflict(
-            "unit does not exist and options field empty".to_owned(),
-        )),
-        (Some(options), None) => {
-            let (body, state) = define(name, &parse_options(options)?, request)?;
-            Ok(Decision::Create(body, state))
-        }
-        (Some(options), Some(unit)) => {
-            let options = parse_options(options)?;
-            if options.hash().to_string() == unit.body.value.hash {
-                return update(name, request);
-            }
-            let (body, state) = define(name, &options, request)?;
-            Ok(Decision::Replace(body, state))
-        }
-        (None, Some(_)) => update(name, request),
+    let options = options.map(Options::new).transpose().map_err(invalid)?;
+    if options.is_none() && found.is_none() {
+        return Err(conflict("unit does not exist and options field empty"));
     }
-}
-
-fn parse_options(options: &[UnitOption]) -> Result<Options, Error> {
-    Options::new(options).map_err(invalid)
-}
-
-/// A unit with a file that it did not have.
-fn define(
-    name: &UnitName,
-    options: &Options,
-    request: &SetUnit,
-) -> Result<(Body, DesiredState), Error> {
-    validity::check(options).map_err(invalid)?;
-    let state = desired(request)?.unwrap_or_default();
+    let is_same = |hash: String| found.is_some_and(|unit| unit.body.value.hash == hash);
+    let other = options.filter(|options| !is_same(options.hash().to_string()));
+    let state = if let Some(options) = &other {
+        validity::check(options).map_err(invalid)?;
+        desired(request)?.unwrap_or_default()
+    } else {
+        desired(request)?
+            .ok_or_else(|| conflict("must provide DesiredState to update existing unit"))?
+    };
     state.check(name).map_err(invalid)?;
-    Ok((Body::new(name, options), state))
-}
-
-fn update(name: &UnitName, request: &SetUnit) -> Result<Decision, Error> {
-    let state = desired(request)?.ok_or_else(|| {
-        Error::Conflict("must provide DesiredState to update existing unit".to_owned())
-    })?;
-    state.check(name).map_err(invalid)?;
-    Ok(Decision::Update(state))
+    Ok((other.map(|options| Body::new(name, &options)), state))
 }
 
 /// What the request says of what is wanted, if it does.

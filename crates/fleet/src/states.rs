@@ -1,7 +1,7 @@
 //! What machines report of units.
 
-use super::view::{Page, StateView};
-use super::{Error, Fleet, parse_token};
+use super::view::Page;
+use super::{Error, Fleet, StateView, parse_token};
 use crate::keys::KeyStore;
 use crate::registry::StateFilter;
 
@@ -20,10 +20,10 @@ impl<S: KeyStore> Fleet<S> {
         let (filter, after, limit) = (&given(filter), after.as_ref(), self.page_size);
         let list = self.mirrored(after, |picture| picture.list_states(filter, after, limit));
         if let Some(page) = list.await? {
-            return Ok(Page::of(page));
+            return Ok(Page::of(page, Into::into));
         }
         match self.registry.list_states(filter, after, limit).await {
-            Ok(page) => Ok(Page::of(page)),
+            Ok(page) => Ok(Page::of(page, Into::into)),
             Err(error) if Error::is_unusable_name(&error) => Ok(Page::empty()),
             Err(error) => Err(error.into()),
         }

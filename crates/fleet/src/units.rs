@@ -1,8 +1,8 @@
 //! Units, but for setting them.
 
 use super::turns::pause;
-use super::view::{Page, UnitView};
-use super::{ATTEMPTS_MAX, Error, Fleet, parse_token};
+use super::view::{Page, unit_view};
+use super::{ATTEMPTS_MAX, Error, Fleet, UnitView, parse_token};
 use crate::keys::KeyStore;
 use crate::registry::{self, Stored, UnitRecord, UnitState, Written, is_newer};
 
@@ -46,7 +46,7 @@ impl<S: KeyStore> Fleet<S> {
     pub async fn find_unit(&self, name: &str) -> Result<UnitView, Error> {
         let unit = self.stored_unit(name).await?;
         let state = self.state_of(&unit).await?;
-        Ok(UnitView::new(unit, state.as_ref()))
+        Ok(unit_view((unit, state)))
     }
 
     /// What the machine that a unit is placed on reports of it by now; nothing, if its agent is of a version that we
@@ -80,9 +80,10 @@ impl<S: KeyStore> Fleet<S> {
         let (after, limit) = (after.as_ref(), self.page_size);
         let list = self.mirrored(after, |picture| picture.known.list_units(after, limit));
         if let Some(page) = list.await? {
-            return Ok(Page::of(page));
+            return Ok(Page::of(page, unit_view));
         }
-        Ok(Page::of(self.registry.list_units(after, limit).await?))
+        let page = self.registry.list_units(after, limit).await?;
+        Ok(Page::of(page, unit_view))
     }
 }
 

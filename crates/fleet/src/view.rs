@@ -1,59 +1,8 @@
 //! What users are shown.
 
-use std::collections::BTreeMap;
-
-use crate::registry::{
-    self, Body, KnownMachine, ListedUnit, ReportedState, Stored, UnitRecord, UnitState,
-};
-use hyperfleet_fleet_model::unit::{DesiredState, UnitOption};
-
-/// A unit.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnitView {
-    /// What it is called.
-    pub name: String,
-    /// The lines of its file.
-    pub options: Vec<UnitOption>,
-    /// What is wanted of it.
-    pub desired: DesiredState,
-    /// How far it is; none for a unit that is for all machines. Says what the agent has done, not what became of it:
-    /// a service that crashed is launched still.
-    pub current: Option<DesiredState>,
-    /// The machine that it is placed on; none if there is none, or if it is for all.
-    pub machine: Option<String>,
-    /// What tells its file from others: 40 digits.
-    pub hash: String,
-    /// How often its file or what is wanted of it has changed: 1 at first.
-    pub generation: u64,
-}
-
-/// What became of a unit on a machine, in systemd's words.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StateView {
-    /// Of which unit.
-    pub unit: String,
-    /// On which machine.
-    pub machine: String,
-    /// What tells the file that runs there from others.
-    pub hash: String,
-    /// Whether its file could be read.
-    pub load: String,
-    /// Whether it runs.
-    pub active: String,
-    /// The same, finer.
-    pub sub: String,
-}
-
-/// A machine that is there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MachineView {
-    /// Its id.
-    pub id: String,
-    /// Where others reach it; empty if it does not say.
-    pub ip: String,
-    /// What its configuration says of it, and over that what was set while it runs.
-    pub metadata: BTreeMap<String, String>,
-}
+use crate::registry::{self, KnownMachine, ListedUnit, ReportedState, UnitState};
+use hyperfleet_fleet_model::unit::DesiredState;
+use hyperfleet_fleet_model::wire::{MachineView, StateView, UnitView};
 
 /// Some of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,26 +22,20 @@ pub struct StateKey {
     pub machine: String,
 }
 
-impl UnitView {
-    /// A unit, with what the machine that it is placed on reports of it; nothing, if it is on none.
-    pub(super) fn new(unit: UnitRecord, state: Option<&Stored<UnitState>>) -> Self {
-        let Body {
-            options,
-            hash,
-            global,
-        } = unit.body.value;
-        let machine = unit.place.map(|place| place.value.machine);
-        let current = current(state.map(|state| &state.value));
-        let is_global = global.is_some();
-        Self {
-            name: unit.name,
-            options,
-            desired: unit.want.value.state,
-            current: (!is_global).then_some(current),
-            machine: machine.filter(|_| !is_global),
-            hash,
-            generation: unit.want.value.generation,
-        }
+/// A unit, with what the machine that it is placed on reports of it; nothing, if it is on none.
+pub(super) fn unit_view((unit, state): ListedUnit) -> UnitView {
+    let body = unit.body.value;
+    let machine = unit.place.map(|place| place.value.machine);
+    let current = current(state.as_ref().map(|state| &state.value));
+    let is_global = body.global.is_some();
+    UnitView {
+        name: unit.name,
+        options: body.options.into_iter().map(Into::into).collect(),
+        desired: unit.want.value.state,
+        current: (!is_global).then_some(current),
+        machine: machine.filter(|_| !is_global),
+        hash: body.hash,
+        generation: unit.want.value.generation,
     }
 }
 
@@ -104,12 +47,6 @@ pub(super) fn current(state: Option<&UnitState>) -> DesiredState {
             launched: false, ..
         }) => DesiredState::Loaded,
         Some(UnitState { launched: true, .. }) => DesiredState::Launched,
-    }
-}
-
-impl From<ListedUnit> for UnitView {
-    fn from((unit, state): ListedUnit) -> Self {
-        Self::new(unit, state.as_ref())
     }
 }
 
@@ -138,9 +75,9 @@ impl From<KnownMachine> for MachineView {
 }
 
 impl<T> Page<T> {
-    pub(super) fn of<R: Into<T>>(page: registry::Page<R>) -> Self {
+    pub(super) fn of<R>(page: registry::Page<R>, view: impl Fn(R) -> T) -> Self {
         Self {
-            items: page.items.into_iter().map(Into::into).collect(),
+            items: page.items.into_iter().map(view).collect(),
             next: page.next.map(|token| token.text()),
         }
     }

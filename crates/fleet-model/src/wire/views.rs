@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::unit::{DesiredState, UnitOption};
+
 /// One line of a unit file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = UnitOption)]
@@ -31,15 +33,15 @@ pub struct UnitView {
     /// What its machine has done; absent for units that run on all machines.
     #[serde(rename = "currentState", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<State>, nullable = false)]
-    pub current_state: Option<&'static str>,
+    pub current: Option<DesiredState>,
     /// What is wanted.
     #[serde(rename = "desiredState")]
     #[schema(value_type = Option<State>, nullable = false)]
-    pub desired_state: &'static str,
+    pub desired: DesiredState,
     /// The machine that it is placed on.
     #[serde(rename = "machineID", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    pub machine_id: Option<String>,
+    pub machine: Option<String>,
     /// What it is called.
     #[schema(required = false, example = "web.service")]
     pub name: String,
@@ -47,6 +49,22 @@ pub struct UnitView {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub options: Vec<OptionView>,
+    /// What tells its file from others: 40 digits. Clients are not shown it.
+    #[serde(skip)]
+    pub hash: String,
+    /// How often its file or what is wanted of it has changed: 1 at first. Clients are not shown it.
+    #[serde(skip)]
+    pub generation: u64,
+}
+
+impl From<UnitOption> for OptionView {
+    fn from(option: UnitOption) -> Self {
+        Self {
+            name: option.name,
+            section: option.section,
+            value: option.value,
+        }
+    }
 }
 
 /// How far a unit is, or is to be, brought.
@@ -70,11 +88,11 @@ pub struct StateView {
     /// Which machine says so.
     #[serde(rename = "machineID", skip_serializing_if = "String::is_empty")]
     #[schema(required = false)]
-    pub machine_id: String,
+    pub machine: String,
     /// Of which unit.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(rename = "name", skip_serializing_if = "String::is_empty")]
     #[schema(required = false, example = "web.service")]
-    pub name: String,
+    pub unit: String,
     /// Whether it runs.
     #[serde(
         rename = "systemdActiveState",
@@ -106,7 +124,7 @@ pub struct MachineView {
     /// Where it is reached.
     #[serde(rename = "primaryIP", skip_serializing_if = "String::is_empty")]
     #[schema(required = false, example = "192.0.2.7")]
-    pub primary_ip: String,
+    pub ip: String,
 }
 
 /// Some units, by name.
@@ -156,15 +174,15 @@ pub struct ExplanationView {
     /// What its machine has done; absent for units that run on all machines.
     #[serde(rename = "currentState", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<State>, nullable = false)]
-    pub current_state: Option<&'static str>,
+    pub current: Option<DesiredState>,
     /// What is wanted.
     #[serde(rename = "desiredState")]
     #[schema(value_type = State)]
-    pub desired_state: &'static str,
+    pub desired: DesiredState,
     /// The machine that it is placed on.
     #[serde(rename = "machineID", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    pub machine_id: Option<String>,
+    pub machine: Option<String>,
     /// What it is called.
     #[schema(example = "web.service")]
     pub name: String,
@@ -265,20 +283,22 @@ mod tests {
     fn members_stand_in_alphabetical_order() {
         let of = |text: &str| text.to_owned();
         let unit = UnitView {
-            current_state: Some("loaded"),
-            desired_state: "launched",
-            machine_id: Some(of("m")),
+            current: Some(DesiredState::Loaded),
+            desired: DesiredState::Launched,
+            machine: Some(of("m")),
             name: of("a.service"),
             options: vec![OptionView {
                 name: of("N"),
                 section: of("S"),
                 value: of("V"),
             }],
+            hash: of("h"),
+            generation: 1,
         };
         let explanation = ExplanationView {
-            current_state: Some("loaded"),
-            desired_state: "launched",
-            machine_id: Some(of("m")),
+            current: Some(DesiredState::Loaded),
+            desired: DesiredState::Launched,
+            machine: Some(of("m")),
             name: of("a.service"),
             reason: of("r"),
             refusals: vec![RefusalView {
@@ -289,8 +309,8 @@ mod tests {
         };
         let state = StateView {
             hash: of("h"),
-            machine_id: of("m"),
-            name: of("a.service"),
+            machine: of("m"),
+            unit: of("a.service"),
             active: of("a"),
             load: of("l"),
             sub: of("s"),
@@ -298,7 +318,7 @@ mod tests {
         let machine = MachineView {
             id: of("m"),
             metadata: BTreeMap::from([(of("k"), of("v"))]),
-            primary_ip: of("i"),
+            ip: of("i"),
         };
         let next = Some(of("t"));
         for text in [

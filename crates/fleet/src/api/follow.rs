@@ -141,7 +141,10 @@ impl<T: Shown, A: AsyncFnMut() -> Result<Told<T>, Error>> Stream<T, A> {
         let now = Instant::now();
         Self {
             ask,
-            rest: Rest::nothing(),
+            rest: Rest::of(Told::Changed {
+                revision: None,
+                items: Vec::new(),
+            }),
             gate,
             beat_at: now + HEARTBEAT,
             end_at: now + TIME_MAX,
@@ -199,14 +202,6 @@ struct Rest<T: Shown> {
 }
 
 impl<T: Shown> Rest<T> {
-    fn nothing() -> Self {
-        Self {
-            items: VecDeque::new(),
-            revision: None,
-            ends_list: false,
-        }
-    }
-
     fn of(told: Told<T>) -> Self {
         let (items, revision, is_list) = match told {
             Told::Listed { revision, items } => {
@@ -256,7 +251,7 @@ mod tests {
     fn unit(name: &str, bytes: usize) -> UnitView {
         UnitView {
             name: name.to_owned(),
-            options: vec![UnitOption::new("S", "A", &"x".repeat(bytes))],
+            options: vec![UnitOption::new("S", "A", &"x".repeat(bytes)).into()],
             desired: DesiredState::Inactive,
             current: None,
             machine: None,

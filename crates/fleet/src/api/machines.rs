@@ -6,7 +6,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use super::body::query;
 use super::follow;
 use super::{Fault, PAGE_ITEMS};
-use crate::{EtcdFleet, MachineView, MetadataChange};
+use crate::EtcdFleet;
 use hyperfleet_fleet_model::wire;
 use hyperfleet_server_kit::http::PendingResponse;
 
@@ -20,7 +20,7 @@ pub(super) async fn list(
     let response = PendingResponse::of_page(&request, PAGE_ITEMS)?;
     let page = fleet.list_machines(query.page_token()?).await?;
     let page = wire::MachinePage {
-        machines: page.items.into_iter().map(view).collect(),
+        machines: page.items,
         next: page.next,
     };
     Ok(response.page(&page)?)
@@ -28,25 +28,10 @@ pub(super) async fn list(
 
 /// `PATCH …/machines`, whatever its `Content-Type`: all of it is looked at before any of it is done.
 pub(super) async fn patch(fleet: Data<EtcdFleet>, body: Bytes) -> Result<HttpResponse, Fault> {
-    let changes = wire::metadata_changes(&body)?.into_iter();
-    let changes: Vec<_> = changes
-        .map(|change| MetadataChange {
-            machine: change.machine,
-            key: change.key,
-            value: change.value,
-        })
-        .collect();
+    let changes = wire::metadata_changes(&body)?;
     fleet.set_metadata(&changes).await?;
     let mut answer = HttpResponse::NoContent();
     // As the older server's, although there is nothing of that type.
     answer.insert_header(("content-type", "application/json"));
     Ok(answer.finish())
-}
-
-fn view(machine: MachineView) -> wire::MachineView {
-    wire::MachineView {
-        id: machine.id,
-        metadata: machine.metadata,
-        primary_ip: machine.ip,
-    }
 }

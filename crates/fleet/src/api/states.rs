@@ -30,7 +30,7 @@ pub(super) async fn list(
     let page = fleet.list_states(&filter, query.page_token()?).await?;
     let page = wire::StatePage {
         next: page.next,
-        states: page.items.into_iter().map(view).collect(),
+        states: page.items,
     };
     Ok(response.page(&page)?)
 }
@@ -43,12 +43,12 @@ pub(super) async fn get(
 ) -> Result<HttpResponse, Fault> {
     follow::refuse(&query(&request))?;
     let state = fleet.find_state(&name).await?;
-    Ok(PendingResponse::of(&request)?.item(HttpResponse::Ok(), &view(state))?)
+    Ok(PendingResponse::of(&request)?.item(HttpResponse::Ok(), &state)?)
 }
 
 impl follow::Shown for StateView {
     fn put(self, id: Option<i64>) -> serde_json::Result<String> {
-        wire::put(&view(self), id)
+        wire::put(&self, id)
     }
 
     fn gone(key: &StateKey, id: Option<i64>) -> serde_json::Result<String> {
@@ -57,17 +57,5 @@ impl follow::Shown for StateView {
             name: &key.unit,
         };
         wire::delete(&gone, id)
-    }
-}
-
-/// A state as clients see it.
-fn view(state: StateView) -> wire::StateView {
-    wire::StateView {
-        hash: state.hash,
-        machine_id: state.machine,
-        name: state.unit,
-        active: state.active,
-        load: state.load,
-        sub: state.sub,
     }
 }

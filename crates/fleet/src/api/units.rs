@@ -6,8 +6,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use super::body::{check_media_type, query};
 use super::follow;
 use super::{Fault, PAGE_ITEMS};
-use crate::{EtcdFleet, Explained, Set, UnitView};
-use hyperfleet_fleet_model::unit::{DesiredState, UnitOption};
+use crate::{EtcdFleet, Set, UnitView};
 use hyperfleet_fleet_model::wire;
 use hyperfleet_server_kit::http::{Admission, PendingResponse};
 
@@ -27,7 +26,7 @@ pub(super) async fn list(
     let page = fleet.list_units(query.page_token()?).await?;
     let page = wire::UnitPage {
         next: page.next,
-        units: page.items.into_iter().map(view).collect(),
+        units: page.items,
     };
     Ok(response.page(&page)?)
 }
@@ -40,7 +39,7 @@ pub(super) async fn get(
 ) -> Result<HttpResponse, Fault> {
     follow::refuse(&query(&request))?;
     let unit = fleet.find_unit(&name).await?;
-    Ok(PendingResponse::of(&request)?.item(HttpResponse::Ok(), &view(unit))?)
+    Ok(PendingResponse::of(&request)?.item(HttpResponse::Ok(), &unit)?)
 }
 
 /// `PUT …/units/{unitName}`
@@ -74,50 +73,17 @@ pub(super) async fn explain(
     name: Path<String>,
 ) -> Result<HttpResponse, Fault> {
     follow::refuse(&query(&request))?;
-    let Explained {
-        unit,
-        reason,
-        refusals,
-    } = fleet.explain(&name).await?;
-    let refusals = refusals.into_iter().map(|refusal| wire::RefusalView {
-        count: refusal.count,
-        machines: refusal.machines,
-        requirement: refusal.requirement,
-    });
-    let explanation = wire::ExplanationView {
-        current_state: unit.current.map(DesiredState::as_str),
-        desired_state: unit.desired.as_str(),
-        machine_id: unit.machine,
-        name: unit.name,
-        reason,
-        refusals: refusals.collect(),
-    };
+    let explanation = fleet.explain(&name).await?;
     Ok(PendingResponse::of(&request)?.item(HttpResponse::Ok(), &explanation)?)
 }
 
 impl follow::Shown for UnitView {
     fn put(self, id: Option<i64>) -> serde_json::Result<String> {
-        wire::put(&view(self), id)
+        wire::put(&self, id)
     }
 
     fn gone(name: &String, id: Option<i64>) -> serde_json::Result<String> {
         let machine_id = None;
         wire::delete(&wire::UnitGone { machine_id, name }, id)
-    }
-}
-
-/// A unit as clients see it.
-fn view(unit: UnitView) -> wire::UnitView {
-    let option = |option: UnitOption| wire::OptionView {
-        name: option.name,
-        section: option.section,
-        value: option.value,
-    };
-    wire::UnitView {
-        current_state: unit.current.map(DesiredState::as_str),
-        desired_state: unit.desired.as_str(),
-        machine_id: unit.machine,
-        name: unit.name,
-        options: unit.options.into_iter().map(option).collect(),
     }
 }

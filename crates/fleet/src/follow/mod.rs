@@ -8,8 +8,7 @@ use tokio::sync::watch;
 
 use super::mirror::{News, Picture, Since, Touch, touches_of};
 use super::states::given;
-use super::view::{StateView, UnitView};
-use super::{Error, Fleet};
+use super::{Error, Fleet, StateView, UnitView};
 use crate::keys::{KeyStore, Revision};
 use crate::registry::{self, PageToken, Scope, StateFilter, Watch};
 

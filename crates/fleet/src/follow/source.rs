@@ -2,7 +2,8 @@
 
 use crate::mirror::{Picture, Touch};
 use crate::registry::{self, PageToken, StateFilter};
-use crate::view::{StateKey, StateView, UnitView};
+use crate::view::{StateKey, unit_view};
+use crate::{StateView, UnitView};
 
 /// Something that the mirror lists, and of which it knows when it is touched.
 pub trait Source: Sized + Send + 'static {
@@ -43,7 +44,7 @@ impl Source for UnitView {
         after: Option<&PageToken>,
         limit: usize,
     ) -> Result<registry::Page<Self>, registry::Error> {
-        Ok(shown(picture.known.list_units(after, limit)?))
+        Ok(shown(picture.known.list_units(after, limit)?, unit_view))
     }
 
     fn key(touch: &Touch, (): &()) -> Option<String> {
@@ -54,7 +55,7 @@ impl Source for UnitView {
     }
 
     fn find(picture: &Picture, name: &String) -> Option<Self> {
-        picture.known.unit(name).map(Into::into)
+        picture.known.unit(name).map(unit_view)
     }
 
     fn bytes(&self) -> usize {
@@ -75,7 +76,10 @@ impl Source for StateView {
         after: Option<&PageToken>,
         limit: usize,
     ) -> Result<registry::Page<Self>, registry::Error> {
-        Ok(shown(picture.list_states(filter, after, limit)?))
+        Ok(shown(
+            picture.list_states(filter, after, limit)?,
+            Into::into,
+        ))
     }
 
     fn key(touch: &Touch, filter: &StateFilter) -> Option<StateKey> {
@@ -99,9 +103,9 @@ impl Source for StateView {
     }
 }
 
-fn shown<T, R: Into<T>>(page: registry::Page<R>) -> registry::Page<T> {
+fn shown<T, R>(page: registry::Page<R>, view: impl Fn(R) -> T) -> registry::Page<T> {
     registry::Page {
-        items: page.items.into_iter().map(Into::into).collect(),
+        items: page.items.into_iter().map(view).collect(),
         revision: page.revision,
         next: page.next,
     }

@@ -2,7 +2,7 @@
 //! every write of an engine compares it.
 
 use super::key::{Key, check_part};
-use super::record::{self, EngineVersion, Leader, Seen, Stored};
+use super::record::{self, EngineVersion, Leader, Stored};
 use super::{Error, Registry};
 use crate::keys::{Guard, Kept, KeyStore, Lease, Operation, Outcome, Revision, Transaction};
 
@@ -71,8 +71,7 @@ impl<S: KeyStore> Registry<S> {
     /// # Errors
     /// [`Error::Foreign`] if that is not ours to read.
     pub async fn find_leader(&self) -> Result<Option<Stored<Leader>>, Error> {
-        let found = self.get(&[Key::Leader]).await?;
-        self.ours(&found, Key::Leader)
+        self.find(Key::Leader).await
     }
 
     async fn campaign(&self, leader: &Leader, lease: Lease) -> Result<Acquired, Error> {
@@ -131,12 +130,7 @@ impl<S: KeyStore> Registry<S> {
     pub async fn pass_gate(&self, version: u64) -> Result<Gate, Error> {
         let key = Key::EngineVersion;
         loop {
-            let found = self.get(std::slice::from_ref(&key)).await?;
-            let stored = match self.seen::<EngineVersion>(&found, &key) {
-                Seen::Here(stored) => Some(stored),
-                Seen::Gone => None,
-                Seen::Foreign { version } => return Err(self.foreign(key, version)),
-            };
+            let stored = self.find::<EngineVersion>(key.clone()).await?;
             match &stored {
                 Some(newest) if newest.value.version > version => {
                     let version = newest.value.version;

@@ -21,13 +21,8 @@ pub enum Error {
         version: Option<u64>,
     },
     /// It would not make a key, or is more than may be stored. Nothing was done.
-    #[error("unusable {what}: {rule}")]
-    Unusable {
-        /// What was given.
-        what: &'static str,
-        /// Which rule it breaks.
-        rule: String,
-    },
+    #[error(transparent)]
+    Unusable(#[from] UnusablePart),
     /// Somebody else decides now, or nobody. Nothing was done.
     #[error("no longer the leader")]
     Deposed,
@@ -47,12 +42,5 @@ impl From<keys::Error> for Error {
             keys::Error::Future { .. } => Self::Token,
             other => Self::Store(other),
         }
-    }
-}
-
-impl From<UnusablePart> for Error {
-    fn from(part: UnusablePart) -> Self {
-        let UnusablePart { what, rule } = part;
-        Self::Unusable { what, rule }
     }
 }

@@ -52,7 +52,7 @@ pub struct StateFilter {
 impl<S: KeyStore> Registry<S> {
     /// Units by name, each with what the machine that it is placed on reports of it.
     ///
-    /// [Unreadable](super::unreadable_key) units are left out.
+    /// [Unreadable](super::Snapshot::unreadable_key) units are left out.
     ///
     /// # Errors
     /// [`Error::Compacted`] if the list has gone stale, [`Error::Token`] for a token of another list.
@@ -177,9 +177,7 @@ impl<S: KeyStore> Registry<S> {
         check_part("unit name", unit)?;
         check_part("machine id", machine)?;
         let (unit, machine) = (unit.to_owned(), machine.to_owned());
-        let key = Key::State { unit, machine };
-        let found = self.get(std::slice::from_ref(&key)).await?;
-        self.ours(&found, key)
+        self.find(Key::State { unit, machine }).await
     }
 
     /// Why a unit is not placed, as the engine last found.
@@ -188,9 +186,7 @@ impl<S: KeyStore> Registry<S> {
     /// [`Error::Foreign`] if that is not ours to read.
     pub async fn find_why(&self, unit: &str) -> Result<Option<Stored<Why>>, Error> {
         check_part("unit name", unit)?;
-        let key = Key::Why(unit.to_owned());
-        let found = self.get(std::slice::from_ref(&key)).await?;
-        self.ours(&found, key)
+        self.find(Key::Why(unit.to_owned())).await
     }
 
     /// A page of a family: what stands there, the names of the first and the last, and behind which the list goes on.

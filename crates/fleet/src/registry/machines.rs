@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::key::{Family, Key, check_part};
+use super::key::{Family, Key, UnusablePart, check_part};
 use super::record::{self, Label, Machine, Stored};
 use super::{Error, Registry};
 use crate::keys::{
@@ -136,19 +136,16 @@ impl<S: KeyStore> Registry<S> {
         labels: &BTreeMap<String, Option<String>>,
     ) -> Result<(), Error> {
         check_part("machine id", machine)?;
+        let refused = |what, rule| Err(UnusablePart { what, rule }.into());
         if labels.len() > LABELS_MAX {
-            return Err(Error::Unusable {
-                what: "metadata",
-                rule: format!("at most {LABELS_MAX} keys of a machine at once"),
-            });
+            let rule = format!("at most {LABELS_MAX} keys of a machine at once");
+            return refused("metadata", rule);
         }
         for (key, value) in labels {
             check_part("metadata key", key)?;
             if value.as_ref().is_some_and(|v| v.len() > LABEL_BYTES_MAX) {
-                return Err(Error::Unusable {
-                    what: "metadata value",
-                    rule: format!("at most {LABEL_BYTES_MAX} bytes"),
-                });
+                let rule = format!("at most {LABEL_BYTES_MAX} bytes");
+                return refused("metadata value", rule);
             }
         }
         Ok(())

@@ -26,7 +26,6 @@ mod snapshot;
 mod steps;
 mod token;
 mod units;
-mod unreadable;
 mod watch;
 
 pub use change::Change;
@@ -40,11 +39,10 @@ pub use record::{
     Stored, UnitState, Want, Why, is_newer,
 };
 pub use reports::Reports;
-pub use snapshot::Snapshot;
+pub use snapshot::{Snapshot, UnreadableKeys};
 pub use steps::Step;
 pub use token::{PageToken, TOKEN_CHARACTERS_MAX};
 pub use units::{BODY_BYTES_MAX, UnitRecord, Written};
-pub use unreadable::{UnreadableKeys, is_pinned, unreadable_key};
 pub use watch::{Scope, Told, Watch};
 
 use serde::de::DeserializeOwned;
@@ -147,20 +145,21 @@ impl<S: KeyStore> Registry<S> {
         known
     }
 
-    /// What a transaction found at a key.
-    fn seen<T: DeserializeOwned>(&self, found: &Outcome, key: &Key) -> Seen<T> {
-        let name = self.name(key);
-        let entry = found.found.iter().find(|e| e.key == name.as_bytes());
-        record::read(entry)
+    /// What stands at a key, where what is foreign stands in the way.
+    async fn find<T: DeserializeOwned>(&self, key: Key) -> Result<Option<Stored<T>>, Error> {
+        let found = self.get(std::slice::from_ref(&key)).await?;
+        self.ours(&found, key)
     }
 
-    /// The same, where what is foreign stands in the way.
+    /// The same of a key that a transaction found.
     fn ours<T: DeserializeOwned>(
         &self,
         found: &Outcome,
         key: Key,
     ) -> Result<Option<Stored<T>>, Error> {
-        match self.seen(found, &key) {
+        let name = self.name(&key);
+        let entry = found.found.iter().find(|e| e.key == name.as_bytes());
+        match record::read(entry) {
             Seen::Here(stored) => Ok(Some(stored)),
             Seen::Gone => Ok(None),
             Seen::Foreign { version } => Err(self.foreign(key, version)),

@@ -10,6 +10,7 @@ use crate::keys::{Entry, Revision};
 use hyperfleet_fleet_model::unit::{
     DesiredState, FleetSection, NameParts, Options, Requirements, UnitName, UnitOption,
 };
+use hyperfleet_fleet_model::wire::RefusalView;
 
 /// The version of every value that is written.
 const VERSION: u64 = 1;
@@ -171,6 +172,16 @@ pub struct Refusal {
     pub count: u64,
     /// Some of them, by id.
     pub machines: Vec<String>,
+}
+
+impl From<Refusal> for RefusalView {
+    fn from(refusal: Refusal) -> Self {
+        Self {
+            count: refusal.count,
+            machines: refusal.machines,
+            requirement: refusal.requirement,
+        }
+    }
 }
 
 /// Who decides.

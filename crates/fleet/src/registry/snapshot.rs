@@ -6,10 +6,12 @@ use super::change::Change;
 use super::key::Key;
 use super::record::{
     Body, EngineVersion, Global, Label, Leader, Machine, Place, Run, Seen, Stored, UnitState, Want,
-    Why,
+    Why, is_newer,
 };
-use super::unreadable::{UnreadableKeys, note_unreadable, unreadable_key};
 use crate::keys::Revision;
+
+/// Keys that cannot be read, with the version that each names.
+pub type UnreadableKeys = BTreeMap<Key, Option<u64>>;
 
 /// Everything that is stored, as it was at one revision; what is not ours to read is only named.
 ///
@@ -79,9 +81,21 @@ impl Snapshot {
         key
     }
 
-    /// The key that makes a unit [unreadable](unreadable_key).
+    /// The key that makes a unit unreadable: one of `unit/`, `want/`, `place/` and `global/`, or `want/` where the
+    /// desired state is missing. An unreadable unit is in no list, and nothing of it is changed. A newer version's key
+    /// comes first: it decides what may be done.
     pub fn unreadable_key(&self, unit: &str) -> Option<(Key, Option<u64>)> {
-        unreadable_key(&self.foreign, unit, self.misses_desired_state(unit))
+        let misses_desired_state = self.misses_desired_state(unit);
+        if self.foreign.is_empty() && !misses_desired_state {
+            return None;
+        }
+        let own = [Key::Unit, Key::Want, Key::Place, Key::Global].map(|key| key(unit.to_owned()));
+        let unreadable = own.into_iter().filter_map(|key| {
+            let is_missing = misses_desired_state && matches!(&key, Key::Want(_));
+            let version = self.foreign.get(&key).copied();
+            Some((key, version.or(is_missing.then_some(None))?))
+        });
+        unreadable.min_by_key(|(_, version)| !is_newer(*version))
     }
 
     /// Whether a unit has a file and no desired state that can be read.
@@ -89,9 +103,20 @@ impl Snapshot {
         self.bodies.contains_key(unit) && !self.wants.contains_key(unit)
     }
 
-    /// Whether a unit is [unreadable](unreadable_key).
+    /// Whether a unit is [unreadable](Self::unreadable_key).
     pub fn is_unreadable(&self, unit: &str) -> bool {
         self.unreadable_key(unit).is_some()
+    }
+
+    /// Whether the engine must not move a unit from where it is placed: the unit is unreadable, or its `run/` is, so
+    /// that nobody knows what the agent does with it. `run/` hides no unit from users, whose writes put it right.
+    pub fn is_pinned(&self, unit: &str) -> bool {
+        let is_unreadable = |place: &Stored<Place>| {
+            let (machine, unit) = (place.value.machine.clone(), unit.to_owned());
+            self.foreign.contains_key(&Key::Run { machine, unit })
+        };
+        let place = self.places.get(unit).filter(|_| !self.foreign.is_empty());
+        self.is_unreadable(unit) || place.is_some_and(is_unreadable)
     }
 
     /// What a machine's metadata is: that of its configuration, and over it what was set while it runs.
@@ -130,4 +155,47 @@ fn put<K: Ord, T>(map: &mut BTreeMap<K, Stored<T>>, key: K, seen: Seen<T>) {
         Some(stored) => _ = map.insert(key, stored),
         None => _ = map.remove(&key),
     }
+}
+
+/// Keeps whether the key of a change can be read. Gives the key; none if it is none of ours.
+fn note_unreadable(keys: &mut UnreadableKeys, change: &Change) -> Option<Key> {
+    Some(match change {
+        Change::Unit(name, seen) => note(keys, Key::Unit(name.clone()), seen),
+        Change::Want(name, seen) => note(keys, Key::Want(name.clone()), seen),
+        Change::Place(name, seen) => note(keys, Key::Place(name.clone()), seen),
+        Change::Global(name, seen) => note(keys, Key::Global(name.clone()), seen),
+        Change::Machine(id, seen) => note(keys, Key::Machine(id.clone()), seen),
+        Change::Why(name, seen) => note(keys, Key::Why(name.clone()), seen),
+        Change::Run { machine, unit, run } => {
+            let (machine, unit) = (machine.clone(), unit.clone());
+            note(keys, Key::Run { machine, unit }, run)
+        }
+        Change::Label {
+            machine,
+            key,
+            label,
+        } => {
+            let (machine, key) = (machine.clone(), key.clone());
+            note(keys, Key::Label { machine, key }, label)
+        }
+        Change::State {
+            unit,
+            machine,
+            state,
+        } => {
+            let (unit, machine) = (unit.clone(), machine.clone());
+            note(keys, Key::State { unit, machine }, state)
+        }
+        Change::Leader(seen) => note(keys, Key::Leader, seen),
+        Change::EngineVersion(seen) => note(keys, Key::EngineVersion, seen),
+        Change::Unknown { .. } => return None,
+    })
+}
+
+fn note<T>(keys: &mut UnreadableKeys, key: Key, seen: &Seen<T>) -> Key {
+    match seen {
+        Seen::Foreign { version } => _ = keys.insert(key.clone(), *version),
+        Seen::Here(_) | Seen::Gone => _ = keys.remove(&key),
+    }
+    key
 }

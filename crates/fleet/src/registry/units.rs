@@ -1,6 +1,6 @@
 //! What users write: units, and what they want of them.
 
-use super::key::{Key, check_part};
+use super::key::{Key, UnusablePart, check_part};
 use super::record::{self, Body, Global, Place, Run, Stored, Want};
 use super::{Error, Registry};
 use crate::keys::{Guard, KeyStore, Operation, Outcome, Revision, Transaction};
@@ -45,7 +45,7 @@ impl<S: KeyStore> Registry<S> {
     /// The unit of that name.
     ///
     /// # Errors
-    /// [`Error::Foreign`] if it is [unreadable](super::unreadable_key).
+    /// [`Error::Foreign`] if it is [unreadable](super::Snapshot::unreadable_key).
     pub async fn find_unit(&self, name: &str) -> Result<Option<UnitRecord>, Error> {
         check_part("unit name", name)?;
         let known = self.known(&self.get(&UnitKeys::new(name).own()).await?);
@@ -183,10 +183,8 @@ impl<S: KeyStore> Registry<S> {
     fn put_body(&self, keys: &UnitKeys, body: &Body) -> Result<Operation, Error> {
         let value = record::write(body);
         if value.len() > BODY_BYTES_MAX {
-            return Err(Error::Unusable {
-                what: "unit",
-                rule: format!("at most {BODY_BYTES_MAX} bytes as it is stored"),
-            });
+            let rule = format!("at most {BODY_BYTES_MAX} bytes as it is stored");
+            return Err(UnusablePart { what: "unit", rule }.into());
         }
         Ok(Operation::Put(self.name(&keys.unit), value, None))
     }

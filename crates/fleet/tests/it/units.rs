@@ -140,7 +140,7 @@ async fn a_request_means_what_is_there_makes_of_it() {
     let unit = world.fleet.find_unit("a.service").await.unwrap();
     let expected = UnitView {
         name: "a.service".to_owned(),
-        options: vec![option(SLEEP)],
+        options: vec![option(SLEEP).into()],
         desired: Inactive,
         current: Some(Inactive),
         machine: None,
@@ -313,7 +313,11 @@ async fn what_a_newer_version_wrote_is_left_alone() {
     let unit = world.fleet.find_unit("b.service").await.unwrap();
     assert_eq!(unit.current, Some(Inactive));
     let why = world.fleet.explain("b.service").await.unwrap();
-    assert_eq!(why.unit, unit);
+    let of_unit = (why.name, why.desired, why.current, why.machine);
+    assert_eq!(
+        of_unit,
+        (unit.name, unit.desired, unit.current, unit.machine)
+    );
 }
 
 #[tokio::test]
@@ -611,7 +615,10 @@ async fn it_is_said_why_a_unit_is_where_it_is() {
     let explained = world.fleet.explain("b.service").await.unwrap();
     assert_eq!(
         (explained.reason, explained.refusals),
-        (why.reason, why.refusals)
+        (
+            why.reason,
+            why.refusals.into_iter().map(Into::into).collect()
+        )
     );
     world.want("b.service", "launched").await;
     let waits = "not looked at yet: the engine on m9";

@@ -27,7 +27,7 @@ use self::reasons::Reasons;
 pub(super) use self::steps::{Agenda, Decision};
 use crate::keys::Revision;
 use crate::mirror::{KeysTouched, Mirror};
-use crate::registry::{Key, Place, Snapshot, Stored, UnreadableKeys, is_part, is_pinned};
+use crate::registry::{Key, Place, Snapshot, Stored, UnreadableKeys, is_part};
 use hyperfleet_fleet_model::schedule::{self, Cluster, Machine, MachineId};
 use hyperfleet_fleet_model::unit::{DesiredState, Requirements, UnitName};
 
@@ -347,15 +347,7 @@ impl Decider {
 
     /// Whether something of a unit is unreadable: then nothing of it is ours to change.
     fn is_pinned(&self, known: &Snapshot, name: &str) -> bool {
-        let place = known.places.get(name);
-        let machine = place.map(|place| place.value.machine.as_str());
-        self.misplaced.contains(name)
-            || is_pinned(
-                &known.foreign,
-                name,
-                known.misses_desired_state(name),
-                machine,
-            )
+        self.misplaced.contains(name) || known.is_pinned(name)
     }
 
     /// Whether a unit must stay where it is, whatever the plan says.
