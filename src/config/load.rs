@@ -11,9 +11,7 @@ use serde::Serialize;
 
 use super::catalogue::{DATABASE_URL, TABLE};
 use super::{Loaded, Settings, SettingsArgs, addresses};
-use hyperfleet_server_kit::settings::{
-    Layer, Origin, SettingFault, host_fault, is_host, shared_ports,
-};
+use hyperfleet_server_kit::settings::{Layer, SettingFault, host_fault, is_host, shared_ports};
 
 /// The settings that say which database to use.
 const DATABASE: [&str; 6] = [
@@ -91,7 +89,7 @@ fn show_entries(loaded: &mut Loaded) {
 fn database_named_twice(loaded: &Loaded) -> Option<SettingFault> {
     let url = loaded.origin("database.url")?;
     let mut parts = DATABASE.iter().skip(1);
-    let (part, origin): (_, &Origin) = parts.find_map(|key| Some((key, loaded.origin(key)?)))?;
+    let (part, origin) = parts.find_map(|key| Some((key, loaded.origin(key)?)))?;
     let text = format!(
         "database.url (from {url}) and {part} (from {origin}) both say which database to use; leave one out"
     );

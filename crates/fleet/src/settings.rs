@@ -9,6 +9,7 @@ use hyperfleet_server_kit::settings::{Setting, SettingKind, defaults, row};
 
 /// Most items of a page: what the registry reads at a time.
 pub const PAGE_SIZE_MAX: usize = 256;
+pub const PAGE_SIZES: Option<(&str, &str)> = Some(("1", "256"));
 
 /// How to reach etcd, and as whom. Servers are always verified where TLS is spoken.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
@@ -46,7 +47,7 @@ impl Etcd {
     pub const KEY_FILE: Setting = row("key_file", SettingKind::File, "", "PEM file with its private key");
     pub const SERVER_NAME: Setting = row("server_name", SettingKind::Text, "", "Name that etcd's certificates are for, if not that of its URLs");
     pub const KEY_PREFIX: Setting = row("key_prefix", SettingKind::Text, "/fleet/v3/", "What all of fleet's keys begin with");
-    pub const REQUEST_TIMEOUT: Setting = row("request_timeout", SettingKind::Duration, "5s", "How long a call to etcd may take").lasting(Duration::from_millis(100), Duration::from_mins(1));
+    pub const REQUEST_TIMEOUT: Setting = Setting { range: Some(("100ms", "1m")), ..row("request_timeout", SettingKind::Duration, "5s", "How long a call to etcd may take") };
 }
 
 impl Default for Etcd {

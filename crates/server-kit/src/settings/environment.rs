@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use figment::value::Value;
 
 use super::fault::SettingFault;
 use super::layer::Layer;
-use super::origin::Origin;
 use super::setting::Setting;
 use super::table::SettingTable;
 use crate::files;
@@ -39,67 +38,51 @@ impl Layer {
     }
 
     fn put_variables(&mut self, setting: &'static Setting, variables: &Variables) {
-        if let Some(name) = setting.common_variable {
-            self.put_variable(setting, name, variables);
+        let own = self.table.variable(setting);
+        let common = setting.common_variable.map(str::to_owned);
+        let mut is_given = false;
+        for name in common.into_iter().chain(own.clone()) {
+            if let Some(text) = self.variable(setting, &name, variables) {
+                is_given = own.as_ref() == Some(&name);
+                self.put(setting, Value::from(text), name);
+            }
         }
-        let Some(name) = self.table.variable(setting) else {
+        let Some(name) = self.table.file_variable(setting) else {
             return;
         };
-        let is_given = self.put_variable(setting, &name, variables);
-        let Some(variable) = self.table.file_variable(setting) else {
+        let Some(file) = self.variable(setting, &name, variables) else {
             return;
         };
-        let Some(file) = self.variable(setting, &variable, variables) else {
-            return;
-        };
-        let (key, file) = (setting.key, PathBuf::from(file));
         if is_given {
-            let text = format!("{key}: {name} and {variable} are both set; leave one out");
+            let (key, own) = (setting.key, own.unwrap_or_default());
+            let text = format!("{key}: {own} and {name} are both set; leave one out");
             return self.faults.push(SettingFault::of_key(key, text));
         }
-        let value = value_in(&file, setting);
-        let origin = Origin::FileOf { variable, file };
-        match value {
+        let origin = format!("{name}: {file}");
+        match value_in(Path::new(file), setting) {
             Ok(value) => self.put(setting, value, origin),
             Err(fault) => self.refuse(setting, &origin, &fault),
         }
     }
 
-    /// Whether there is one.
-    fn put_variable(
-        &mut self,
-        setting: &'static Setting,
-        name: &str,
-        variables: &Variables,
-    ) -> bool {
-        let Some(text) = self.variable(setting, name, variables) else {
-            return false;
-        };
-        if is_made_by_kubernetes(name, text) {
-            self.notes.push(format!(
-                "{name} does not count: Kubernetes sets it for a Service of that name"
-            ));
-            return false;
-        }
-        self.put(
-            setting,
-            Value::from(text),
-            Origin::Variable(name.to_owned()),
-        );
-        true
-    }
-
+    /// The text of a variable that counts.
     fn variable<'a>(
         &mut self,
         setting: &Setting,
         name: &str,
         variables: &'a Variables,
     ) -> Option<&'a str> {
-        let value = variables.get(name)?;
-        if value.to_str().is_none() {
-            self.refuse(setting, &name, "must be a text in UTF-8");
+        let Some(text) = variables.get(name)?.to_str() else {
+            self.refuse(setting, name, "must be a text in UTF-8");
+            return None;
+        };
+        if is_made_by_kubernetes(name, text) {
+            self.notes.push(format!(
+                "{name} does not count: Kubernetes sets it for a Service of that name"
+            ));
+            return None;
         }
-        value.to_str()
+        Some(text)
     }
 }
 

@@ -2,47 +2,35 @@
 
 use std::fmt;
 
-use anyhow::bail;
-
 /// Something wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingFault {
-    /// The setting or section of which it is not known what it should be.
-    about: About,
+    /// The setting or section of which nothing is known now; empty where that is a whole source.
+    about: Option<String>,
     text: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum About {
-    /// None: it is known, and makes no sense.
-    Nothing,
-    Key(String),
-    /// All of them: a whole source cannot be read.
-    Everything,
 }
 
 impl SettingFault {
     /// A value that is known, and makes no sense. The text names it.
     pub fn of_value(text: String) -> Self {
-        let about = About::Nothing;
+        let about = None;
         Self { about, text }
     }
 
     /// A setting or section of which nothing is known now. The text names it, and its source.
     pub fn of_key(key: impl Into<String>, text: String) -> Self {
-        let about = About::Key(key.into());
+        let about = Some(key.into());
         Self { about, text }
     }
 
     /// A source of which nothing is known.
     pub(super) fn of_source(text: String) -> Self {
-        let about = About::Everything;
-        Self { about, text }
+        Self::of_key("", text)
     }
 
     /// Whether it is about that setting.
     pub(super) fn is_of(&self, setting: &str) -> bool {
-        matches!(&self.about, About::Key(key) if key == setting)
+        self.about.as_deref() == Some(setting)
     }
 
     /// Whether it leaves open what that setting, or one of that section, should be.
@@ -51,34 +39,14 @@ impl SettingFault {
             let rest = key.strip_prefix(section);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
-        match &self.about {
-            About::Nothing => false,
-            About::Key(key) => is_in(key, section) || is_in(section, key),
-            About::Everything => true,
-        }
+        let Some(key) = &self.about else { return false };
+        key.is_empty() || is_in(key, section) || is_in(section, key)
     }
 }
 
 impl fmt::Display for SettingFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
-    }
-}
-
-/// One error of many faults.
-///
-/// # Errors
-///
-/// There are some.
-pub(super) fn refuse(faults: &[String]) -> anyhow::Result<()> {
-    match faults {
-        [] => Ok(()),
-        [one] => bail!("{one}"),
-        several => {
-            let listed = several.iter().map(|fault| fault.replace('\n', "\n    "));
-            let listed: Vec<_> = listed.collect();
-            bail!("the settings have faults:\n  - {}", listed.join("\n  - "))
-        }
     }
 }
 

@@ -15,7 +15,6 @@ use figment::value::Value;
 
 use super::fault::SettingFault;
 use super::layer::Layer;
-use super::origin::Origin;
 use super::table::SettingTable;
 use crate::files;
 
@@ -57,7 +56,7 @@ impl Layer {
                 continue;
             }
             if let Some(setting) = table.find(&key) {
-                layer.put(setting, Value::from(value), Origin::File(path.to_owned()));
+                layer.put(setting, Value::from(value), shown.to_string());
             } else {
                 let advice = table.advice(&key);
                 let text = format!("{shown}, line {number}: there is no setting {key}{advice}");

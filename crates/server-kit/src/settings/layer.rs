@@ -6,7 +6,6 @@ use std::fmt;
 use figment::value::Value;
 
 use super::fault::SettingFault;
-use super::origin::Origin;
 use super::setting::{Setting, SettingKind, SettingStatus, shown};
 use super::table::SettingTable;
 
@@ -17,7 +16,8 @@ pub(super) struct Given {
     pub(super) value: Value,
     /// As it is shown, unless it is a secret.
     pub(super) text: String,
-    pub(super) origin: Origin,
+    /// Where it comes from, for people.
+    pub(super) origin: String,
 }
 
 /// Without the value, which may be a secret.
@@ -53,14 +53,14 @@ impl Layer {
     pub fn of_flags(table: &'static SettingTable, given: &[(&'static Setting, String)]) -> Self {
         let mut layer = Self::new(table);
         for (setting, text) in given {
-            let origin = Origin::Flag(setting.flag.unwrap_or_default());
+            let origin = format!("--{}", setting.flag.unwrap_or_default());
             layer.put(setting, Value::from(text.as_str()), origin);
         }
         layer
     }
 
     /// Takes a value as the source has it.
-    pub(super) fn put(&mut self, setting: &'static Setting, written: Value, origin: Origin) {
+    pub(super) fn put(&mut self, setting: &'static Setting, written: Value, origin: String) {
         let key = setting.key;
         let meant = match setting.status {
             SettingStatus::Gone(instead) => {
@@ -99,7 +99,7 @@ impl Layer {
     }
 
     /// A value that cannot be used. The fault follows the key.
-    pub(super) fn refuse(&mut self, setting: &Setting, origin: &dyn fmt::Display, fault: &str) {
+    pub(super) fn refuse(&mut self, setting: &Setting, origin: &str, fault: &str) {
         let text = format!("{} (from {origin}): {fault}", setting.key);
         let about = match setting.status {
             SettingStatus::Renamed(now) => now,
@@ -108,21 +108,16 @@ impl Layer {
         self.faults.push(SettingFault::of_key(about, text));
     }
 
-    /// Whether it gives one of these settings, by another source than that variable.
+    /// Whether it gives one of these settings, by another variable than that.
     pub fn gives(&self, keys: &[&str], but: &str) -> bool {
-        let is_other = |given: &Given| given.origin != Origin::Variable(but.to_owned());
         let mut given = keys.iter().filter_map(|key| self.values.get(key));
-        given.any(is_other)
+        given.any(|given| given.origin != but)
     }
 
     /// Drops a value that comes from that variable, and notes why.
     pub fn drop_variable(&mut self, key: &str, variable: &str, why: &str) {
-        let origin = Origin::Variable(variable.to_owned());
-        if self
-            .values
-            .get(key)
-            .is_some_and(|given| given.origin == origin)
-        {
+        let given = self.values.get(key);
+        if given.is_some_and(|given| given.origin == variable) {
             self.values.remove(key);
             self.notes.push(format!("{variable} does not count: {why}"));
         }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use anyhow::bail;
 use figment::Figment;
 use serde::de::DeserializeOwned;
 
-use super::fault::{self, SettingFault};
+use super::fault::SettingFault;
 use super::layer::{Given, Layer};
-use super::origin::Origin;
-use super::setting::SettingStatus;
-use super::table::{OutOfRange, SettingTable, likeliest};
+use super::setting::{SettingStatus, shown};
+use super::table::{SettingTable, likeliest};
 
 /// Settings, with where each of them comes from, and what is wrong with them.
 #[derive(Debug, Clone)]
@@ -85,7 +85,15 @@ impl<S> Loaded<S> {
     pub fn refuse(&self, others: impl IntoIterator<Item = String>) -> anyhow::Result<()> {
         let own = self.faults.iter().map(ToString::to_string);
         let faults: Vec<_> = own.chain(others).collect();
-        fault::refuse(&faults)
+        match &faults[..] {
+            [] => Ok(()),
+            [one] => bail!("{one}"),
+            several => {
+                let listed = several.iter().map(|fault| fault.replace('\n', "\n    "));
+                let listed: Vec<_> = listed.collect();
+                bail!("the settings have faults:\n  - {}", listed.join("\n  - "))
+            }
+        }
     }
 
     /// These settings, if nothing is wrong with them by themselves.
@@ -99,8 +107,8 @@ impl<S> Loaded<S> {
     }
 
     /// The source of a setting that is not at its default.
-    pub fn origin(&self, key: &str) -> Option<&Origin> {
-        self.given.get(key).map(|given| &given.origin)
+    pub fn origin(&self, key: &str) -> Option<&str> {
+        self.given.get(key).map(|given| given.origin.as_str())
     }
 
     /// Shows a setting that was given as this text.
@@ -137,14 +145,15 @@ impl<S> Loaded<S> {
 }
 
 fn out_of_range(table: &SettingTable, given: &Given) -> Option<SettingFault> {
-    let [value, least, most] = given.setting.out_of_range(&given.value)?;
-    Some(SettingFault::of_value((table.out_of_range)(&OutOfRange {
-        key: given.setting.key,
-        origin: &given.origin,
+    let Given {
+        setting,
         value,
-        least,
-        most,
-    })))
+        origin,
+        ..
+    } = given;
+    let (least, most) = setting.exceeded(value)?;
+    let text = (table.out_of_range)(setting.key, origin, &shown(value), least, most);
+    Some(SettingFault::of_value(text))
 }
 
 /// What is given, on top of the defaults. What does not fit its type is told and left out: an extraction
@@ -157,10 +166,8 @@ fn extracted<S: DeserializeOwned>(
     loop {
         let placed = given
             .values()
-            .filter(|given| !given.setting.path.is_empty());
-        let layers = placed.fold(defaults.clone(), |layers, given| {
-            layers.merge((given.setting.path, &given.value))
-        });
+            .filter_map(|g| Some((g.setting.place()?, &g.value)));
+        let layers = placed.fold(defaults.clone(), Figment::merge);
         let error = match layers.extract() {
             Ok(settings) => return settings,
             Err(error) => error,
@@ -182,7 +189,9 @@ fn extracted<S: DeserializeOwned>(
 fn misfit(fault: &figment::Error, given: &Values) -> (Option<&'static str>, SettingFault) {
     let path = fault.path.join(".");
     let of = |key: &str| path == key || path.starts_with(&format!("{key}."));
-    let found = given.values().find(|given| of(given.setting.path));
+    let found = given
+        .values()
+        .find(|given| given.setting.place().is_some_and(of));
     let origin = found.map_or_else(String::new, |given| format!(" (from {})", given.origin));
     let hint = match &fault.kind {
         figment::error::Kind::UnknownField(name, known) => {

@@ -3,7 +3,6 @@
 use serde_json::json;
 
 use super::load::Loaded;
-use super::origin::Origin;
 use super::secret::REDACTED;
 use super::setting::{Setting, SettingKind};
 
@@ -14,8 +13,8 @@ pub struct Effective {
     pub key: &'static str,
     /// Its value as people write it; a secret's is left out.
     pub value: String,
-    /// Where it comes from.
-    pub origin: Origin,
+    /// Where it comes from, for people.
+    pub origin: String,
 }
 
 impl<S> Loaded<S> {
@@ -30,10 +29,9 @@ impl<S> Loaded<S> {
     }
 
     fn effective_of(&self, setting: &Setting) -> Effective {
-        let (text, origin) = match self.given.get(setting.key) {
-            Some(given) => (given.text.as_str(), given.origin.clone()),
-            None => (setting.default, Origin::Default),
-        };
+        let given = self.given.get(setting.key);
+        let text = given.map_or(setting.default, |given| &given.text);
+        let origin = given.map_or("default", |given| &given.origin);
         let value = match setting.kind {
             SettingKind::Secret if !text.is_empty() => REDACTED.to_owned(),
             _ => without_users(text),
@@ -41,14 +39,14 @@ impl<S> Loaded<S> {
         Effective {
             key: setting.key,
             value,
-            origin,
+            origin: origin.to_owned(),
         }
     }
 
     /// The settings that are not defaults, on one line, for the log.
     pub fn summary(&self) -> String {
-        let given = self.effective().into_iter();
-        let given = given.filter(|setting| setting.origin != Origin::Default);
+        let effective = self.effective().into_iter();
+        let given = effective.filter(|setting| self.given.contains_key(setting.key));
         let said: Vec<_> = given.map(|s| format!("{}={}", s.key, s.value)).collect();
         said.join(" ")
     }
@@ -56,8 +54,7 @@ impl<S> Loaded<S> {
 
 /// Every setting as a JSON array of objects with `key`, `value` and `source`.
 pub fn as_json(effective: &[Effective]) -> serde_json::Value {
-    let entry =
-        |e: &Effective| json!({"key": e.key, "value": e.value, "source": e.origin.to_string()});
+    let entry = |e: &Effective| json!({"key": e.key, "value": e.value, "source": e.origin});
     effective.iter().map(entry).collect()
 }
 

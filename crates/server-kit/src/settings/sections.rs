@@ -8,12 +8,10 @@ use serde::{Deserialize, Serialize};
 use super::setting::{Setting, SettingKind, row};
 use super::table::defaults;
 
-const SECOND: Duration = Duration::from_secs(1);
-const DAY: Duration = Duration::from_hours(24);
-/// Most of anything that is counted one by one.
-const COUNT_MAX: u128 = 1_000_000;
-/// Most memory that may be held for clients: 1 TiB.
-const BUFFERED_MIB_MAX: u128 = 1024 * 1024;
+const TIMES: Option<(&str, &str)> = Some(("1s", "1day"));
+const COUNTS: Option<(&str, &str)> = Some(("1", "1000000"));
+/// Up to 1 TiB.
+const BUFFERED_MIB: Option<(&str, &str)> = Some(("1", "1048576"));
 
 /// The log.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
@@ -137,7 +135,7 @@ pub struct Tls {
     pub key_file: PathBuf,
 }
 
-/// The rows of the sections, to be mounted.
+/// The rows of the sections, to be mounted under other keys.
 #[rustfmt::skip]
 impl Masking {
     /// `enabled`.
@@ -157,19 +155,19 @@ impl Default for Masking {
 #[rustfmt::skip]
 impl Timeouts {
     /// `read`.
-    pub const READ: Setting = row("read", SettingKind::Duration, "5s", "How long a client may take to send the head of a request, and then its body").lasting(SECOND, DAY);
+    pub const READ: Setting = Setting { range: TIMES, ..row("read", SettingKind::Duration, "5s", "How long a client may take to send the head of a request, and then its body") };
     /// `write`.
-    pub const WRITE: Setting = row("write", SettingKind::Duration, "30s", "How long an answer may wait for its client to go on reading").lasting(SECOND, DAY);
+    pub const WRITE: Setting = Setting { range: TIMES, ..row("write", SettingKind::Duration, "30s", "How long an answer may wait for its client to go on reading") };
     /// `idle`.
-    pub const IDLE: Setting = row("idle", SettingKind::Duration, "1m 15s", "How long a connection is kept open for the next request").lasting(SECOND, DAY);
+    pub const IDLE: Setting = Setting { range: TIMES, ..row("idle", SettingKind::Duration, "1m 15s", "How long a connection is kept open for the next request") };
 }
 
 #[rustfmt::skip]
 impl Limits {
     /// `max_connections`.
-    pub const CONNECTIONS: Setting = row("max_connections", SettingKind::Number, "10000", "Most connections at a time; more wait until one is closed").between(1, COUNT_MAX);
+    pub const CONNECTIONS: Setting = Setting { range: COUNTS, ..row("max_connections", SettingKind::Number, "10000", "Most connections at a time; more wait until one is closed") };
     /// `max_in_flight`.
-    pub const IN_FLIGHT: Setting = row("max_in_flight", SettingKind::Number, "512", "Most requests under way at a time; more are answered 503").between(1, COUNT_MAX);
+    pub const IN_FLIGHT: Setting = Setting { range: COUNTS, ..row("max_in_flight", SettingKind::Number, "512", "Most requests under way at a time; more are answered 503") };
     /// `max_buffered_mib`.
-    pub const BUFFERED: Setting = row("max_buffered_mib", SettingKind::Number, "128", "Most MiB of large bodies and answers that are held for clients at a time; more are answered 503").between(1, BUFFERED_MIB_MAX);
+    pub const BUFFERED: Setting = Setting { range: BUFFERED_MIB, ..row("max_buffered_mib", SettingKind::Number, "128", "Most MiB of large bodies and answers that are held for clients at a time; more are answered 503") };
 }

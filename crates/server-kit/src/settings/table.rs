@@ -1,13 +1,10 @@
 //! The settings of one daemon, and what they are called where they come from.
 
-use std::fmt::Write as _;
-
 use figment::Figment;
 use figment::value::Value;
 use serde::de::DeserializeOwned;
 
-use super::origin::Origin;
-use super::setting::{Setting, SettingKind};
+use super::setting::{Setting, SettingKind, SettingStatus};
 
 /// How like a known name another one must be to be taken for a slip.
 const LIKENESS_MIN: f64 = 0.8;
@@ -25,22 +22,8 @@ pub struct SettingTable {
     pub unknown_variable: &'static str,
     /// Where settings are listed, for people.
     pub reference: &'static str,
-    /// What is said of a value outside of its limits.
-    pub out_of_range: fn(&OutOfRange<'_>) -> String,
-}
-
-/// A value outside of its limits.
-pub struct OutOfRange<'a> {
-    /// Key of the setting.
-    pub key: &'static str,
-    /// Where the value comes from.
-    pub origin: &'a Origin,
-    /// The value.
-    pub value: String,
-    /// What is allowed at least.
-    pub least: String,
-    /// What is allowed at most.
-    pub most: String,
+    /// What is said of a value outside of its limits: key, origin, value, least, most.
+    pub out_of_range: fn(&str, &str, &str, &str, &str) -> String,
 }
 
 impl SettingTable {
@@ -82,34 +65,31 @@ impl SettingTable {
         settings: impl IntoIterator<Item = &'a Setting>,
     ) -> String {
         let has_flags = self.settings.iter().any(|setting| setting.flag.is_some());
-        let (flag, line) = if has_flags {
-            ("flag | ", "--- | ")
-        } else {
-            ("", "")
+        let line = |cells: [&str; 5]| {
+            let cells = cells.iter().enumerate();
+            let cells = cells.filter(|(column, _)| has_flags || *column != 2);
+            let cells: Vec<_> = cells.map(|(_, cell)| *cell).collect();
+            format!("| {} |\n", cells.join(" | "))
         };
-        let mut text = format!(
-            "| {head} | variable | {flag}default | what it is |\n| --- | --- | {line}--- | --- |\n"
-        );
-        for setting in settings.into_iter().filter(|setting| setting.is_used()) {
+        let row = |setting: &Setting| {
             let variables = [self.variable(setting), self.file_variable(setting)];
-            let variables: Vec<_> = variables.into_iter().flatten().map(|v| code(&v)).collect();
+            let variables: Vec<_> = variables.iter().flatten().map(|v| code(v)).collect();
             let flag = setting.flag.map(|flag| code(&format!("--{flag}")));
-            let flag = has_flags.then(|| flag.unwrap_or_default() + " | ");
             let default = match setting.kind {
-                SettingKind::Objects => "",
-                _ => setting.default,
+                SettingKind::Objects => String::new(),
+                _ => code(setting.default),
             };
-            let _ = writeln!(
-                text,
-                "| `{}` | {} | {}{} | {} |",
-                setting.key,
-                variables.join(", "),
-                flag.unwrap_or_default(),
-                code(default),
-                setting.described(),
-            );
-        }
-        text
+            let reload = match setting.status {
+                SettingStatus::Reloaded => "; taken by a reload",
+                _ => "",
+            };
+            let help = format!("{}{}{reload}", setting.help, setting.unit);
+            let (key, variables) = (code(setting.key), variables.join(", "));
+            line([&key, &variables, &flag.unwrap_or_default(), &default, &help])
+        };
+        let used = settings.into_iter().filter(|setting| setting.is_used());
+        let head = [head, "variable", "flag", "default", "what it is"];
+        line(head) + &line(["---"; 5]) + &used.map(row).collect::<String>()
     }
 }
 
@@ -120,19 +100,17 @@ fn code(text: &str) -> String {
     }
 }
 
-/// Every default as a layer.
+/// Every default as a layer. Texts have one even if it is empty.
 pub fn default_layers(settings: &[Setting]) -> Figment {
-    let placed = settings.iter().filter(|setting| {
-        let is_empty_good = matches!(
-            setting.kind,
-            SettingKind::Text | SettingKind::File | SettingKind::Read(_)
-        );
-        let is_given = !setting.default.is_empty() || is_empty_good;
-        is_given && !setting.path.is_empty() && !matches!(setting.kind, SettingKind::Objects)
+    let given = settings.iter().filter(|setting| match setting.kind {
+        SettingKind::Objects => false,
+        SettingKind::Text | SettingKind::File | SettingKind::Read(_) => true,
+        _ => !setting.default.is_empty(),
     });
-    placed.fold(Figment::new(), |layers, setting| {
+    let placed = given.filter_map(|setting| Some((setting.place()?, setting)));
+    placed.fold(Figment::new(), |layers, (path, setting)| {
         match setting.check(Value::from(setting.default)) {
-            Ok(value) => layers.merge((setting.path, value)),
+            Ok(value) => layers.merge((path, value)),
             Err(fault) => unreachable!("the default of {}: {fault}", setting.key),
         }
     })

@@ -7,7 +7,6 @@ use figment::value::{Dict, Value};
 
 use super::fault::SettingFault;
 use super::layer::Layer;
-use super::origin::Origin;
 use super::table::SettingTable;
 use crate::files;
 
@@ -41,7 +40,7 @@ impl Layer {
                 // A setting or a section that says nothing.
                 (Some(_), _, Value::Empty(..)) | (_, Some(_), Value::Empty(..)) => continue,
                 (Some(setting), _, value) => {
-                    self.put(setting, value, Origin::File(path.to_owned()));
+                    self.put(setting, value, path.display().to_string());
                     continue;
                 }
                 (None, Some(_), Value::Dict(_, inner)) => {
