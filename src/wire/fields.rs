@@ -8,18 +8,35 @@ use serde_json::{Map, Value};
 use crate::domain::shown;
 
 /// Members that can be asked for as a whole.
-#[rustfmt::skip]
 pub(super) const WHOLE: [&str; 15] = [
-    "created_by", "created_time", "deleted_by", "deleted_time", "generation", "href", "id", "kind",
-    "labels", "name", "references", "spec", "tenancy", "updated_by", "updated_time",
+    "created_by",
+    "created_time",
+    "deleted_by",
+    "deleted_time",
+    "generation",
+    "href",
+    "id",
+    "kind",
+    "labels",
+    "name",
+    "references",
+    "spec",
+    "tenancy",
+    "updated_by",
+    "updated_time",
 ];
 /// Members of an owner reference.
 const OF_OWNER: [&str; 3] = ["href", "id", "kind"];
 /// Members of a condition.
-#[rustfmt::skip]
 const OF_CONDITION: [&str; 8] = [
-    "created_time", "last_transition_time", "last_updated_time", "message", "observed_generation",
-    "reason", "status", "type",
+    "created_time",
+    "last_transition_time",
+    "last_updated_time",
+    "message",
+    "observed_generation",
+    "reason",
+    "status",
+    "type",
 ];
 
 /// Names that no resource, or no condition, has.

@@ -9,11 +9,28 @@ pub(super) const DEPTH_MAX: usize = 20;
 /// A member whose name contains one of these, in whatever case, with or without `-` and `_`, is hidden.
 /// So are harmless ones such as `author` or `certificates`: better those than a password. The last two
 /// are ours.
-#[rustfmt::skip]
 const HIDING: [&str; 21] = [
-    "password", "secret", "token", "apikey", "accesskey", "sshkey", "encryptionkey", "accountkey",
-    "servicekey", "registrykey", "signingkey", "credential", "passphrase", "private", "auth",
-    "connection", "cert", "kubeconfig", "bearer", "passwd", "pwd",
+    "password",
+    "secret",
+    "token",
+    "apikey",
+    "accesskey",
+    "sshkey",
+    "encryptionkey",
+    "accountkey",
+    "servicekey",
+    "registrykey",
+    "signingkey",
+    "credential",
+    "passphrase",
+    "private",
+    "auth",
+    "connection",
+    "cert",
+    "kubeconfig",
+    "bearer",
+    "passwd",
+    "pwd",
 ];
 
 /// Whether the value of a member of that name is hidden.

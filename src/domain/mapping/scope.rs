@@ -163,12 +163,28 @@ fn is_optional(target: &IdedExpr) -> bool {
 
 fn is_operator(name: &str) -> bool {
     use operators as op;
-    #[rustfmt::skip]
-    let known = [
-        op::CONDITIONAL, op::LOGICAL_AND, op::LOGICAL_OR, op::LOGICAL_NOT, op::SUBSTRACT, op::ADD,
-        op::MULTIPLY, op::DIVIDE, op::MODULO, op::EQUALS, op::NOT_EQUALS, op::GREATER_EQUALS,
-        op::LESS_EQUALS, op::GREATER, op::LESS, op::NEGATE, op::INDEX, op::OPT_INDEX, op::OPT_SELECT,
-        op::NOT_STRICTLY_FALSE, op::IN,
-    ];
-    known.contains(&name)
+    [
+        op::CONDITIONAL,
+        op::LOGICAL_AND,
+        op::LOGICAL_OR,
+        op::LOGICAL_NOT,
+        op::SUBSTRACT,
+        op::ADD,
+        op::MULTIPLY,
+        op::DIVIDE,
+        op::MODULO,
+        op::EQUALS,
+        op::NOT_EQUALS,
+        op::GREATER_EQUALS,
+        op::LESS_EQUALS,
+        op::GREATER,
+        op::LESS,
+        op::NEGATE,
+        op::INDEX,
+        op::OPT_INDEX,
+        op::OPT_SELECT,
+        op::NOT_STRICTLY_FALSE,
+        op::IN,
+    ]
+    .contains(&name)
 }

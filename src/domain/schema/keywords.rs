@@ -18,27 +18,69 @@ pub(super) fn split(place: &str) -> (&str, &str) {
 }
 
 /// Keywords that hold a schema.
-#[rustfmt::skip]
 const SCHEMA: [&str; 12] = [
-    "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not", "propertyNames",
-    "then", "unevaluatedItems", "unevaluatedProperties", "additionalItems",
+    "additionalProperties",
+    "contains",
+    "contentSchema",
+    "else",
+    "if",
+    "items",
+    "not",
+    "propertyNames",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "additionalItems",
 ];
 /// Keywords that hold a list of schemas.
 const LIST: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
 /// Keywords that hold schemas by name.
-#[rustfmt::skip]
 const MAP: [&str; 5] = [
-    "$defs", "definitions", "dependentSchemas", "patternProperties", "properties",
+    "$defs",
+    "definitions",
+    "dependentSchemas",
+    "patternProperties",
+    "properties",
 ];
 /// All the others.
-#[rustfmt::skip]
 const PLAIN: [&str; 37] = [
-    "$comment", "$ref", "$schema", "const", "contentEncoding", "contentMediaType", "default",
-    "dependentRequired", "deprecated", "description", "discriminator", "enum", "example", "examples",
-    "exclusiveMaximum", "exclusiveMinimum", "externalDocs", "format", "maxContains", "maxItems",
-    "maxLength", "maxProperties", "maximum", "minContains", "minItems", "minLength", "minProperties",
-    "minimum", "multipleOf", "pattern", "readOnly", "required", "title", "type", "uniqueItems",
-    "writeOnly", "xml",
+    "$comment",
+    "$ref",
+    "$schema",
+    "const",
+    "contentEncoding",
+    "contentMediaType",
+    "default",
+    "dependentRequired",
+    "deprecated",
+    "description",
+    "discriminator",
+    "enum",
+    "example",
+    "examples",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "externalDocs",
+    "format",
+    "maxContains",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minContains",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "pattern",
+    "readOnly",
+    "required",
+    "title",
+    "type",
+    "uniqueItems",
+    "writeOnly",
+    "xml",
 ];
 
 /// Whether a schema may have a member of that name (`x-` is for everybody). `nullable` is a word of
