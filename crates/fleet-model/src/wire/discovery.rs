@@ -7,6 +7,10 @@
 use serde_json::Value;
 
 /// The document.
+///
+/// # Panics
+///
+/// Never: the file is part of the program, and a test reads it.
 pub fn document() -> Value {
     serde_json::from_str(include_str!("discovery.json")).expect("the committed document is JSON")
 }
