@@ -89,6 +89,7 @@ etcd-protoset: ## Renew scripts/etcd.protoset after an update of etcd-client (ne
 	@scripts/etcd-protoset
 
 config-reference: setup ## Renew the tables of settings in docs/ after changing settings
+	@mkdir -p .dev
 	@cargo build --quiet --bin hyperfleet-api --bin fleetd
 	@for pair in hyperfleet-api:configuration fleetd:fleet-running; do \
 		doc=docs/$${pair#*:}.md; \
@@ -97,7 +98,7 @@ config-reference: setup ## Renew the tables of settings in docs/ after changing 
 
 mutants: ## Change the domain in every small way and see that a test fails (cargo-mutants)
 	@command -v cargo-mutants >/dev/null || cargo install --locked cargo-mutants
-	cargo mutants --file 'src/domain/**' --file 'crates/fleet-model/src/**' --baseline skip --timeout 120 --jobs 2 --output target --cargo-arg=--lib
+	cargo mutants --workspace --file 'src/domain/**' --file 'crates/fleet-model/src/**' --baseline skip --timeout 120 --jobs 2 --output target --cargo-arg=--lib
 
 # Stable Rust will do: without a sanitizer cargo-fuzz asks the compiler for nothing unstable. What is
 # found goes beside the corpus, not into it (docs/testing.md).
@@ -130,7 +131,7 @@ bench-search: setup ## Measure that reading a search takes time in proportion to
 	cargo bench --quiet -p hyperfleet --bench search
 
 bench-engine: setup ## Measure what the engine's decisions cost, up to 10,000 machines and 100,000 units
-	cargo bench --quiet -p hyperfleet-fleet --bench engine
+	cargo bench --quiet -p hyperfleet-fleet-model --bench engine
 
 bench-fleet: setup ## Measure fleet with 200 agents and 10,000 units on one etcd (ARGS="units=500 machines=10 idle=5")
 	cargo bench --quiet -p fleetd --bench fleet -- $(ARGS)

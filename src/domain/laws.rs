@@ -1,4 +1,4 @@
-//! How a law that does not hold is told, by those who hold inputs against laws (`tsl/laws`, `unit/laws`).
+//! How a law that does not hold is told, by those who hold inputs against laws (`tsl/laws`).
 
 use std::fmt::Debug;
 

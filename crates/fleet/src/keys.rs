@@ -5,7 +5,7 @@
 //! that are put on a lease are deleted together when nobody keeps it alive.
 //!
 //! There are two: [`etcd`](super::etcd), and `MemoryKeys` of the testkit for simulations. One suite of tests holds
-//! both to what is said here (`tests/it/registry`).
+//! both to what is said here (`crates/fleet/tests/it/registry`).
 
 use std::error::Error as StdError;
 use std::future::Future;

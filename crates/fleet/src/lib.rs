@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Whatever is changed, and a single unit or state that is asked for, goes to the registry: that is the newest there
-//! is. Lists come from the mirror, which the engine follows, too. Beside them is [`engine`]: the loop that decides what runs where, in one process of
-//! all.
+//! is. Lists come from the mirror. Beside them is [`engine`]: the loop that decides what runs where, in one process of
+//! all; it follows the mirror, too.
 
 pub mod api;
 pub mod engine;

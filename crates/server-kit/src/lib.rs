@@ -1,5 +1,5 @@
 //! What every daemon of HyperFleet is made of, whatever it serves: settings, listeners, TLS, limits, logs, metrics,
-//! traces, health and shutdown. Names nothing of any product.
+//! traces, health and shutdown. Depends on no product; its metrics have the prefix that dashboards of the API know.
 
 pub mod activation;
 pub mod causes;

@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 use crate::http::{Connection, ResponseBudget};
 
 /// How long actix waits for requests under way once it is told to stop, in seconds: longer than
-/// anybody waits for it, because who stops the server limits that (`kit/shutdown`).
+/// anybody waits for it, because who stops the server limits that (``shutdown``).
 const DRAIN_SECONDS_MAX: u64 = 24 * 3600;
 
 /// What the kernel holds of an answer that its client does not take, for each connection (accepted

@@ -1,7 +1,7 @@
 //! Agents as the registry sees them: each keeps its machine there, does what it is told, and says what became of it.
 //! There is no systemd: a unit that is to run, runs.
 //!
-//! Tests and `benches/fleet.rs` share this file.
+//! Tests and `make bench-fleet` share this file.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -68,7 +68,8 @@ pub(crate) struct Etcd {
 
 impl Etcd {
     pub(crate) async fn start() -> Self {
-        let folder = tempfile::tempdir_in("target").expect("a folder in target/");
+        let folder = tempfile::tempdir_in(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target"))
+            .expect("a folder in target/");
         let found = Command::new(concat!(
             env!("CARGO_MANIFEST_DIR"),
             "/../../scripts/find-etcd"

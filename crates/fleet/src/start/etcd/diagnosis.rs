@@ -1,4 +1,4 @@
-//! Why a server of etcd cannot be used. The client behind `storage/etcd` balances calls over connections, and where
+//! Why a server of etcd cannot be used. The client behind `crate::etcd` balances calls over connections, and where
 //! none can be made all that it says is that time is up: so each server is looked at by itself.
 
 use std::io::{ErrorKind, Read as _};
