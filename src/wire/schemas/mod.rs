@@ -3,13 +3,14 @@
 
 mod answers;
 pub mod examples;
+mod fixed;
 mod names;
 mod object;
 pub mod parameters;
+mod requests;
 mod specs;
 #[cfg(test)]
 mod tests;
-mod written;
 
 use serde_json::{Value, json};
 use utoipa::openapi::schema::{Object, Schema};
@@ -35,7 +36,7 @@ pub fn answers(registry: &EntityRegistry, names: &Names) -> Components {
 /// All other schemas, by their names in the document: of request bodies, of members that no struct
 /// describes, and of the specs of every kind, with what these refer to. A kind without a schema takes any object.
 pub fn written(registry: &EntityRegistry, names: &Names) -> Vec<(String, Value)> {
-    let mut all: Vec<_> = written::fixed().into_iter().collect();
+    let mut all: Vec<_> = fixed::fixed().into_iter().collect();
     let roots = registry.entities().iter().filter(|e| e.parent.is_none());
     all.extend(requests(None, &roots.collect::<Vec<_>>(), names));
     for entity in registry.entities() {
@@ -51,8 +52,8 @@ pub fn written(registry: &EntityRegistry, names: &Names) -> Vec<(String, Value)>
 
 fn requests(entity: Option<&Entity>, kinds: &[&Entity], names: &Names) -> [(String, Value); 2] {
     let names = names.of(entity.map(|e| e.kind.as_str()));
-    let create = written::create(entity, kinds, names);
-    let patch = written::patch(entity, names);
+    let create = requests::create(entity, kinds, names);
+    let patch = requests::patch(entity, names);
     [
         (names.schema("CreateRequest"), create),
         (names.schema("PatchRequest"), patch),

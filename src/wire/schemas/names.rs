@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::written;
+use super::fixed;
 use crate::domain::{Entity, EntityRegistry};
 
-/// Schemas of answers and problems that belong to no kind; those without a struct are in `written`.
+/// Schemas of answers and problems that belong to no kind; those without a struct are in `fixed`.
 #[rustfmt::skip]
 const ANSWERS: [&str; 9] = [
     "AdapterStatus", "AdapterStatusList", "AuditEntry", "AuditList", "Error", "ObjectReference",
@@ -80,7 +80,7 @@ impl KindNames {
 
 /// Schemas that belong to no kind, in lower case.
 fn fixed() -> impl Iterator<Item = String> {
-    let written = written::fixed().into_iter().map(|(name, _)| name);
+    let written = fixed::fixed().into_iter().map(|(name, _)| name);
     let all = written.chain(ANSWERS.map(str::to_owned));
     all.map(|name| name.to_lowercase())
 }

@@ -6,14 +6,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::names::KindNames;
+use crate::domain::Report;
 use crate::domain::audit::Action;
-use crate::domain::{Entity, Labels, Report, ResourceName};
 use crate::wire::requests::REASON_CHARACTERS_MAX;
-
-/// The syntax of a resource's name, as a regular expression.
-const NAME_PATTERN: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
-const LABEL_PATTERN: &str = "^([a-zA-Z0-9]([a-zA-Z0-9._-]*[a-zA-Z0-9])?)?$";
 
 /// The schemas that belong to no kind, by their names.
 pub(super) fn fixed() -> Map<String, Value> {
@@ -137,87 +132,6 @@ fn metadata_request() -> Value {
     members
 }
 
-/// The body of a create: of one kind, or of any of `kinds` where none is given.
-pub(super) fn create(entity: Option<&Entity>, kinds: &[&Entity], names: &KindNames) -> Value {
-    // A name that one of them allows.
-    let min = kinds.iter().map(|e| e.name_bytes_min).min().unwrap_or(0);
-    let max = kinds.iter().map(|e| e.name_bytes_max).max();
-    let max = max.unwrap_or(ResourceName::BYTES_MAX);
-    let mut schema = json!({
-        "type": "object", "description": "A resource to be created. Other members are ignored.",
-        "required": ["kind", "name", "spec"],
-        "properties": {
-            "kind": {"type": "string", "description": "Which kind it is to be of."},
-            "labels": labels("For grouping and search: keys and values in the syntax of Kubernetes' labels."),
-            "name": {
-                "type": "string", "minLength": min.max(1), "maxLength": max, "pattern": NAME_PATTERN,
-                "description": "Unique among the active resources of its kind, for child kinds among those of one parent.",
-            },
-            "references": references(entity, "Links to resources that it does not own, by type of link."),
-            "spec": spec(entity, names),
-        },
-    });
-    if !kinds.is_empty() {
-        schema["properties"]["kind"]["enum"] = kinds.iter().map(|e| json!(e.kind)).collect();
-    }
-    if entity.is_some_and(|e| e.references.iter().any(|rule| rule.min > 0)) {
-        schema["required"] = json!(["kind", "name", "spec", "references"]);
-    }
-    schema
-}
-
-/// The body of a patch: of one kind, or of any where none is given.
-pub(super) fn patch(entity: Option<&Entity>, names: &KindNames) -> Value {
-    json!({
-        "type": "object", "minProperties": 1, "additionalProperties": false,
-        "description": "What is to be changed, one member at least. Each member is replaced as a whole; what is absent or `null` stays as it is.",
-        "properties": {
-            "labels": labels("All labels."),
-            "references": references(entity, "All links."),
-            "spec": spec(entity, names),
-        },
-    })
-}
-
-fn reference(name: &str) -> Value {
+pub(super) fn reference(name: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{name}")})
-}
-
-fn labels(description: &str) -> Value {
-    json!({"type": ["object", "null"], "description": description, "maxProperties": Labels::COUNT_MAX,
-        "additionalProperties": {"type": "string", "maxLength": Labels::VALUE_BYTES_MAX, "pattern": LABEL_PATTERN}})
-}
-
-fn spec(entity: Option<&Entity>, names: &KindNames) -> Value {
-    match entity {
-        Some(_) => reference(&names.schema("Spec")),
-        None => json!({"type": "object", "description": "What is wanted."}),
-    }
-}
-
-fn references(entity: Option<&Entity>, description: &str) -> Value {
-    let mut schema = json!({"type": ["object", "null"], "description": description,
-        "additionalProperties": {"type": "array", "items": reference("ObjectReferenceRequest")}});
-    match entity {
-        Some(entity) if entity.references.is_empty() => {
-            schema["maxProperties"] = json!(0);
-            schema["description"] = json!("Resources of this kind have no links.");
-        }
-        Some(entity) => schema["description"] = json!(links(entity)),
-        None => {}
-    }
-    schema
-}
-
-fn links(entity: &Entity) -> String {
-    let rules = entity.references.iter().map(|rule| {
-        let max = match rule.max {
-            0 => "any number of".to_owned(),
-            max => format!("at most {max}"),
-        };
-        let (ref_type, kind, min) = (&rule.ref_type, &rule.target_kind, rule.min);
-        format!("`{ref_type}`: {max} resources of kind `{kind}`, {min} at least")
-    });
-    let rules = rules.collect::<Vec<_>>().join("; ");
-    format!("Links to resources that it does not own, by type of link. {rules}.")
 }
