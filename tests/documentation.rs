@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use hyperfleet_testkit::files_below;
+
 /// Links between documents, with their anchors, relative to the document that they stand in.
 #[test]
 fn every_link_of_a_document_leads_somewhere() {
@@ -29,8 +31,8 @@ fn every_link_of_a_document_leads_somewhere() {
 #[test]
 fn every_document_that_is_named_is_there() {
     let mut named = documents();
-    for folder in ["src", "tests", "examples"] {
-        named.extend(files(Path::new(folder)));
+    for folder in ["src", "crates", "tests", "examples"] {
+        named.extend(files_below(Path::new(folder)));
     }
     named.extend(["Makefile", "Cargo.toml"].map(PathBuf::from));
     let mut broken = Vec::new();
@@ -53,24 +55,9 @@ fn documents() -> Vec<PathBuf> {
     let root = fs::read_dir(".")
         .unwrap()
         .map(|entry| entry.unwrap().path());
-    let all = root.chain(files(Path::new("docs")));
-    let all = all.chain(files(Path::new("tests/fixtures")));
+    let all = root.chain(files_below(Path::new("docs")));
+    let all = all.chain(files_below(Path::new("tests/fixtures")));
     all.filter(|path| path.extension().is_some_and(|e| e == "md"))
-        .collect()
-}
-
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    entries
-        .flat_map(|path| {
-            if path.is_dir() {
-                files(&path)
-            } else {
-                vec![path]
-            }
-        })
         .collect()
 }
 

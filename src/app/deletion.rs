@@ -67,7 +67,7 @@ impl Service {
                 resource_id = %change.id,
                 caller = origin.actor,
                 reason = change.reason,
-                action = change.action.as_str(),
+                action = change.action.into_str(),
                 "Force-deleting resource"
             );
         }
@@ -152,9 +152,9 @@ async fn visible(
     view: &TenantScope,
     db: &mut Db<'_>,
 ) -> Result<Error, Error> {
-    let (kind, id) = refusal.subject();
-    let is_seen =
-        id == root.id || *view == TenantScope::ALL || db.has_resource(view, kind, id).await?;
+    let is_seen = refusal.id == root.id
+        || *view == TenantScope::ALL
+        || db.has_resource(view, &refusal.kind, refusal.id).await?;
     Ok(if is_seen {
         refusal.into()
     } else {

@@ -2,6 +2,9 @@
 
 use std::collections::HashSet;
 
+use metrics::Counter;
+use strum::VariantNames as _;
+
 use super::Error;
 use crate::domain::aggregation::RECONCILED;
 use crate::domain::audit::Action;
@@ -24,12 +27,8 @@ const REPORTS: &str = "hyperfleet_api_reports_total";
 #[must_use = "effects that are not emitted are neither counted nor logged"]
 pub(super) struct Effects {
     failures: Vec<Failure>,
-    /// Resources that stopped being reconciled: the kind, and whether it is finalizing.
-    started: Vec<(String, bool)>,
-    /// Entries of the audit trail.
-    audited: Vec<(Action, String)>,
-    /// The outcome of a report on a resource of that kind.
-    reported: Option<(String, ReportOutcome)>,
+    /// Each of them goes up by one.
+    counters: Vec<Counter>,
 }
 
 /// Ends the transaction of a change, and emits its effects if it was committed.
@@ -56,21 +55,26 @@ impl Effects {
         after: &[Condition],
     ) -> Self {
         if !is_pending(before) && is_pending(after) {
-            let started = (state.kind.clone(), state.is_finalizing());
-            self.started.push(started);
+            let started = started(&state.kind, state.is_finalizing());
+            self.counters.push(started);
         }
         self
     }
 
     /// One entry of the audit trail.
     pub(super) fn audited(mut self, action: Action, kind: &str) -> Self {
-        self.audited.push((action, kind.to_owned()));
+        self.counters.push(audited(action.into_str()));
+        match action {
+            Action::HardDelete => self.counters.push(removed(HARD_DELETES, kind)),
+            Action::ForceDelete => self.counters.push(removed(FORCE_DELETES, kind)),
+            Action::Create | Action::Patch | Action::Delete => {}
+        }
         self
     }
 
     /// A report was taken in.
     pub(super) fn reported(mut self, state: &ResourceState, outcome: ReportOutcome) -> Self {
-        self.reported = Some((state.kind.clone(), outcome));
+        self.counters.push(reported(&state.kind, outcome));
         self
     }
 
@@ -115,9 +119,7 @@ impl Effects {
     /// The same, with what followed from something else in the same transaction.
     pub(super) fn and(mut self, other: Self) -> Self {
         self.failures.extend(other.failures);
-        self.started.extend(other.started);
-        self.audited.extend(other.audited);
-        self.reported = self.reported.or(other.reported);
+        self.counters.extend(other.counters);
         self
     }
 
@@ -126,24 +128,8 @@ impl Effects {
         for failure in self.failures {
             emit_failure(failure);
         }
-        for (kind, is_deleting) in self.started {
-            let labels = [
-                ("resource_type", resource_type(&kind)),
-                ("is_delete", is_deleting.to_string()),
-            ];
-            metrics::counter!(STARTED, &labels).increment(1);
-        }
-        for (action, kind) in self.audited {
-            metrics::counter!(AUDITED, "action" => action.as_str()).increment(1);
-            let removals = match action {
-                Action::HardDelete => HARD_DELETES,
-                Action::ForceDelete => FORCE_DELETES,
-                Action::Create | Action::Patch | Action::Delete => continue,
-            };
-            metrics::counter!(removals, "resource_type" => resource_type(&kind)).increment(1);
-        }
-        if let Some((kind, outcome)) = self.reported {
-            count_report(&kind, outcome);
+        for counter in self.counters {
+            counter.increment(1);
         }
     }
 }
@@ -151,35 +137,22 @@ impl Effects {
 /// Shows every series that can be counted here, at 0: a first event would not be seen as growth of a
 /// series that it brings along.
 pub(super) fn count_from_zero(registry: &EntityRegistry) {
-    for action in Action::ALL {
-        metrics::counter!(AUDITED, "action" => action.as_str()).absolute(0);
+    for action in Action::VARIANTS {
+        audited(action).absolute(0);
     }
     for entity in registry.entities() {
-        let kind = resource_type(&entity.kind);
-        for is_delete in ["false", "true"] {
-            let labels = [
-                ("resource_type", kind.clone()),
-                ("is_delete", is_delete.to_owned()),
-            ];
-            metrics::counter!(STARTED, &labels).absolute(0);
+        let kind = &entity.kind;
+        for is_deleting in [false, true] {
+            started(kind, is_deleting).absolute(0);
         }
         for name in [HARD_DELETES, FORCE_DELETES] {
-            metrics::counter!(name, "resource_type" => kind.clone()).absolute(0);
+            removed(name, kind).absolute(0);
         }
         for outcome in ReportOutcome::ALL {
-            let labels = [
-                ("resource_type", kind.clone()),
-                ("outcome", outcome.label().to_owned()),
-            ];
-            metrics::counter!(REPORTS, &labels).absolute(0);
+            reported(kind, outcome).absolute(0);
         }
-        for rule in registry
-            .rules(&entity.kind)
-            .iter()
-            .flat_map(|rules| rules.types())
-        {
-            let labels = [("kind", entity.kind.clone()), ("type", rule.to_owned())];
-            metrics::counter!(RULE_FAILURES, &labels).absolute(0);
+        for rule in entity.rules.iter().flat_map(|rules| rules.types()) {
+            failed(kind.clone(), rule.to_owned()).absolute(0);
         }
     }
 }
@@ -199,17 +172,38 @@ fn emit_failure(failure: Failure) {
         error,
         "A condition rule failed"
     );
-    metrics::counter!(RULE_FAILURES, "kind" => kind, "type" => rule).increment(1);
+    failed(kind, rule).increment(1);
 }
 
-/// Counts what became of a report.
-pub(super) fn count_report(kind: &str, outcome: ReportOutcome) {
+/// Rules that failed.
+fn failed(kind: String, rule: String) -> Counter {
+    metrics::counter!(RULE_FAILURES, "kind" => kind, "type" => rule)
+}
+
+/// Resources that stopped being reconciled.
+fn started(kind: &str, is_deleting: bool) -> Counter {
+    let (kind, is_deleting) = (resource_type(kind), is_deleting.to_string());
+    metrics::counter!(STARTED, "resource_type" => kind, "is_delete" => is_deleting)
+}
+
+/// Entries of the audit trail.
+fn audited(action: &'static str) -> Counter {
+    metrics::counter!(AUDITED, "action" => action)
+}
+
+/// Resources that are gone, by one of two ways.
+fn removed(name: &'static str, kind: &str) -> Counter {
+    metrics::counter!(name, "resource_type" => resource_type(kind))
+}
+
+/// What became of reports.
+pub(super) fn reported(kind: &str, outcome: ReportOutcome) -> Counter {
     let kind = resource_type(kind);
-    metrics::counter!(REPORTS, "resource_type" => kind, "outcome" => outcome.label()).increment(1);
+    metrics::counter!(REPORTS, "resource_type" => kind, "outcome" => outcome.label())
 }
 
 /// The kind as metrics show it: the older service's gauges say `cluster`.
-pub(super) fn resource_type(kind: &str) -> String {
+fn resource_type(kind: &str) -> String {
     kind.to_lowercase()
 }
 

@@ -1,11 +1,11 @@
 //! Lists of resources.
 
 use super::{Collection, Error, Service};
-use crate::domain::page::{KindPath, Listing, Order, OwnerPath, Page};
+use crate::domain::page::{Listing, Order, Page};
 use crate::domain::position::Position;
 use crate::domain::tenancy::TenantScope;
 use crate::domain::tsl::Property;
-use crate::domain::{Entity, ListFilter, PATHS_BASE, Resource, ResourceId, shown};
+use crate::domain::{ListFilter, Resource, ResourceId, shown};
 use crate::storage::postgres::ListQuery;
 
 /// Which part of a list, in which order, and what narrows it.
@@ -80,7 +80,6 @@ impl Service {
             ListFilter::Search(search) => Some(search),
             _ => None,
         });
-        let paths = search.map(|_| self.kind_paths()).unwrap_or_default();
         let mut decides = filters.iter();
         if !decides.any(|filter| matches!(filter, ListFilter::IncludeDeleted(_))) {
             // Only finalizing resources have a time of deletion.
@@ -93,7 +92,7 @@ impl Service {
         let query = ListQuery {
             owner,
             view,
-            paths,
+            registry: &self.registry,
             filters,
             order: request.order,
             page: request.page,
@@ -105,28 +104,5 @@ impl Service {
                 .await?;
         }
         Ok(listing)
-    }
-
-    /// Where resources of each kind are found.
-    fn kind_paths(&self) -> Vec<KindPath> {
-        let kinds = self.registry.entities().iter();
-        kinds.map(|entity| self.kind_path(entity)).collect()
-    }
-
-    fn kind_path(&self, entity: &Entity) -> KindPath {
-        let flat = |plural: &str| format!("{PATHS_BASE}/{plural}/");
-        let parent = entity.parent.as_deref();
-        let parent = parent.and_then(|kind| self.registry.get(kind));
-        KindPath {
-            kind: entity.kind.clone(),
-            before_id: match parent {
-                Some(_) => format!("/{}/", entity.plural),
-                None => flat(&entity.plural),
-            },
-            owner: parent.map(|parent| OwnerPath {
-                kind: parent.kind.clone(),
-                before_id: flat(&parent.plural),
-            }),
-        }
     }
 }

@@ -22,7 +22,7 @@ pub use error::Error;
 pub use list::ListRequest;
 
 use crate::domain::{Entity, EntityRegistry, shown};
-use crate::storage::postgres::Store;
+use crate::storage::postgres::{self, Store};
 
 /// How often a writer saves on the chance that nobody else does, before it locks the row.
 const UNLOCKED_ATTEMPTS_MAX: usize = 5;
@@ -57,7 +57,7 @@ impl Service {
     /// Shows what can be counted of these kinds, and of the database, from now on, at 0.
     pub fn count_from_zero(&self) {
         effects::count_from_zero(&self.registry);
-        self.store.count_from_zero();
+        postgres::count_from_zero();
     }
 
     /// The kind of that name.

@@ -17,7 +17,7 @@ impl Service {
     /// Counts a report whose body cannot be read.
     pub fn reject_report(&self, address: Address<'_>) {
         let kind = address.collection.entity().map_or("unknown", |e| &e.kind);
-        effects::count_report(kind, ReportOutcome::Rejected(InvalidReport::Unreadable));
+        effects::reported(kind, ReportOutcome::Rejected(InvalidReport::Unreadable)).increment(1);
     }
 
     /// One page of the reports on a resource.

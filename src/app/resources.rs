@@ -5,7 +5,7 @@ use uuid::Uuid;
 use super::effects::{self, Effects};
 use super::{Address, Error, Service, UNLOCKED_ATTEMPTS_MAX};
 use crate::domain::audit::Origin;
-use crate::domain::lifecycle::{self, Draft, Patch, Refusal};
+use crate::domain::lifecycle::{self, Draft, Patch, Refusal, RefusalReason};
 use crate::domain::reference::{self, Target};
 use crate::domain::tenancy::{Tenant, TenantScope};
 use crate::domain::{
@@ -339,7 +339,8 @@ async fn insert(
 
 fn finalizing(parent: &Entity, id: ResourceId) -> Error {
     let kind = parent.kind.clone();
-    Refusal::MarkedForDeletion { kind, id }.into()
+    let reason = RefusalReason::MarkedForDeletion;
+    Refusal { kind, id, reason }.into()
 }
 
 /// A locked row moved on: only a writer that ignores the rules can do that.

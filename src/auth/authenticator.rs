@@ -3,14 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use super::bearer::{HeaderField, NotBearer};
 use super::config::Issuer;
 use super::keys::Verified;
-use super::live::Live;
+use super::live::{Live, Origin};
 use super::pace::Pace;
-use super::refusal::REASONS;
+use super::refusal::reasons;
 use super::{IdentityFault, Refusal, TokenFault, signature};
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::supervise::{PAUSE, supervise};
@@ -39,13 +41,9 @@ pub enum Need {
 /// Knows the issuers and their keys. Clones are the same one; what keeps its keys ends with the
 /// last.
 #[derive(Debug, Clone)]
-pub struct Authenticator(Arc<Inner>);
-
-#[derive(Debug)]
-struct Inner {
-    issuers: Vec<Arc<Live>>,
-    clock: Clock,
-    _tasks: JoinSet<()>,
+pub struct Authenticator {
+    issuers: Arc<[Arc<Live>]>,
+    _tasks: Arc<JoinSet<()>>,
 }
 
 impl Authenticator {
@@ -55,45 +53,47 @@ impl Authenticator {
         signature::install();
         let mut tasks = JoinSet::new();
         let live = |issuer| Arc::new(Live::new(issuer, pace, clock.clone()));
-        let issuers: Vec<_> = issuers.into_iter().map(live).collect();
-        for reason in REASONS {
+        let issuers: Arc<[_]> = issuers.into_iter().map(live).collect();
+        for reason in reasons() {
             // So that the first refusal is seen as growth.
             metrics::counter!(FAILURES, "reason" => reason).absolute(0);
         }
-        for live in &issuers {
-            live.count_from_zero();
+        for live in &*issuers {
             if live.issuer.address.is_some() {
+                live.count_from_zero(Origin::Address);
                 let live = Arc::clone(live);
                 let fetch = move || Arc::clone(&live).keep_fetching();
                 tasks.spawn(supervise("fetch the keys of an issuer", PAUSE, fetch));
             }
             if live.issuer.file.is_some() {
+                live.count_from_zero(Origin::File);
                 let live = Arc::clone(live);
                 let read = move || Arc::clone(&live).keep_reading();
                 tasks.spawn(supervise("read the keys of an issuer", PAUSE, read));
             }
         }
-        Self(Arc::new(Inner {
+        Self {
             issuers,
-            clock: clock.clone(),
-            _tasks: tasks,
-        }))
+            _tasks: Arc::new(tasks),
+        }
     }
 
     /// Waits until every issuer was asked for its keys once, but not for longer than this.
     pub async fn settle(&self, limit: Duration) {
-        let all = self.0.issuers.iter().map(|issuer| issuer.settle(limit));
-        futures_util::future::join_all(all).await;
+        let all = self.issuers.iter();
+        let fetching = all.filter(|live| live.issuer.address.is_some());
+        let fetched = join_all(fetching.map(|live| live.gate.ended(0)));
+        let _ = timeout(limit, fetched).await;
     }
 
     /// The names of the issuers, in their order.
     pub fn issuers(&self) -> impl Iterator<Item = &str> {
-        self.0.issuers.iter().map(|live| live.issuer.url.as_str())
+        self.issuers.iter().map(|live| live.issuer.url.as_str())
     }
 
     /// The headers that tokens and identities are looked for in.
     pub fn headers(&self) -> impl Iterator<Item = &str> {
-        self.0.issuers.iter().flat_map(|live| {
+        self.issuers.iter().flat_map(|live| {
             let identity = live.issuer.identity.header.as_deref();
             [Some(live.issuer.header.as_str()), identity]
                 .into_iter()
@@ -135,16 +135,15 @@ impl Authenticator {
         &self,
         field: &impl Fn(&str) -> HeaderField<'a>,
     ) -> Result<(&Live, Arc<Verified>), (Option<&Live>, Refusal)> {
-        let now = self.0.clock.now();
         let mut refused = (None, Refusal::Missing);
-        for live in &self.0.issuers {
+        for live in &*self.issuers {
             let live = live.as_ref();
             let refusal = match field(&live.issuer.header).token() {
                 None => continue,
                 Some(Err(NotBearer)) => Refusal::NotBearer,
-                Some(Ok(token)) => match live.verify(token, now).await {
+                Some(Ok(token)) => match live.verify(token).await {
                     Ok(verified) => return Ok((live, verified)),
-                    Err(fault) => fault.into(),
+                    Err(fault) => Refusal::Invalid(fault),
                 },
             };
             if weight(&refusal) > weight(&refused.1) {
@@ -161,8 +160,8 @@ fn weight(refusal: &Refusal) -> u8 {
         Refusal::Missing => 0,
         Refusal::NotBearer => 1,
         Refusal::Invalid(TokenFault::Issuer) => 2,
+        Refusal::Invalid(TokenFault::Expired) | Refusal::Unidentified(_) => 4,
         Refusal::Invalid(_) => 3,
-        Refusal::Expired | Refusal::Unidentified(_) => 4,
     }
 }
 

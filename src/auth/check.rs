@@ -1,14 +1,15 @@
 //! What settings of issuers must be (hyperfleet-http.md §8.1).
 
+use std::fmt::Display;
 use std::path::Path;
 
 use regex::Regex;
+use reqwest::header::HeaderName;
 use reqwest::{Certificate, Url};
 
-use super::config::{ConfigFault, Issuer, IssuerConfig, KeyAddress, KeyFile};
-use super::fetch::{self, Limits};
+use super::config::{Issuer, IssuerConfig, KeyAddress, KeyFile};
+use super::fetch;
 use super::identity::IdentityRule;
-use super::key;
 use super::pace::Pace;
 use hyperfleet_server_kit::causes::chain;
 
@@ -30,25 +31,20 @@ const NOT_FOR_TOKENS: [&str; 2] = ["cookie", "set-cookie"];
 /// # Errors
 ///
 /// All that is wrong, in the order of the settings.
-pub fn issuers(configs: &[IssuerConfig], pace: Pace) -> Result<Vec<Issuer>, Vec<ConfigFault>> {
+pub fn issuers(configs: &[IssuerConfig], pace: Pace) -> Result<Vec<Issuer>, Vec<String>> {
     let mut faults = Vec::new();
     let mut issuers = Vec::new();
-    for (index, config) in configs.iter().enumerate() {
-        let mut check = Check::default();
-        let issuer = check.issuer(config, pace);
-        let mut others = configs[..index].iter();
+    for (issuer, config) in configs.iter().enumerate() {
+        let mut check = Check {
+            issuer,
+            faults: &mut faults,
+        };
+        issuers.push(check.issuer(config, pace));
+        let mut others = configs[..issuer].iter();
         if let Some(first) = others.position(|c| is_of_same_issuer(c, config)) {
-            check.fault(
-                "issuer_url",
-                format!("is that of configs[{first}], too: name each issuer once"),
-            );
+            let text = format!("is that of configs[{first}], too: name each issuer once");
+            check.fault("issuer_url", text);
         }
-        faults.extend(check.0.into_iter().map(|(setting, text)| ConfigFault {
-            issuer: index,
-            setting,
-            text,
-        }));
-        issuers.extend(issuer);
     }
     if faults.is_empty() {
         Ok(issuers)
@@ -58,19 +54,29 @@ pub fn issuers(configs: &[IssuerConfig], pace: Pace) -> Result<Vec<Issuer>, Vec<
 }
 
 /// Gathers what is wrong with one issuer.
-#[derive(Default)]
-struct Check(Vec<(&'static str, String)>);
+struct Check<'a> {
+    issuer: usize,
+    faults: &'a mut Vec<String>,
+}
 
-impl Check {
-    fn fault(&mut self, setting: &'static str, text: impl Into<String>) {
-        self.0.push((setting, text.into()));
+impl Check<'_> {
+    fn fault(&mut self, setting: &str, text: impl Display) {
+        let issuer = self.issuer;
+        self.faults
+            .push(format!("configs[{issuer}].{setting} {text}"));
     }
 
-    fn issuer(&mut self, config: &IssuerConfig, pace: Pace) -> Option<Issuer> {
+    /// What a setting says; what is wrong with it is a fault.
+    fn good<T>(&mut self, setting: &str, checked: Result<T, impl Display>) -> Option<T> {
+        checked.map_err(|text| self.fault(setting, text)).ok()
+    }
+
+    /// The issuer as it would be: what is at fault is missing.
+    fn issuer(&mut self, config: &IssuerConfig, pace: Pace) -> Issuer {
         if config.issuer_url.is_empty() {
             self.fault("issuer_url", "is required");
         } else {
-            self.url("issuer_url", &config.issuer_url);
+            self.good("issuer_url", url(&config.issuer_url));
         }
         let has_file = !config.jwk_cert_file.as_os_str().is_empty();
         if config.jwk_cert_url.is_empty() && !has_file {
@@ -80,14 +86,26 @@ impl Check {
             );
         }
         let address = self.address(config, pace);
-        let file = has_file.then(|| self.file(&config.jwk_cert_file)).flatten();
-        self.headers(config);
+        let file = has_file.then(|| key_file(&config.jwk_cert_file));
+        let file = file.and_then(|file| self.good("jwk_cert_file", file));
+        let (header, identity) = (&config.header, &config.identity_header);
+        self.good("header", check_header(header, &NOT_FOR_TOKENS, "tokens"));
+        if !identity.is_empty() {
+            let checked = check_header(identity, &NOT_FOR_IDENTITIES, "identities");
+            let is_name = self.good("identity_header", checked).is_some();
+            if is_name && identity.eq_ignore_ascii_case(header) {
+                self.fault("identity_header", "must differ from header");
+            }
+        }
         if config.identity_claim.is_empty() {
             self.fault("identity_claim", "is empty: name a claim, such as email");
         }
-        let pattern = self.pattern(&config.identity_claim_pattern);
         let some = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
-        self.0.is_empty().then(|| Issuer {
+        let pattern = some(&config.identity_claim_pattern).and_then(|pattern| {
+            let pattern = Regex::new(&pattern).map_err(|error| format!("cannot be used: {error}"));
+            self.good("identity_claim_pattern", pattern)
+        });
+        Issuer {
             url: config.issuer_url.clone(),
             header: config.header.clone(),
             audience: some(&config.audience),
@@ -98,153 +116,80 @@ impl Check {
             },
             file,
             address,
-        })
-    }
-
-    /// An address that nobody on the way can change answers of, and that everybody may see.
-    fn url(&mut self, setting: &'static str, text: &str) -> Option<Url> {
-        let Ok(url) = Url::parse(text) else {
-            self.fault(setting, "is no URL, such as https://issuer.example.com");
-            return None;
-        };
-        let is_safe = match url.scheme() {
-            "https" => url.has_host(),
-            "http" => fetch::is_loopback(&url),
-            _ => false,
-        };
-        if !is_safe {
-            self.fault(
-                setting,
-                "must be https; http is for localhost, 127.0.0.1 and [::1] alone",
-            );
-            return None;
         }
-        if !url.username().is_empty() || url.password().is_some() {
-            self.fault(setting, "must not have a user or a password: it is shown");
-            return None;
-        }
-        Some(url)
     }
 
     fn address(&mut self, config: &IssuerConfig, pace: Pace) -> Option<KeyAddress> {
-        let authorities = self.authorities(&config.jwk_cert_ca_file);
+        const AUTHORITIES: &str = "jwk_cert_ca_file";
+        let authorities = self.good(AUTHORITIES, authorities(&config.jwk_cert_ca_file));
         if config.jwk_cert_url.is_empty() {
             if !config.jwk_cert_ca_file.as_os_str().is_empty() {
-                self.fault(
-                    "jwk_cert_ca_file",
-                    "needs jwk_cert_url: it is for fetching keys",
-                );
+                self.fault(AUTHORITIES, "needs jwk_cert_url: it is for fetching keys");
             }
             return None;
         }
-        let url = self.url("jwk_cert_url", &config.jwk_cert_url)?;
-        let limits = Limits {
-            connect: pace.connect,
-            total: pace.fetch,
-        };
-        match fetch::client(&url, authorities?, limits) {
-            Ok(client) => Some(KeyAddress { url, client }),
-            Err(error) => {
-                let error = chain(&error);
-                let text = "needs authorities to trust, of the system or in jwk_cert_ca_file";
-                self.fault("jwk_cert_url", format!("{text}: {error}"));
-                None
-            }
-        }
+        let url = self.good("jwk_cert_url", url(&config.jwk_cert_url))?;
+        let client = fetch::client(&url, authorities?, pace).map_err(|error| {
+            let text = "needs authorities to trust, of the system or in jwk_cert_ca_file";
+            format!("{text}: {}", chain(&error))
+        });
+        let client = self.good("jwk_cert_url", client)?;
+        Some(KeyAddress { url, client })
     }
+}
 
-    fn authorities(&mut self, path: &Path) -> Option<Vec<Certificate>> {
-        const SETTING: &str = "jwk_cert_ca_file";
-        if path.as_os_str().is_empty() {
-            return Some(Vec::new());
-        }
-        let text = match fetch::read(path) {
-            Ok(text) => text,
-            Err(error) => {
-                self.fault(SETTING, format!("{}: {error}", path.display()));
-                return None;
-            }
-        };
-        match Certificate::from_pem_bundle(&text) {
-            Ok(bundle) if !bundle.is_empty() => Some(bundle),
-            _ => {
-                self.fault(
-                    SETTING,
-                    format!("{} holds no PEM certificates", path.display()),
-                );
-                None
-            }
-        }
+/// An address that nobody on the way can change answers of, and that everybody may see.
+fn url(text: &str) -> Result<Url, &'static str> {
+    let url = Url::parse(text).map_err(|_| "is no URL, such as https://issuer.example.com")?;
+    let is_safe = match url.scheme() {
+        "https" => url.has_host(),
+        "http" => fetch::is_loopback(&url),
+        _ => false,
+    };
+    if !is_safe {
+        return Err("must be https; http is for localhost, 127.0.0.1 and [::1] alone");
     }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("must not have a user or a password: it is shown");
+    }
+    Ok(url)
+}
 
-    fn file(&mut self, path: &Path) -> Option<KeyFile> {
-        let read = fetch::read(path).and_then(|text| Ok((key::read(&text)?, text)));
-        match read {
-            Ok((published, text)) => Some(KeyFile {
-                path: path.to_owned(),
-                text,
-                published,
-            }),
-            Err(error) => {
-                self.fault("jwk_cert_file", format!("{}: {error}", path.display()));
-                None
-            }
-        }
+fn authorities(path: &Path) -> Result<Vec<Certificate>, String> {
+    if path.as_os_str().is_empty() {
+        return Ok(Vec::new());
     }
+    let shown = path.display();
+    let text = fetch::read(path).map_err(|error| format!("{shown}: {error}"))?;
+    let bundle = Certificate::from_pem_bundle(&text).unwrap_or_default();
+    if bundle.is_empty() {
+        return Err(format!("{shown} holds no PEM certificates"));
+    }
+    Ok(bundle)
+}
 
-    fn headers(&mut self, config: &IssuerConfig) {
-        let (header, identity) = (&config.header, &config.identity_header);
-        if !is_header_name(header) {
-            self.fault("header", format!("{header:?} is no name of a header"));
-        } else if is_among(header, &NOT_FOR_TOKENS) {
-            self.fault("header", format!("{header} cannot carry tokens"));
-        }
-        if identity.is_empty() {
-            return;
-        }
-        if !is_header_name(identity) {
-            self.fault(
-                "identity_header",
-                format!("{identity:?} is no name of a header"),
-            );
-        } else if is_among(identity, &NOT_FOR_IDENTITIES) {
-            self.fault(
-                "identity_header",
-                format!("{identity} cannot carry identities"),
-            );
-        } else if identity.eq_ignore_ascii_case(header) {
-            self.fault("identity_header", "must differ from header");
-        }
-    }
+fn key_file(path: &Path) -> Result<KeyFile, String> {
+    let published = fetch::read(path).and_then(fetch::parse);
+    Ok(KeyFile {
+        path: path.to_owned(),
+        published: published.map_err(|error| format!("{}: {error}", path.display()))?,
+    })
+}
 
-    fn pattern(&mut self, text: &str) -> Option<Regex> {
-        if text.is_empty() {
-            return None;
-        }
-        match Regex::new(text) {
-            Ok(pattern) => Some(pattern),
-            Err(error) => {
-                self.fault("identity_claim_pattern", format!("cannot be used: {error}"));
-                None
-            }
-        }
+fn check_header(name: &str, refused: &[&str], what: &str) -> Result<(), String> {
+    if HeaderName::from_bytes(name.as_bytes()).is_err() {
+        return Err(format!("{name:?} is no name of a header"));
     }
+    if refused.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+        return Err(format!("{name} cannot carry {what}"));
+    }
+    Ok(())
 }
 
 /// Whether both speak of one issuer, which would be tried twice with other rules each time, and be one in
 /// metrics. To the letter, as `iss` is compared.
 fn is_of_same_issuer(one: &IssuerConfig, other: &IssuerConfig) -> bool {
     !one.issuer_url.is_empty() && one.issuer_url == other.issuer_url
-}
-
-fn is_among(name: &str, names: &[&str]) -> bool {
-    names.iter().any(|known| known.eq_ignore_ascii_case(name))
-}
-
-/// A `token` of RFC 9110 §5.6.2.
-fn is_header_name(name: &str) -> bool {
-    let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
-    !name.is_empty() && name.bytes().all(is_token)
 }
 
 #[cfg(test)]
@@ -266,8 +211,7 @@ mod tests {
         };
         change(&mut config);
         let checked = issuers(&[self::config(), config], Pace::default());
-        let faults = checked.map_or_else(|faults| faults, |_| Vec::new());
-        faults.iter().map(ToString::to_string).collect()
+        checked.err().unwrap_or_default()
     }
 
     #[test]
@@ -334,7 +278,7 @@ mod tests {
         let none = vec![IssuerConfig::default(); 2];
         let found = issuers(&none, Pace::default()).unwrap_err();
         assert!(
-            !found.iter().any(|fault| fault.text.contains("is that of")),
+            !found.iter().any(|fault| fault.contains("is that of")),
             "{found:?}"
         );
     }

@@ -1,13 +1,12 @@
 //! Issuers: as operators set them, and as they are once that is checked.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use reqwest::{Client, Url};
 use serde::{Deserialize, Serialize};
 
+use super::fetch::Published;
 use super::identity::IdentityRule;
-use super::key::Published;
 
 /// One issuer, as an entry of `server.jwt.configs` sets it. Texts and paths are empty for none.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
@@ -49,28 +48,6 @@ impl Default for IssuerConfig {
     }
 }
 
-/// What is wrong with one setting of one issuer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConfigFault {
-    /// Which issuer, from 0.
-    pub issuer: usize,
-    /// Which of its settings.
-    pub setting: &'static str,
-    /// What is wrong, and what to do.
-    pub text: String,
-}
-
-impl fmt::Display for ConfigFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            issuer,
-            setting,
-            text,
-        } = self;
-        write!(f, "configs[{issuer}].{setting} {text}")
-    }
-}
-
 /// An issuer whose settings are right.
 #[derive(Debug)]
 pub struct Issuer {
@@ -86,7 +63,6 @@ pub struct Issuer {
 #[derive(Debug)]
 pub(super) struct KeyFile {
     pub(super) path: PathBuf,
-    pub(super) text: Vec<u8>,
     pub(super) published: Published,
 }
 

@@ -1,93 +1,87 @@
 //! Key sets from where they are kept: an address or a file.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::Path;
-use std::time::Duration;
+use std::sync::Arc;
 
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, StatusCode, Url};
+use serde::Deserialize;
+use serde_json::Value;
+use strum::{IntoStaticStr, VariantNames};
 
-use super::key::KeySetFault;
+use super::key::Key;
+use super::pace::Pace;
 use hyperfleet_server_kit::causes::chain;
+use hyperfleet_server_kit::files;
 
 /// Largest key set, in bytes.
 pub const KEY_SET_BYTES_MAX: u64 = 1024 * 1024;
+/// Most keys of a set, usable or not.
+pub const KEYS_MAX: usize = 100;
+/// Longest name that a key may have for a message to mention it, in characters.
+const SHOWN_MAX: usize = 64;
 
-/// Why there is no key set to be had. What was had before stays.
-#[derive(Debug, thiserror::Error)]
+/// A key set, read.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Published {
+    /// What it was read from.
+    pub(super) text: Vec<u8>,
+    /// The keys that can be used.
+    pub(super) keys: Vec<Arc<Key>>,
+    /// Why others cannot.
+    pub(super) skipped: Vec<String>,
+}
+
+/// Why there is no key set to be had, by the name of the outcome in metrics. What was had before stays.
+#[derive(Debug, thiserror::Error, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 pub(super) enum FetchFault {
     #[error("it cannot be reached: {0}")]
     Unreachable(String),
     #[error("it does not answer in time")]
-    TimedOut,
+    Timeout,
     #[error("it answers {0}")]
     Status(StatusCode),
     #[error("it is larger than {KEY_SET_BYTES_MAX} bytes")]
     TooLarge,
     #[error("it cannot be read: {0}")]
     Unreadable(#[from] io::Error),
-    #[error(transparent)]
-    Unusable(#[from] KeySetFault),
+    #[error("it is no JSON object with an array `keys`")]
+    #[strum(serialize = "invalid")]
+    Malformed,
+    #[error("it has more than {KEYS_MAX} keys")]
+    #[strum(serialize = "invalid")]
+    TooMany,
+    /// None of the keys is for us; why, of each.
+    #[error("{0}")]
+    Empty(String),
 }
 
-/// Every outcome, by its name.
-pub(super) const OUTCOMES: [&str; 8] = [
-    SUCCESS,
-    "unreachable",
-    "timeout",
-    "status",
-    "too_large",
-    "unreadable",
-    "empty",
-    "invalid",
-];
 /// The outcome where there is no fault.
 pub(super) const SUCCESS: &str = "success";
-
-impl FetchFault {
-    /// The name of the outcome in metrics.
-    pub(super) fn outcome(&self) -> &'static str {
-        match self {
-            Self::Unreachable(_) => "unreachable",
-            Self::TimedOut => "timeout",
-            Self::Status(_) => "status",
-            Self::TooLarge => "too_large",
-            Self::Unreadable(_) => "unreadable",
-            Self::Unusable(KeySetFault::Empty(_)) => "empty",
-            Self::Unusable(_) => "invalid",
-        }
-    }
-}
 
 impl From<reqwest::Error> for FetchFault {
     fn from(error: reqwest::Error) -> Self {
         if error.is_timeout() {
-            return Self::TimedOut;
+            return Self::Timeout;
         }
         // The address may hold a password; the causes say more anyway.
         Self::Unreachable(chain(&error.without_url()))
     }
 }
 
-/// How long a fetch may take.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
-    pub(super) connect: Duration,
-    pub(super) total: Duration,
-}
-
 /// A client that follows no redirects: whoever can answer for the address is to answer.
 pub(super) fn client(
     url: &Url,
     authorities: Vec<Certificate>,
-    limits: Limits,
+    pace: Pace,
 ) -> reqwest::Result<Client> {
     hyperfleet_server_kit::crypto::install();
     let mut builder = Client::builder()
         .redirect(Policy::none())
-        .connect_timeout(limits.connect)
-        .timeout(limits.total)
+        .connect_timeout(pace.connect)
+        .timeout(pace.fetch)
         .referer(false);
     // Without TLS nobody has to be trusted, and the system's authorities need not be there.
     builder = if url.scheme() == "https" {
@@ -107,8 +101,8 @@ pub(super) fn is_loopback(url: &Url) -> bool {
     matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"))
 }
 
-/// Gets what an address answers, as long as that is no more than a key set may be.
-pub(super) async fn fetch(client: &Client, url: &Url) -> Result<Vec<u8>, FetchFault> {
+/// Gets the key set at an address.
+pub(super) async fn fetch(client: &Client, url: &Url) -> Result<Published, FetchFault> {
     let mut answer = client
         .get(url.clone())
         .header("accept", "application/json")
@@ -124,7 +118,7 @@ pub(super) async fn fetch(client: &Client, url: &Url) -> Result<Vec<u8>, FetchFa
             return Err(FetchFault::TooLarge);
         }
     }
-    Ok(body)
+    parse(body)
 }
 
 /// Reads a file, as long as it is no larger than a key set may be. Links are followed: Kubernetes
@@ -134,11 +128,72 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, FetchFault> {
     if !std::fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is no file").into());
     }
-    let mut text = Vec::new();
-    let file = File::open(path)?;
-    file.take(KEY_SET_BYTES_MAX + 1).read_to_end(&mut text)?;
-    if text.len() as u64 > KEY_SET_BYTES_MAX {
-        return Err(FetchFault::TooLarge);
+    files::read(path, KEY_SET_BYTES_MAX).map_err(|error| match error.kind() {
+        io::ErrorKind::FileTooLarge => FetchFault::TooLarge,
+        _ => error.into(),
+    })
+}
+
+/// Reads a key set. Keys that are for something else are left out: an issuer may publish keys of
+/// kinds that are not invented yet.
+pub(super) fn parse(text: Vec<u8>) -> Result<Published, FetchFault> {
+    #[derive(Deserialize)]
+    struct Jwks {
+        keys: Vec<Value>,
     }
-    Ok(text)
+    let set: Jwks = serde_json::from_slice(&text).map_err(|_| FetchFault::Malformed)?;
+    if set.keys.len() > KEYS_MAX {
+        return Err(FetchFault::TooMany);
+    }
+    let (mut keys, mut skipped) = (Vec::new(), Vec::new());
+    for (index, value) in set.keys.into_iter().enumerate() {
+        let name = match value.get("kid").and_then(Value::as_str) {
+            Some(kid) => format!("{:?}", kid.chars().take(SHOWN_MAX).collect::<String>()),
+            None => format!("number {index}"),
+        };
+        match Key::new(value) {
+            Ok(key) => keys.push(Arc::new(key)),
+            Err(why) => skipped.push(format!("key {name}: {why}")),
+        }
+    }
+    if keys.is_empty() {
+        skipped.insert(0, "it has no key that can be used".to_owned());
+        return Err(FetchFault::Empty(skipped.join("; ")));
+    }
+    Ok(Published {
+        text,
+        keys,
+        skipped,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_set_is_what_can_be_used_of_it() {
+        let x = "B".repeat(42) + "A";
+        let good = json!({"kty": "OKP", "crv": "Ed25519", "kid": "e", "x": x});
+        let oct = json!({"kty": "oct", "kid": "o", "k": "AQAB"});
+        let read = |set: Value| parse(set.to_string().into_bytes());
+        let fault = |set: Value| read(set).unwrap_err().to_string();
+        let mixed = read(json!({"keys": [oct, good]})).unwrap();
+        assert_eq!(mixed.keys.len(), 1);
+        assert_eq!(mixed.skipped, ["key \"o\": it is symmetric"]);
+        let none = "it has no key that can be used";
+        let why = format!("{none}; key \"o\": it is symmetric; key number 1: it is no JWK");
+        assert_eq!(fault(json!({"keys": [oct, 1]})), why);
+        assert_eq!(fault(json!({"keys": []})), none);
+        let malformed = FetchFault::Malformed.to_string();
+        assert_eq!(fault(json!({"keys": {}})), malformed);
+        assert_eq!(fault(json!([])), malformed);
+        let many = vec![good; KEYS_MAX + 1];
+        assert_eq!(
+            fault(json!({"keys": many})),
+            FetchFault::TooMany.to_string()
+        );
+    }
 }

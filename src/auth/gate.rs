@@ -1,19 +1,15 @@
 //! Lets through one fetch at a time, and one per cooldown at the wish of requests.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Notify, watch};
-use tokio::time::{Instant, sleep_until};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
 
 /// Between those who wish for a fetch and the one task that fetches.
 #[derive(Debug)]
 pub(super) struct Gate {
     cooldown: Duration,
-    state: Mutex<State>,
-    wake: Notify,
-    /// How many fetches have ended.
-    ended: watch::Sender<u64>,
+    state: watch::Sender<State>,
 }
 
 #[derive(Debug, Default)]
@@ -21,6 +17,8 @@ struct State {
     is_wanted: bool,
     is_under_way: bool,
     last: Option<Instant>,
+    /// How many fetches have ended.
+    ended: u64,
 }
 
 /// A fetch that is under way.
@@ -29,8 +27,10 @@ pub(super) struct Fetching<'a>(&'a Gate);
 impl Drop for Fetching<'_> {
     fn drop(&mut self) {
         let Self(gate) = self;
-        gate.state().is_under_way = false;
-        gate.ended.send_modify(|count| *count += 1);
+        gate.state.send_modify(|state| {
+            state.is_under_way = false;
+            state.ended += 1;
+        });
     }
 }
 
@@ -38,69 +38,53 @@ impl Gate {
     pub(super) fn new(cooldown: Duration) -> Self {
         Self {
             cooldown,
-            state: Mutex::default(),
-            wake: Notify::new(),
-            ended: watch::Sender::new(0),
+            state: watch::Sender::default(),
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Wishes for a fetch. Gives what changes when the next one ends; `None` if there was one just
-    /// now.
-    pub(super) fn wish(&self) -> Option<watch::Receiver<u64>> {
-        let mut state = self.state();
-        if !state.is_under_way && !state.is_wanted {
-            if state.last.is_some_and(|at| at.elapsed() < self.cooldown) {
-                return None;
+    /// Wishes for a fetch. Gives how many had ended by then, for [`Gate::ended`]; `None` if there was
+    /// one just now.
+    pub(super) fn wish(&self) -> Option<u64> {
+        let mut ended = None;
+        self.state.send_if_modified(|state| {
+            let is_coming = state.is_under_way || state.is_wanted;
+            if !is_coming && state.last.is_some_and(|at| at.elapsed() < self.cooldown) {
+                return false;
             }
-            state.is_wanted = true;
-            self.wake.notify_one();
-        }
-        // Under the lock: what ends after it is seen.
-        Some(self.ended.subscribe())
+            ended = Some(state.ended);
+            state.is_wanted |= !is_coming;
+            !is_coming
+        });
+        ended
     }
 
-    /// Waits until one has ended, be it long ago.
-    pub(super) async fn first(&self) {
-        let mut ended = self.ended.subscribe();
+    /// Waits until more than so many have ended, be it long ago.
+    pub(super) async fn ended(&self, count: u64) {
+        let mut state = self.state.subscribe();
         // The sender is ours: it does not go away.
-        let _ = ended.wait_for(|count| *count > 0).await;
+        let _ = state.wait_for(|state| state.ended > count).await;
     }
 
     /// A fetch begins: it grants all wishes so far. It has ended when what is given is dropped,
     /// however that comes: nobody waits for one that has panicked.
     pub(super) fn begin(&self) -> Fetching<'_> {
-        *self.state() = State {
-            is_wanted: false,
-            is_under_way: true,
-            last: Some(Instant::now()),
-        };
+        self.state.send_modify(|state| {
+            state.is_wanted = false;
+            state.is_under_way = true;
+            state.last = Some(Instant::now());
+        });
         Fetching(self)
     }
 
     /// Waits until it is time, or somebody wishes.
     pub(super) async fn rest(&self, time: Duration) {
-        let until = Instant::now() + time;
-        loop {
-            tokio::select! {
-                () = sleep_until(until) => return,
-                () = self.wake.notified() => {}
-            }
-            // A call that was granted already may still be in the air.
-            if self.state().is_wanted {
-                return;
-            }
-        }
+        let mut state = self.state.subscribe();
+        let _ = timeout(time, state.wait_for(|state| state.is_wanted)).await;
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use tokio::time::timeout;
-
     use super::*;
 
     const LONG: Duration = Duration::from_hours(1);
@@ -120,13 +104,12 @@ mod tests {
     async fn whoever_wishes_during_a_fetch_hears_of_its_end_and_then_it_is_quiet() {
         let gate = Gate::new(LONG);
         let fetching = gate.begin();
-        let mut ends: Vec<_> = (0..3).map(|_| gate.wish().unwrap()).collect();
-        drop(fetching);
-        for end in &mut ends {
-            end.changed().await.unwrap();
-        }
+        let wishes: Vec<_> = (0..3).map(|_| gate.wish().unwrap()).collect();
+        let ends = wishes.into_iter().map(|ended| gate.ended(ended));
+        let ends = futures_util::future::join_all(ends);
+        let (_, ()) = tokio::join!(ends, async { drop(fetching) });
         assert!(gate.wish().is_none());
-        gate.first().await;
+        gate.ended(0).await;
         assert!(timeout(SHORT, gate.rest(LONG)).await.is_err());
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::HeaderField;
 
 /// Longest identity, in bytes.
-pub const IDENTITY_BYTES_MAX: usize = 256;
+const IDENTITY_BYTES_MAX: usize = 256;
 
 /// Claims that say the same under another name.
 const ALIASES: [(&str, &str); 3] = [

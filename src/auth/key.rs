@@ -1,20 +1,13 @@
 //! Keys of an issuer, as it publishes them (RFC 7517).
 
-use std::sync::Arc;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use jsonwebtoken::{Algorithm, DecodingKey};
+use jsonwebtoken::{Algorithm, DecodingKey, crypto};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::signature;
 use super::token::{Token, algorithm};
 
-/// Most keys of a set, usable or not.
-pub const KEYS_MAX: usize = 100;
-/// Longest name that a key may have for a message to mention it, in characters.
-const SHOWN_MAX: usize = 64;
 /// Sizes of RSA keys that are taken, in bits (RFC 7518 §3.3 for the least).
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
 
@@ -28,38 +21,6 @@ pub(super) struct Key {
     kid: Option<String>,
     algorithms: Vec<Algorithm>,
     public: DecodingKey,
-}
-
-/// Why a set of keys cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum KeySetFault {
-    /// It is no JSON object with `keys`.
-    #[error("it is no JSON object with an array `keys`")]
-    Malformed,
-    /// It has too many.
-    #[error("it has more than {KEYS_MAX} keys")]
-    TooMany,
-    /// None of them is for us; why, of each.
-    #[error("it has no key that can be used{}", list(.0))]
-    Empty(Vec<String>),
-}
-
-fn list(reasons: &[String]) -> String {
-    let mut text = String::new();
-    for reason in reasons {
-        text += "; ";
-        text += reason;
-    }
-    text
-}
-
-/// A key set, read.
-#[derive(Debug)]
-pub(super) struct Published {
-    /// The keys that can be used.
-    pub(super) keys: Vec<Arc<Key>>,
-    /// Why others cannot.
-    pub(super) skipped: Vec<String>,
 }
 
 /// Members of a key. What they say of the same thing must agree.
@@ -78,36 +39,9 @@ struct Jwk {
     d: Option<Value>,
 }
 
-/// Reads a key set. Keys that are for something else are left out: an issuer may publish keys of
-/// kinds that are not invented yet.
-pub(super) fn read(text: &[u8]) -> Result<Published, KeySetFault> {
-    #[derive(Deserialize)]
-    struct Set {
-        keys: Vec<Value>,
-    }
-    let set: Set = serde_json::from_slice(text).map_err(|_| KeySetFault::Malformed)?;
-    if set.keys.len() > KEYS_MAX {
-        return Err(KeySetFault::TooMany);
-    }
-    let (mut keys, mut skipped) = (Vec::new(), Vec::new());
-    for (index, value) in set.keys.into_iter().enumerate() {
-        let name = match value.get("kid").and_then(Value::as_str) {
-            Some(kid) => format!("{:?}", kid.chars().take(SHOWN_MAX).collect::<String>()),
-            None => format!("number {index}"),
-        };
-        match Key::new(value) {
-            Ok(key) => keys.push(Arc::new(key)),
-            Err(why) => skipped.push(format!("key {name}: {why}")),
-        }
-    }
-    if keys.is_empty() {
-        return Err(KeySetFault::Empty(skipped));
-    }
-    Ok(Published { keys, skipped })
-}
-
 impl Key {
-    fn new(value: Value) -> Result<Self, &'static str> {
+    /// The key of a JWK, or why there is none for us.
+    pub(super) fn new(value: Value) -> Result<Self, &'static str> {
         let jwk: Jwk = serde_json::from_value(value).map_err(|_| "it is no JWK")?;
         if jwk.r#use.as_deref().is_some_and(|usage| usage != "sig") {
             return Err("`use` is not `sig`");
@@ -124,10 +58,10 @@ impl Key {
         }
         let algorithms = match jwk.alg.as_deref() {
             None => fitting.to_vec(),
-            Some(name) => match algorithm(name) {
-                Some(only) if fitting.contains(&only) => vec![only],
-                _ => return Err("`alg` is none that is taken of such a key"),
-            },
+            Some(name) => {
+                let only = algorithm(name).filter(|only| fitting.contains(only));
+                vec![only.ok_or("`alg` is none that is taken of such a key")?]
+            }
         };
         Ok(Self {
             kid: jwk.kid,
@@ -149,53 +83,46 @@ impl Key {
 
     /// Whether a token that fits is signed with it.
     pub(super) fn signed(&self, token: &Token<'_>) -> bool {
-        signature::is_by(
-            &self.public,
-            token.algorithm,
-            token.message,
-            token.signature,
-        )
+        let (message, algorithm) = (token.message.as_bytes(), token.algorithm);
+        let verified = crypto::verify(token.signature, message, &self.public, algorithm);
+        verified.unwrap_or(false)
     }
 }
 
 impl Jwk {
     /// The key, and what its kind can do. The kind decides, not what a token says.
     fn key(&self) -> Result<(DecodingKey, &'static [Algorithm]), &'static str> {
-        let coordinate = |text: &Option<String>| {
-            let bytes = text
-                .as_deref()
-                .and_then(|text| URL_SAFE_NO_PAD.decode(text).ok());
-            bytes.filter(|bytes| bytes.len() == 32)
-        };
-        let made = match (self.kty.as_str(), self.crv.as_deref()) {
+        fn coordinate(text: Option<&str>) -> Option<&str> {
+            let bytes = URL_SAFE_NO_PAD.decode(text?).ok()?;
+            text.filter(|_| bytes.len() == 32)
+        }
+        let (x, y) = (self.x.as_deref(), self.y.as_deref());
+        let (key, algorithms) = match (self.kty.as_str(), self.crv.as_deref()) {
             ("RSA", _) => {
-                let (n, e) = (self.n.as_deref(), self.e.as_deref());
-                (rsa(n.zip(e).ok_or("`n` or `e` is missing")?)?, RSA)
+                let both = self.n.as_deref().zip(self.e.as_deref());
+                let (n, e) = both.ok_or("`n` or `e` is missing")?;
+                return Ok((rsa(n, e)?, RSA));
             }
             ("EC", Some("P-256")) => {
-                let both = coordinate(&self.x).zip(coordinate(&self.y));
-                both.ok_or("`x` and `y` are no coordinates")?;
-                let (x, y) = (self.x.as_deref(), self.y.as_deref());
-                let (x, y) = (x.unwrap_or_default(), y.unwrap_or_default());
-                (DecodingKey::from_ec_components(x, y).ok(), P256)
+                let both = coordinate(x).zip(coordinate(y));
+                let (x, y) = both.ok_or("`x` and `y` are no coordinates")?;
+                (DecodingKey::from_ec_components(x, y), P256)
             }
             ("OKP", Some("Ed25519")) => {
-                coordinate(&self.x).ok_or("`x` is no public key")?;
-                let x = self.x.as_deref().unwrap_or_default();
-                (DecodingKey::from_ed_components(x).ok(), ED25519)
+                let x = coordinate(x).ok_or("`x` is no public key")?;
+                (DecodingKey::from_ed_components(x), ED25519)
             }
             ("oct", _) => return Err("it is symmetric"),
             _ => return Err("its kind is not taken"),
         };
-        Ok((made.0.ok_or("it cannot be read")?, made.1))
+        Ok((key.map_err(|_| "it cannot be read")?, algorithms))
     }
 }
 
-fn rsa((n, e): (&str, &str)) -> Result<Option<DecodingKey>, &'static str> {
+fn rsa(n: &str, e: &str) -> Result<DecodingKey, &'static str> {
     let decode = |text: &str| {
-        URL_SAFE_NO_PAD
-            .decode(text)
-            .map_err(|_| "`n` or `e` is no number")
+        let bytes = URL_SAFE_NO_PAD.decode(text);
+        bytes.map_err(|_| "`n` or `e` is no number")
     };
     let (n, e) = (decode(n)?, decode(e)?);
     // Some issuers write a sign byte, which `ring` takes for a fault.
@@ -211,7 +138,7 @@ fn rsa((n, e): (&str, &str)) -> Result<Option<DecodingKey>, &'static str> {
     if e.is_empty() || e.len() > 4 || e == [1] || e.last().is_some_and(|last| last % 2 == 0) {
         return Err("`e` is none of a safe RSA key");
     }
-    Ok(Some(DecodingKey::from_rsa_raw_components(n, e)))
+    Ok(DecodingKey::from_rsa_raw_components(n, e))
 }
 
 fn unsigned(number: &[u8]) -> &[u8] {
@@ -278,30 +205,5 @@ mod tests {
             let why = algorithms(&key).unwrap_err();
             assert!(why.contains(word), "{key}: {why}");
         }
-    }
-
-    #[test]
-    fn a_set_is_what_can_be_used_of_it() {
-        let oct = json!({"kty": "oct", "kid": "o", "k": "AQAB"});
-        let read = |set: Value| read(set.to_string().as_bytes());
-        let mixed = read(json!({"keys": [oct, rsa_key(256)]})).unwrap();
-        assert_eq!(mixed.keys.len(), 1);
-        assert_eq!(mixed.skipped, ["key \"o\": it is symmetric"]);
-        let none = read(json!({"keys": [oct]})).unwrap_err();
-        assert!(none.to_string().contains("symmetric"), "{none}");
-        assert_eq!(
-            read(json!({"keys": []})).unwrap_err(),
-            KeySetFault::Empty(vec![])
-        );
-        assert_eq!(
-            read(json!({"keys": {}})).unwrap_err(),
-            KeySetFault::Malformed
-        );
-        assert_eq!(read(json!([])).unwrap_err(), KeySetFault::Malformed);
-        let many = vec![rsa_key(256); KEYS_MAX + 1];
-        assert_eq!(
-            read(json!({"keys": many})).unwrap_err(),
-            KeySetFault::TooMany
-        );
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ring::digest::{SHA256, digest};
+use ring::digest::SHA256;
 
 use super::TokenFault;
 use super::claims::Validity;
@@ -24,16 +24,13 @@ pub(super) struct Verified {
     pub(super) identity: Result<String, IdentityFault>,
 }
 
-/// A token's digest: what verified tokens are remembered by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct TokenDigest([u8; 32]);
+/// What verified tokens are remembered by.
+pub(super) type TokenDigest = [u8; 32];
 
-impl TokenDigest {
-    pub(super) fn of(token: &str) -> Self {
-        let mut bytes = [0; 32];
-        bytes.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
-        Self(bytes)
-    }
+pub(super) fn digest(token: &str) -> TokenDigest {
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(ring::digest::digest(&SHA256, token.as_bytes()).as_ref());
+    bytes
 }
 
 /// Keys, which never change: other keys are another set, which remembers nothing of this one.
@@ -111,7 +108,7 @@ mod tests {
             identity: Ok("a".to_owned()),
         });
         for number in 0..=REMEMBERED_MAX {
-            let digest = TokenDigest::of(&number.to_string());
+            let digest = digest(&number.to_string());
             assert!(set.remembered(&digest).is_none());
             set.remember(digest, verified.clone());
             assert!(set.remembered(&digest).is_some());

@@ -3,18 +3,19 @@
 //! Requests only ever read the keys of the moment; one whose key is not known asks the task that
 //! fetches (`upkeep`) to be quick, and waits a little.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use strum::IntoStaticStr;
 use tokio::time::timeout;
 
 use super::TokenFault;
 use super::claims::{self, Validity};
-use super::config::{Issuer, KeyFile};
+use super::config::Issuer;
+use super::fetch::Published;
 use super::gate::Gate;
-use super::key::{Key, Published};
-use super::keys::{KeySet, TokenDigest, Verified};
+use super::keys::{KeySet, Verified, digest};
 use super::pace::Pace;
 use super::token::{TOKEN_BYTES_MAX, Token};
 use hyperfleet_server_kit::clock::Clock;
@@ -27,38 +28,17 @@ pub(super) struct Live {
     clock: Clock,
     /// Swapped whole; nobody holds the lock for longer than a copy of the pointer.
     keys: RwLock<Arc<KeySet>>,
-    parts: Mutex<Parts>,
+    /// The last good keys of each source.
+    parts: Mutex<BTreeMap<Origin, Published>>,
     pub(super) gate: Gate,
 }
 
-/// The last good keys of each source.
-#[derive(Debug, Default)]
-struct Parts {
-    file: Part,
-    address: Part,
-}
-
-#[derive(Debug, Default)]
-struct Part {
-    text: Vec<u8>,
-    keys: Vec<Arc<Key>>,
-}
-
-/// Which source keys are from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Which source keys are from, by its name in metrics. Keys of a file are tried first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub(super) enum Origin {
     File,
     Address,
-}
-
-impl Origin {
-    /// What it is called in metrics.
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::File => "file",
-            Self::Address => "address",
-        }
-    }
 }
 
 impl Live {
@@ -73,25 +53,19 @@ impl Live {
         };
         // An issuer without keys is to be seen, too.
         live.tell(&live.keys());
-        if let Some(KeyFile {
-            text, published, ..
-        }) = &live.issuer.file
-        {
-            live.take(Origin::File, text.clone(), published);
+        if let Some(file) = &live.issuer.file {
+            live.take(Origin::File, file.published.clone());
         }
         live
     }
 
-    /// Checks a token at this time. May wait for a fetch, but not for long.
-    pub(super) async fn verify(
-        &self,
-        text: &str,
-        now: DateTime<Utc>,
-    ) -> Result<Arc<Verified>, TokenFault> {
+    /// Checks a token. May wait for a fetch, but not for long.
+    pub(super) async fn verify(&self, text: &str) -> Result<Arc<Verified>, TokenFault> {
         if text.len() > TOKEN_BYTES_MAX {
             return Err(TokenFault::TooLong);
         }
-        let digest = TokenDigest::of(text);
+        let now = self.clock.now();
+        let digest = digest(text);
         let mut keys = self.keys();
         if let Some(verified) = keys.remembered(&digest) {
             verified.validity.check(now)?;
@@ -133,26 +107,22 @@ impl Live {
     /// Has the keys fetched unless that was done just now, and waits for it for a while.
     async fn refresh(&self) {
         if self.issuer.address.is_some()
-            && let Some(mut ended) = self.gate.wish()
+            && let Some(ended) = self.gate.wish()
         {
             // Whether it came in time is seen by the keys.
-            let _ = timeout(self.pace.wait, ended.changed()).await;
-        }
-    }
-
-    /// Waits until the keys were fetched once, or could not be, but not for longer than this.
-    pub(super) async fn settle(&self, limit: Duration) {
-        if self.issuer.address.is_some() {
-            let _ = timeout(limit, self.gate.first()).await;
+            let _ = timeout(self.pace.wait, self.gate.ended(ended)).await;
         }
     }
 
     /// Whether this is what the file held when its keys were last taken.
     pub(super) fn is_in_file(&self, text: &[u8]) -> bool {
-        self.parts().file.text == text
+        let parts = self.parts();
+        parts
+            .get(&Origin::File)
+            .is_some_and(|file| file.text == text)
     }
 
-    fn parts(&self) -> MutexGuard<'_, Parts> {
+    fn parts(&self) -> MutexGuard<'_, BTreeMap<Origin, Published>> {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -166,28 +136,22 @@ impl Live {
         metrics::gauge!(
             "hyperfleet_api_jwks_last_success_timestamp_seconds",
             "issuer" => self.issuer.url.clone(),
-            "source" => origin.as_str()
+            "source" => <&str>::from(origin)
         )
         .set(seconds(self.clock.now()));
     }
 
     /// Takes the good keys of a source in place of those it had.
-    pub(super) fn take(&self, origin: Origin, text: Vec<u8>, published: &Published) {
+    pub(super) fn take(&self, origin: Origin, published: Published) {
         let mut parts = self.parts();
-        let part = match origin {
-            Origin::File => &mut parts.file,
-            Origin::Address => &mut parts.address,
-        };
         self.note_success(origin);
-        if part.text == text {
+        let part = parts.entry(origin).or_default();
+        if part.text == published.text {
             return;
         }
-        *part = Part {
-            text,
-            keys: published.keys.clone(),
-        };
-        let both = parts.file.keys.iter().chain(&parts.address.keys);
-        let keys = KeySet::new(both.cloned().collect());
+        *part = published;
+        let all = parts.values().flat_map(|part| part.keys.iter().cloned());
+        let keys = KeySet::new(all.collect());
         self.tell(&keys);
         tracing::info!(
             issuer = self.issuer.url,
@@ -195,7 +159,7 @@ impl Live {
             from = ?origin,
             "the issuer has new keys"
         );
-        for why in &published.skipped {
+        for why in &parts[&origin].skipped {
             tracing::warn!(issuer = self.issuer.url, "left out: {why}");
         }
         *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);

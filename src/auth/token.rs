@@ -9,24 +9,20 @@ use super::TokenFault;
 use hyperfleet_server_kit::json::unique_object;
 
 /// Longest token, in bytes. What is longer is not even split.
-pub const TOKEN_BYTES_MAX: usize = 16 * 1024;
+pub(super) const TOKEN_BYTES_MAX: usize = 16 * 1024;
 /// Longest name of a key, in bytes.
 const KID_BYTES_MAX: usize = 256;
 
-/// The algorithms that can be taken at all, by their names in headers and keys (RFC 7518 §3.1,
-/// RFC 8037). A key decides which of them it takes.
-const ALGORITHMS: [(&str, Algorithm); 5] = [
-    ("RS256", Algorithm::RS256),
-    ("RS384", Algorithm::RS384),
-    ("RS512", Algorithm::RS512),
-    ("ES256", Algorithm::ES256),
-    ("EdDSA", Algorithm::EdDSA),
-];
+/// The algorithms that can be taken at all. A key decides which of them it takes.
+const ALGORITHMS: [Algorithm; 5] = {
+    use Algorithm::{ES256, EdDSA, RS256, RS384, RS512};
+    [RS256, RS384, RS512, ES256, EdDSA]
+};
 
-/// The algorithm of this name, if it can be taken. Names are compared as they stand.
+/// The algorithm of this name (RFC 7518 §3.1, RFC 8037), if it can be taken. Names are compared as they stand.
 pub(super) fn algorithm(name: &str) -> Option<Algorithm> {
-    let found = ALGORITHMS.iter().find(|(known, _)| *known == name);
-    found.map(|(_, algorithm)| *algorithm)
+    let known = name.parse().ok();
+    known.filter(|algorithm| ALGORITHMS.contains(algorithm))
 }
 
 /// A compact JWS (RFC 7515 §3.1), taken apart.

@@ -1,23 +1,16 @@
 //! What keeps an issuer's keys as they are: one task fetches them, another looks at the file.
 
+use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ring::rand::SystemRandom;
+use strum::VariantNames as _;
 
-use super::config::KeyAddress;
 use super::fetch::{self, FetchFault};
-use super::key;
 use super::live::{Live, Origin};
 
 const REFRESHES: &str = "hyperfleet_api_jwks_refreshes_total";
-
-/// What a fetch brought.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fetched {
-    Good,
-    Failed,
-}
 
 impl Live {
     /// Fetches the keys now, then whenever it is time or somebody asks. Never ends.
@@ -28,32 +21,24 @@ impl Live {
         let mut failures = 0;
         loop {
             let fetching = self.gate.begin();
-            failures = match self.fetch(address).await {
-                Fetched::Good => 0,
-                Fetched::Failed => failures + 1,
-            };
+            match fetch::fetch(&address.client, &address.url).await {
+                Ok(published) => {
+                    self.count(Origin::Address, fetch::SUCCESS);
+                    self.take(Origin::Address, published);
+                    failures = 0;
+                }
+                Err(fault) => {
+                    tracing::warn!(
+                        issuer = self.issuer.url,
+                        keys = self.keys().len(),
+                        "the issuer's keys stay as they are: {fault}"
+                    );
+                    self.count(Origin::Address, fault.into());
+                    failures += 1;
+                }
+            }
             drop(fetching);
             self.gate.rest(self.pause(failures)).await;
-        }
-    }
-
-    async fn fetch(&self, address: &KeyAddress) -> Fetched {
-        let fetched = fetch::fetch(&address.client, &address.url).await;
-        let read = fetched.and_then(|text| Ok((key::read(&text)?, text)));
-        self.count(Origin::Address, &read);
-        match read {
-            Ok((published, text)) => {
-                self.take(Origin::Address, text, &published);
-                Fetched::Good
-            }
-            Err(fault) => {
-                tracing::warn!(
-                    issuer = self.issuer.url,
-                    keys = self.keys().len(),
-                    "the issuer's keys stay as they are: {fault}"
-                );
-                Fetched::Failed
-            }
         }
     }
 
@@ -84,11 +69,10 @@ impl Live {
                 complaint.clear();
                 continue;
             }
-            let read = read.and_then(|text| Ok((key::read(&text)?, text)));
-            match read {
-                Ok((published, text)) => {
-                    self.count(Origin::File, &Ok(()));
-                    self.take(Origin::File, text, &published);
+            match read.and_then(fetch::parse) {
+                Ok(published) => {
+                    self.count(Origin::File, fetch::SUCCESS);
+                    self.take(Origin::File, published);
                     complaint.clear();
                 }
                 // Once for each fault, not at each look.
@@ -99,36 +83,27 @@ impl Live {
                         issuer = self.issuer.url,
                         "the keys of {path} stay as they were: {fault}"
                     );
-                    self.count::<()>(Origin::File, &Err(fault));
+                    self.count(Origin::File, fault.into());
                 }
                 Err(_) => {}
             }
         }
     }
 
-    fn count<T>(&self, origin: Origin, outcome: &Result<T, FetchFault>) {
-        let outcome = outcome
-            .as_ref()
-            .err()
-            .map_or(fetch::SUCCESS, FetchFault::outcome);
+    fn count(&self, origin: Origin, outcome: &'static str) {
         self.refreshes(origin, outcome).increment(1);
     }
 
-    /// Shows every outcome of the sources that there are, at 0: a first failure would not be seen
-    /// as growth.
-    pub(super) fn count_from_zero(&self) {
-        let address = self.issuer.address.as_ref().map(|_| Origin::Address);
-        let file = self.issuer.file.as_ref().map(|_| Origin::File);
-        for origin in address.into_iter().chain(file) {
-            for outcome in fetch::OUTCOMES {
-                self.refreshes(origin, outcome).absolute(0);
-            }
+    /// Shows every outcome of a source at 0: a first failure would not be seen as growth.
+    pub(super) fn count_from_zero(&self, origin: Origin) {
+        for outcome in iter::once(&fetch::SUCCESS).chain(FetchFault::VARIANTS) {
+            self.refreshes(origin, outcome).absolute(0);
         }
     }
 
     fn refreshes(&self, origin: Origin, outcome: &'static str) -> metrics::Counter {
         let issuer = self.issuer.url.clone();
-        let source = origin.as_str();
+        let source: &str = origin.into();
         metrics::counter!(REFRESHES, "issuer" => issuer, "source" => source, "outcome" => outcome)
     }
 }

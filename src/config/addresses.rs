@@ -39,11 +39,8 @@ const PARAMETERS: [&str; 13] = [
 
 /// What is wrong with the URL of the database.
 pub(super) fn of_database(database: &Database) -> Vec<SettingFault> {
-    let faults = match &database.url {
-        Some(url) => faults_of_url(url, database),
-        None => Vec::new(),
-    };
-    let faults = faults.into_iter();
+    let url = database.url.iter();
+    let faults = url.flat_map(|url| faults_of_url(url, database));
     let fault = |text| SettingFault::of_key("database.url", format!("the database URL {text}"));
     faults.map(fault).collect()
 }

@@ -24,10 +24,7 @@ pub use dev_token::DevTokenArgs;
 pub use load::{load, names_a_database};
 pub use settings::*;
 
-pub use hyperfleet_server_kit::settings::{
-    CheckFormat, Effective, Format, Level, Logging, OpenapiFormat, Output, Secret, Tls, Tracing,
-    as_json, as_table,
-};
+pub use hyperfleet_server_kit::settings::{Format, Output, Secret, Tls};
 
 /// Settings of `hyperfleet-api` with their sources and faults.
 pub type Loaded = kit::settings::Loaded<Settings>;
@@ -54,20 +51,16 @@ impl Settings {
     ///
     /// Kinds that do not fit together; a schema document that cannot be used.
     pub fn kinds(&self) -> anyhow::Result<Attached> {
-        let built_in;
-        let configs = if let Some(entities) = &self.entities {
-            entities
-        } else {
-            built_in = entity_config::built_in();
-            &built_in
-        };
-        let registry = entity_config::registry(configs)?;
-        let path = &self.server.openapi_schema_path;
-        let document = if path.as_os_str().is_empty() {
-            None
-        } else {
-            Some(schema::document(path)?)
-        };
-        Ok(entity_config::attach(registry, configs, document.as_ref())?)
+        let configs = self.entities.clone();
+        let configs = configs.unwrap_or_else(entity_config::built_in);
+        let registry = entity_config::registry(&configs)?;
+        let path =
+            Some(&self.server.openapi_schema_path).filter(|path| !path.as_os_str().is_empty());
+        let document = path.map(|path| schema::document(path)).transpose()?;
+        Ok(entity_config::attach(
+            registry,
+            &configs,
+            document.as_ref(),
+        )?)
     }
 }

@@ -1,11 +1,13 @@
 //! The audit trail: who changed what, when and why. Written with the change, never changed after.
 
 use chrono::{DateTime, Utc};
+use strum::{EnumString, IntoStaticStr, VariantNames};
 
 use super::{ResourceId, ResourceState, Tenancy};
 
-/// What was done to a resource.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What was done to a resource, stored and shown by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
+#[strum(const_into_str, serialize_all = "snake_case")]
 pub enum Action {
     /// It was created.
     Create,
@@ -17,33 +19,6 @@ pub enum Action {
     HardDelete,
     /// It was removed although work was not done.
     ForceDelete,
-}
-
-impl Action {
-    /// Every action.
-    pub const ALL: [Self; 5] = [
-        Self::Create,
-        Self::Patch,
-        Self::Delete,
-        Self::HardDelete,
-        Self::ForceDelete,
-    ];
-
-    /// The name that is stored and shown.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Create => "create",
-            Self::Patch => "patch",
-            Self::Delete => "delete",
-            Self::HardDelete => "hard_delete",
-            Self::ForceDelete => "force_delete",
-        }
-    }
-
-    /// The action of that name.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|a| a.as_str() == name)
-    }
 }
 
 /// Who asks for a change, and when: the same for everything that one request changes.

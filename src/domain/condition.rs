@@ -2,11 +2,17 @@
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr};
 
 use super::moment;
 
 /// Whether a condition holds. Resources show `True` and `False` only; adapters may say `Unknown`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+///
+/// Clients spell it exactly so, case-sensitive.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr,
+)]
+#[strum(const_into_str)]
 pub enum ConditionStatus {
     /// It holds.
     True,
@@ -20,16 +26,6 @@ impl ConditionStatus {
     /// `True` or `False`.
     pub fn from_bool(holds: bool) -> Self {
         if holds { Self::True } else { Self::False }
-    }
-
-    /// Reads the exact, case-sensitive spelling that clients use.
-    pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "True" => Some(Self::True),
-            "False" => Some(Self::False),
-            "Unknown" => Some(Self::Unknown),
-            _ => None,
-        }
     }
 }
 
@@ -78,7 +74,7 @@ mod tests {
             ("true", None),
             ("", None),
         ] {
-            assert_eq!(ConditionStatus::parse(text), status, "{text}");
+            assert_eq!(text.parse().ok(), status, "{text}");
         }
     }
 }

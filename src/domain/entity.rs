@@ -33,7 +33,7 @@ pub struct ReferenceRule {
 }
 
 /// One kind of resource. Checked: [`EntityRegistry`] makes sure that what it names exists.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Entity {
     /// The discriminator, as in `kind`.
     pub kind: String,
@@ -132,19 +132,8 @@ impl EntityRegistry {
         }
     }
 
-    /// What derives further conditions of a kind.
-    pub fn rules(&self, kind: &str) -> Option<&Rules> {
-        self.get(kind)?.rules.as_deref()
-    }
-
     /// The kinds with rules.
     pub fn kinds_with_rules(&self) -> &[String] {
         &self.with_rules
-    }
-
-    /// The adapters that a kind waits for; none for a kind that was removed from the
-    /// configuration.
-    pub fn required_adapters(&self, kind: &str) -> &[String] {
-        self.get(kind).map_or(&[], |e| &e.required_adapters)
     }
 }

@@ -12,6 +12,7 @@
 //! finalizing parent that waited for nothing else goes with its last child.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
 
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
@@ -26,68 +27,70 @@ use super::{
     ResourceSnapshot, ResourceState, Tenancy,
 };
 
-/// Why something may not be done to a resource in its present state.
+/// Something may not be done to a resource in its present state.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub struct Refusal {
+    /// Of what kind the resource is.
+    pub kind: String,
+    /// Which one it is.
+    pub id: ResourceId,
+    /// What is in the way.
+    pub reason: RefusalReason,
+}
+
+/// Why something may not be done to a resource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RefusalReason {
     /// It is finalizing: nothing about it may be changed any more.
-    #[error("{kind} '{id}' is marked for deletion")]
-    MarkedForDeletion {
-        /// Of what kind.
-        kind: String,
-        /// Which one.
-        id: ResourceId,
-    },
+    MarkedForDeletion,
     /// It has active children of a kind that must be deleted first.
-    #[error("Cannot delete {kind} '{id}': active {child_kind}(s) exist")]
     ActiveChildren {
-        /// Of what kind the parent is.
-        kind: String,
-        /// Which parent.
-        id: ResourceId,
         /// Of what kind the children are.
         child_kind: String,
     },
     /// Active resources link to it.
-    #[error(
-        "cannot delete {kind} \"{name}\": referenced by {by} — remove the reference(s) before deleting"
-    )]
     Referenced {
-        /// Of what kind.
-        kind: String,
-        /// Which one.
-        id: ResourceId,
         /// What it is called.
         name: String,
         /// Who links to it, in order.
         by: String,
     },
     /// It is active: only finalizing resources can be forced out.
-    #[error("{kind} '{id}' is not in Finalizing state")]
-    NotFinalizing {
-        /// Of what kind.
-        kind: String,
-        /// Which one.
-        id: ResourceId,
-    },
+    NotFinalizing,
     /// Its generation has reached the largest number that clients can read.
-    #[error("{kind} '{id}' has reached the last generation and cannot be changed any more")]
-    GenerationsExhausted {
-        /// Of what kind.
-        kind: String,
-        /// Which one.
-        id: ResourceId,
-    },
+    GenerationsExhausted,
 }
 
 impl Refusal {
-    /// The resource whose state it is about, by its kind and id.
-    pub fn subject(&self) -> (&str, ResourceId) {
-        match self {
-            Self::MarkedForDeletion { kind, id }
-            | Self::ActiveChildren { kind, id, .. }
-            | Self::Referenced { kind, id, .. }
-            | Self::NotFinalizing { kind, id }
-            | Self::GenerationsExhausted { kind, id } => (kind, *id),
+    fn of(state: &ResourceState, reason: RefusalReason) -> Self {
+        Self {
+            kind: state.kind.clone(),
+            id: state.id,
+            reason,
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, id, reason } = self;
+        match reason {
+            RefusalReason::MarkedForDeletion => write!(f, "{kind} '{id}' is marked for deletion"),
+            RefusalReason::ActiveChildren { child_kind } => {
+                write!(
+                    f,
+                    "Cannot delete {kind} '{id}': active {child_kind}(s) exist"
+                )
+            }
+            RefusalReason::Referenced { name, by } => write!(
+                f,
+                "cannot delete {kind} \"{name}\": referenced by {by} — remove the reference(s) before deleting"
+            ),
+            RefusalReason::NotFinalizing => write!(f, "{kind} '{id}' is not in Finalizing state"),
+            RefusalReason::GenerationsExhausted => write!(
+                f,
+                "{kind} '{id}' has reached the last generation and cannot be changed any more"
+            ),
         }
     }
 }
@@ -210,10 +213,7 @@ pub fn patch(
 
 /// The refusal of any change to a finalizing resource.
 pub fn marked_for_deletion(state: &ResourceState) -> Refusal {
-    Refusal::MarkedForDeletion {
-        kind: state.kind.clone(),
-        id: state.id,
-    }
+    Refusal::of(state, RefusalReason::MarkedForDeletion)
 }
 
 /// What an incoming report leads to.
@@ -414,10 +414,7 @@ pub fn force_delete(
 ) -> Result<Outcome, Refusal> {
     let root = &family.root.state;
     if !root.is_finalizing() {
-        return Err(Refusal::NotFinalizing {
-            kind: root.kind.clone(),
-            id: root.id,
-        });
+        return Err(Refusal::of(root, RefusalReason::NotFinalizing));
     }
     let mut outcome = Outcome::default();
     for node in family.nodes().rev() {
@@ -527,10 +524,7 @@ fn is_done(
 }
 
 fn next_generation(state: &ResourceState) -> Result<i32, Refusal> {
-    let exhausted = || Refusal::GenerationsExhausted {
-        kind: state.kind.clone(),
-        id: state.id,
-    };
+    let exhausted = || Refusal::of(state, RefusalReason::GenerationsExhausted);
     state.generation.checked_add(1).ok_or_else(exhausted)
 }
 
@@ -570,11 +564,11 @@ fn refuse_restricting_children(
         });
     match restricting {
         None => Ok(()),
-        Some(child) => Err(Refusal::ActiveChildren {
-            kind: kind.clone(),
-            id: *id,
-            child_kind: child.kind.clone(),
-        }),
+        Some(child) => {
+            let child_kind = child.kind.clone();
+            let reason = RefusalReason::ActiveChildren { child_kind };
+            Err(Refusal::of(&node.state, reason))
+        }
     }
 }
 
@@ -600,10 +594,9 @@ fn refuse_referrers(state: &ResourceState, referrers: &[&Referrer]) -> Result<()
     if by.is_empty() {
         return Ok(());
     }
-    Err(Refusal::Referenced {
-        kind: state.kind.clone(),
-        id: state.id,
+    let reason = RefusalReason::Referenced {
         name: state.name.as_str().to_owned(),
         by: by.join(", "),
-    })
+    };
+    Err(Refusal::of(state, reason))
 }

@@ -10,8 +10,6 @@ mod derivation;
 pub mod entity;
 pub mod entity_config;
 mod labels;
-#[cfg(any(test, feature = "laws"))]
-mod laws;
 pub mod lifecycle;
 mod list;
 pub mod mapping;

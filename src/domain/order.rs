@@ -1,9 +1,15 @@
 //! How lists are sorted. Fields are a closed set, so that no text of a request reaches SQL.
 
-/// A column that lists may be ordered by. Closed, so that no user text reaches SQL.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+use strum::EnumString;
+
+/// A column that lists may be ordered by, read from the name that requests use. Closed, so that no
+/// user text reaches SQL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString)]
+#[strum(serialize_all = "snake_case")]
 pub enum OrderField {
-    /// Identity, which is also the order of creation.
+    /// Identity, which is also the order of creation. A resource's URL differs from others of its
+    /// kind and owner by its id alone.
+    #[strum(serialize = "id", serialize = "href")]
     Id,
     /// Name.
     Name,
@@ -28,52 +34,21 @@ pub enum OrderField {
 }
 
 impl OrderField {
-    /// The names that requests use.
-    const NAMES: [(&'static str, Self); 12] = [
-        ("id", Self::Id),
-        ("name", Self::Name),
-        ("kind", Self::Kind),
-        ("generation", Self::Generation),
-        ("created_time", Self::CreatedTime),
-        ("created_by", Self::CreatedBy),
-        ("updated_time", Self::UpdatedTime),
-        ("updated_by", Self::UpdatedBy),
-        ("deleted_time", Self::DeletedTime),
-        ("deleted_by", Self::DeletedBy),
-        ("owner_id", Self::OwnerId),
-        // A resource's URL differs from others of its kind and owner by its id alone.
-        ("href", Self::Id),
-    ];
-
     /// Whether there are resources without it.
     pub fn is_optional(self) -> bool {
         matches!(self, Self::DeletedTime | Self::DeletedBy | Self::OwnerId)
     }
-
-    fn parse(name: &str) -> Option<Self> {
-        let found = Self::NAMES.iter().find(|(n, _)| *n == name);
-        found.map(|(_, field)| *field)
-    }
 }
 
 /// Up or down.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString)]
 pub enum Direction {
     /// Small values first.
+    #[strum(serialize = "asc")]
     Ascending,
     /// Large values first.
+    #[strum(serialize = "desc")]
     Descending,
-}
-
-impl Direction {
-    /// Reads `asc` or `desc`.
-    pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "asc" => Some(Self::Ascending),
-            "desc" => Some(Self::Descending),
-            _ => None,
-        }
-    }
 }
 
 /// How a list is sorted, most significant key first. Ties are broken by id, in the direction of
@@ -101,7 +76,7 @@ impl Order {
 
     /// Newest first: what lists do unless asked otherwise.
     pub fn newest_first() -> Self {
-        Self(vec![(OrderField::CreatedTime, Direction::Descending)])
+        Self::by_creation(Direction::Descending)
     }
 
     /// By time of creation.
@@ -128,7 +103,7 @@ impl Order {
         }
         let keys: Option<Vec<_>> = split
             .into_iter()
-            .map(|(name, direction)| Some((OrderField::parse(name)?, direction)))
+            .map(|(name, direction)| Some((name.parse().ok()?, direction)))
             .collect();
         match keys {
             None => Err(InvalidOrder::Field),
@@ -167,7 +142,7 @@ fn split(entry: &str, default: Direction) -> Result<(&str, Direction), InvalidOr
         .all(|(at, b)| b.is_ascii_lowercase() || b == b'_' || (at > 0 && b.is_ascii_digit()));
     let direction = match direction {
         None => Some(default),
-        Some(word) => Direction::parse(word),
+        Some(word) => word.parse().ok(),
     };
     match direction {
         Some(direction) if is_name && rest.is_none() => Ok((name, direction)),

@@ -35,26 +35,6 @@ impl Default for Page {
     }
 }
 
-/// Where resources of one kind are found: what their URLs say before the ids in them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KindPath {
-    /// Which kind.
-    pub kind: String,
-    /// The owner that comes first in the URL, for child kinds.
-    pub owner: Option<OwnerPath>,
-    /// What stands before the resource's own id, and after its owner's.
-    pub before_id: String,
-}
-
-/// Where the owners of one kind are found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OwnerPath {
-    /// Which kind they are of.
-    pub kind: String,
-    /// What stands before their ids.
-    pub before_id: String,
-}
-
 /// One part of the list together with the size of the whole.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Listing<T> {

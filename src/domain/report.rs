@@ -195,16 +195,14 @@ impl ReportOutcome {
             Self::Accepted => "accepted",
             Self::Repeated => "repeated",
             Self::Rejected(_) => "rejected",
-            Self::Discarded(Discard::FutureGeneration) => "discarded_future_generation",
-            Self::Discarded(Discard::StaleGeneration) => "discarded_stale_generation",
-            Self::Discarded(Discard::StaleTime) => "discarded_stale_time",
-            Self::Discarded(Discard::Unknown) => "discarded_unknown",
+            Self::Discarded(why) => why.into_str(),
         }
     }
 }
 
 /// Why a report was discarded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(const_into_str, serialize_all = "snake_case", prefix = "discarded_")]
 pub enum Discard {
     /// It speaks of a generation that the resource has not reached.
     FutureGeneration,

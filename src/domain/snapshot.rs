@@ -10,15 +10,9 @@ pub struct ResourceSnapshot {
     pub state: ResourceState,
     /// The latest report of each adapter.
     pub reports: Vec<ReportState>,
-    /// How many resources it owns, finalizing ones too; counted up to
-    /// [`ResourceSnapshot::CHILDREN_COUNTED_MAX`].
+    /// How many resources it owns, finalizing ones too; counted up to two: whether any are left once
+    /// one of them is gone is all that matters, and a parent may have very many.
     pub children: usize,
     /// What rules need beside; unset for kinds without rules.
     pub facts: Option<Box<Facts>>,
-}
-
-impl ResourceSnapshot {
-    /// How far children are counted: whether any are left once one of them is gone is all that
-    /// matters, and a parent may have very many.
-    pub const CHILDREN_COUNTED_MAX: usize = 2;
 }

@@ -11,7 +11,7 @@ use super::Tenancy;
 
 mod rules;
 
-pub use rules::{Config, DIMENSIONS_MAX, Dimension, Fault, KEY_BYTES_MAX, Rules, VALUE_BYTES_MAX};
+pub use rules::{Config, DIMENSIONS_MAX, Dimension, KEY_BYTES_MAX, Rules, VALUE_BYTES_MAX};
 
 /// Why a request is refused for whom it is made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

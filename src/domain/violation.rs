@@ -1,6 +1,7 @@
 //! What is wrong with an input, one entry per fault, so that a user mends all of them in one go.
 
 use serde_json::Value;
+use strum::{IntoStaticStr, VariantNames};
 
 /// As much of a client's text as an answer repeats.
 pub fn shown(text: &str) -> String {
@@ -8,9 +9,10 @@ pub fn shown(text: &str) -> String {
     text.chars().take(CHARACTERS_MAX).collect()
 }
 
-/// The kind of rule that an input breaks; the closed list that clients may match on (RFC 9457
-/// extension `errors[].constraint`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The kind of rule that an input breaks; the closed list of names that clients may match on (RFC
+/// 9457 extension `errors[].constraint`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantNames)]
+#[strum(const_into_str, serialize_all = "snake_case")]
 pub enum Constraint {
     /// It must be there.
     Required,
@@ -30,36 +32,6 @@ pub enum Constraint {
     Format,
     /// It stands there twice.
     Unique,
-}
-
-impl Constraint {
-    /// Every kind of rule.
-    pub const ALL: [Self; 9] = [
-        Self::Required,
-        Self::Min,
-        Self::Max,
-        Self::MinLength,
-        Self::MaxLength,
-        Self::Pattern,
-        Self::Enum,
-        Self::Format,
-        Self::Unique,
-    ];
-
-    /// The name that clients see.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Required => "required",
-            Self::Min => "min",
-            Self::Max => "max",
-            Self::MinLength => "min_length",
-            Self::MaxLength => "max_length",
-            Self::Pattern => "pattern",
-            Self::Enum => "enum",
-            Self::Format => "format",
-            Self::Unique => "unique",
-        }
-    }
 }
 
 /// One fault of an input.
@@ -160,7 +132,7 @@ mod tests {
             (Constraint::Format, "format"),
             (Constraint::Unique, "unique"),
         ] {
-            assert_eq!(constraint.as_str(), name);
+            assert_eq!(constraint.into_str(), name);
         }
     }
 

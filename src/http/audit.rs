@@ -1,22 +1,16 @@
 //! `/audit`: who changed what.
 
-use actix_web::web::Data;
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::HttpResponse;
 
-use super::request::{Caller, params};
-use crate::app::Service;
+use super::request::Call;
 use crate::wire::Views;
 use hyperfleet_server_kit::http::{PendingResponse, Problem};
 
 /// `GET` of the trail, newest first.
-pub(super) async fn list(
-    request: HttpRequest,
-    caller: Caller,
-    service: Data<Service>,
-) -> Result<HttpResponse, Problem> {
-    let params = params(&request);
+pub(super) async fn list(call: Call) -> Result<HttpResponse, Problem> {
+    let params = call.params();
     let (filter, page) = (params.audit_filter()?, params.page()?);
-    let response = PendingResponse::of_page(&request, page.size)?;
-    let listing = service.audit(caller.view(), &filter, page).await?;
+    let response = PendingResponse::of_page(&call.request, page.size)?;
+    let listing = call.service.audit(call.view(), &filter, page).await?;
     response.page(&Views::audit(&listing))
 }

@@ -13,7 +13,7 @@ use crate::domain::tenancy::Rules;
 use hyperfleet_fleet::api::Access;
 use hyperfleet_server_kit::http::{CallerHeaders, Problem, ProvenCaller, RequestLog};
 
-/// Finds out who is calling and on whose behalf, and leaves both for [`super::request::Caller`].
+/// Finds out who is calling and on whose behalf, and leaves both for [`super::request::Call`].
 ///
 /// Before the body is read and before anything is looked for: a caller that may not do a thing at
 /// all learns nothing of what it would have done.

@@ -27,17 +27,12 @@ use crate::domain::tenancy;
 use crate::wire::BASE;
 use hyperfleet_fleet::{EtcdFleet, api as fleet};
 use hyperfleet_server_kit::clock::Clock;
-pub use hyperfleet_server_kit::http::{
-    Admission, ChooseWording, Connection, Gate, Limits, Masks, Phase, Readiness, ResponseBudget,
-    Scrape, Wording, health, metrics, side,
-};
 use hyperfleet_server_kit::http::{
-    BODY_BYTES_MAX, RequestSpan, frame, gzip_below, unknown_path, watch,
+    Admission, BODY_BYTES_MAX, Masks, RequestSpan, Wording, frame, gzip_below, unknown_path, watch,
 };
+use hyperfleet_server_kit::program::Build;
 
 pub use document::openapi;
-pub use hyperfleet_server_kit::openapi::yaml;
-pub use hyperfleet_server_kit::program::Build;
 pub use openapi::Document;
 
 /// What the API serves from.

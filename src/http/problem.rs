@@ -5,14 +5,15 @@ use actix_web::http::header::{self, HeaderValue};
 use actix_web::{Error, HttpResponse};
 use serde::Serialize;
 use serde_json::{Value, json};
+use strum::VariantNames as _;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{Object, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::app;
-use crate::auth::Refusal;
+use crate::auth::{Refusal, TokenFault};
 use crate::domain::tenancy::Denied;
-use crate::domain::{Constraint, Violation, Violations, moment};
+use crate::domain::{Constraint, Violations, moment};
 use crate::wire::{BodyFault, ParamsFault};
 use hyperfleet_server_kit::causes::chain;
 use hyperfleet_server_kit::http::{
@@ -101,8 +102,8 @@ impl ToSchema for ValidationErrorConstraint {}
 impl PartialSchema for ValidationErrorConstraint {
     fn schema() -> RefOr<Schema> {
         let mut schema = Object::with_type(Type::String);
-        let names = Constraint::ALL.map(|constraint| json!(constraint.as_str()));
-        schema.enum_values = Some(names.to_vec());
+        let names = Constraint::VARIANTS.iter().map(|name| json!(name));
+        schema.enum_values = Some(names.collect());
         Schema::Object(schema).into()
     }
 }
@@ -170,18 +171,17 @@ fn challenge(kind: &'static ProblemKind, detail: String, fault: Option<&str>) ->
 }
 
 /// One violation is the detail itself; of several, the detail says that there are.
-fn invalid(kind: &'static ProblemKind, several: &str, violations: Violations) -> Problem {
-    let violations = violations.into_vec();
+fn invalid_body(violations: &Violations) -> Problem {
     let detail = match violations.as_slice() {
         [one] => &one.message,
-        _ => several,
+        _ => "Request body validation failed",
     };
-    with_errors(Problem::new(kind, detail), &violations)
+    with_errors(Problem::new(kinds::INVALID, detail), violations)
 }
 
-fn with_errors(mut problem: Problem, violations: &[Violation]) -> Problem {
-    let views = violations.iter().map(|violation| ViolationView {
-        constraint: violation.constraint.as_str(),
+fn with_errors(mut problem: Problem, violations: &Violations) -> Problem {
+    let views = violations.as_slice().iter().map(|violation| ViolationView {
+        constraint: violation.constraint.into_str(),
         field: &violation.field,
         message: &violation.message,
         value: violation.value.as_ref(),
@@ -198,9 +198,7 @@ impl From<BodyFault> for Problem {
                 kinds::BAD_REQUEST,
                 "at least one field must be provided for update",
             ),
-            BodyFault::Invalid(violations) => {
-                invalid(kinds::INVALID, "Request body validation failed", violations)
-            }
+            BodyFault::Invalid(violations) => invalid_body(&violations),
         }
     }
 }
@@ -213,7 +211,7 @@ impl From<ParamsFault> for Problem {
             ParamsFault::Search(search) => Self::new(kinds::BAD_REQUEST, search.to_string()),
             ParamsFault::Invalid(violations) => {
                 let problem = Self::new(kinds::INVALID, "Invalid query parameters");
-                with_errors(problem, &violations.into_vec())
+                with_errors(problem, &violations)
             }
         }
     }
@@ -225,7 +223,9 @@ impl From<Refusal> for Problem {
             Refusal::Missing => (kinds::NO_CREDENTIALS, None),
             // Whoever comes with another scheme has not given a token either.
             Refusal::NotBearer => (kinds::BAD_CREDENTIALS, None),
-            Refusal::Expired => (kinds::EXPIRED, Some("the token has expired")),
+            Refusal::Invalid(TokenFault::Expired) => {
+                (kinds::EXPIRED, Some("the token has expired"))
+            }
             Refusal::Invalid(_) => (kinds::BAD_CREDENTIALS, Some("the token is invalid")),
             Refusal::Unidentified(_) => (kinds::NO_CREDENTIALS, Some("unknown identity")),
         };
@@ -244,24 +244,18 @@ impl From<Denied> for Problem {
 impl From<app::Error> for Problem {
     fn from(error: app::Error) -> Self {
         use app::Error as E;
-        let kind = match &error {
-            E::NotFound { .. } | E::NothingToDelete { .. } => kinds::NOT_FOUND,
-            E::Invalid(_) | E::UnknownKind(_) | E::UnknownReference { .. } | E::Report(_) => {
-                kinds::INVALID
-            }
-            E::ChildKind { .. } => kinds::CHILD_KIND,
-            E::NameTaken { .. } => kinds::TAKEN,
-            E::Refused(_) | E::HeldBack { .. } => kinds::STATE,
-            E::Order(_) => kinds::BAD_REQUEST,
-            E::Unavailable(_) => ProblemKind::UNAVAILABLE,
-            E::TooSlow => kinds::TOO_SLOW,
-            E::Storage(_) => ProblemKind::INTERNAL,
-        };
-        match error {
-            E::Invalid(violations) => invalid(kind, "Request body validation failed", violations),
+        let of = |kind| Self::new(kind, error.to_string());
+        match &error {
+            E::NotFound { .. } | E::NothingToDelete { .. } => of(kinds::NOT_FOUND),
+            E::Invalid(violations) => invalid_body(violations),
+            E::UnknownKind(_) | E::UnknownReference { .. } | E::Report(_) => of(kinds::INVALID),
+            E::ChildKind { .. } => of(kinds::CHILD_KIND),
+            E::NameTaken { .. } => of(kinds::TAKEN),
+            E::Refused(_) | E::HeldBack { .. } => of(kinds::STATE),
+            E::Order(_) => of(kinds::BAD_REQUEST),
             E::Unavailable(_) => unavailable(chain(&error)),
+            E::TooSlow => of(kinds::TOO_SLOW),
             E::Storage(_) => Self::internal(chain(&error)),
-            other => Self::new(kind, other.to_string()),
         }
     }
 }

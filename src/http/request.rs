@@ -3,16 +3,16 @@
 use std::future::{Ready, ready};
 
 use actix_web::dev::Payload;
-use actix_web::{FromRequest, HttpMessage, HttpRequest, web};
+use actix_web::{FromRequest, HttpMessage, HttpRequest, HttpResponse, HttpResponseBuilder, web};
 
 use crate::app::{Address, Collection, Service};
 use crate::domain::audit::Origin;
 use crate::domain::tenancy::{Tenant, TenantScope};
-use crate::domain::{Entity, EntityRegistry};
-use crate::wire::Params;
+use crate::domain::{Entity, Resource};
+use crate::wire::{Params, Views};
 use hyperfleet_fleet::api::Access;
 use hyperfleet_server_kit::clock::Clock;
-use hyperfleet_server_kit::http::{Problem, RequestId};
+use hyperfleet_server_kit::http::{PendingResponse, Problem, RequestId};
 
 /// Who is calling, where nobody has to prove it.
 const ANONYMOUS: &str = "system@hyperfleet.local";
@@ -54,57 +54,6 @@ pub(super) enum Wish {
     Fleet(Access),
 }
 
-/// Who is calling, and on whose behalf.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Caller {
-    identity: Identity,
-    tenant: Tenant,
-}
-
-impl FromRequest for Caller {
-    type Error = Problem;
-    type Future = Ready<Result<Self, Problem>>;
-
-    /// Whom admission has left with the request.
-    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let extensions = request.extensions();
-        let identity = extensions.get::<Identity>().cloned();
-        let found = identity.zip(extensions.get::<Tenant>().cloned());
-        let found = found.ok_or_else(|| Problem::internal("a request that nobody admitted"));
-        ready(found.map(|(identity, tenant)| Self { identity, tenant }))
-    }
-}
-
-impl Caller {
-    /// On whose behalf.
-    pub(super) fn tenant(&self) -> &Tenant {
-        &self.tenant
-    }
-
-    /// What the caller sees.
-    pub(super) fn view(&self) -> &TenantScope {
-        self.tenant.view()
-    }
-
-    /// The caller as the author of a change that happens now.
-    ///
-    /// # Errors
-    ///
-    /// Nobody knows who it is.
-    pub(super) fn origin(&self, request: &HttpRequest, clock: &Clock) -> Result<Origin, Problem> {
-        let actor = self
-            .identity
-            .name()
-            .ok_or_else(|| Problem::internal("a change by nobody knows whom"))?;
-        let id = request.extensions().get::<RequestId>().cloned();
-        Ok(Origin {
-            actor: actor.to_owned(),
-            request_id: id.map_or_else(String::new, |id| id.0),
-            at: clock.now(),
-        })
-    }
-}
-
 /// Which list a route is about; the route carries it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Route {
@@ -121,22 +70,62 @@ pub(super) enum Route {
     },
 }
 
-/// The path of a request, understood.
-pub(super) struct Place<'a> {
-    request: &'a HttpRequest,
-    registry: &'a EntityRegistry,
+/// A request that was admitted: who is calling and on whose behalf, and what answers.
+pub(super) struct Call {
+    pub(super) request: HttpRequest,
+    pub(super) service: web::Data<Service>,
+    clock: web::Data<Clock>,
+    identity: Identity,
+    /// On whose behalf.
+    pub(super) tenant: Tenant,
 }
 
-impl<'a> Place<'a> {
-    pub(super) fn new(request: &'a HttpRequest, service: &'a Service) -> Self {
-        Self {
-            request,
-            registry: service.registry(),
-        }
+impl FromRequest for Call {
+    type Error = Problem;
+    type Future = Ready<Result<Self, Problem>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let admitted = || Problem::internal("a request that nobody admitted");
+        ready(Self::of(request).ok_or_else(admitted))
+    }
+}
+
+impl Call {
+    /// With whom admission has left with the request.
+    fn of(request: &HttpRequest) -> Option<Self> {
+        let extensions = request.extensions();
+        Some(Self {
+            request: request.clone(),
+            service: request.app_data::<web::Data<Service>>()?.clone(),
+            clock: request.app_data::<web::Data<Clock>>()?.clone(),
+            identity: extensions.get::<Identity>()?.clone(),
+            tenant: extensions.get::<Tenant>()?.clone(),
+        })
     }
 
-    /// The list.
-    pub(super) fn collection(&self) -> Result<Collection<'a>, Problem> {
+    /// What the caller sees.
+    pub(super) fn view(&self) -> &TenantScope {
+        self.tenant.view()
+    }
+
+    /// The caller as the author of a change that happens now.
+    ///
+    /// # Errors
+    ///
+    /// Nobody knows who it is.
+    pub(super) fn origin(&self) -> Result<Origin, Problem> {
+        let actor = self.identity.name();
+        let actor = actor.ok_or_else(|| Problem::internal("a change by nobody knows whom"))?;
+        let id = self.request.extensions().get::<RequestId>().cloned();
+        Ok(Origin {
+            actor: actor.to_owned(),
+            request_id: id.map_or_else(String::new, |id| id.0),
+            at: self.clock.now(),
+        })
+    }
+
+    /// The list that the path names.
+    pub(super) fn collection(&self) -> Result<Collection<'_>, Problem> {
         match self.request.app_data::<Route>() {
             Some(Route::All) => Ok(Collection::All),
             Some(Route::Kind(kind)) => Ok(Collection::Kind(self.entity(kind)?)),
@@ -149,27 +138,37 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// The one resource, as the caller sees it.
-    pub(super) fn address(&self, caller: &'a Caller) -> Result<Address<'a>, Problem> {
+    /// The one resource that the path names, as the caller sees it.
+    pub(super) fn address(&self) -> Result<Address<'_>, Problem> {
         Ok(Address {
-            view: caller.view(),
+            view: self.view(),
             collection: self.collection()?,
             id: self.segment("id"),
         })
     }
 
-    fn entity(&self, kind: &str) -> Result<&'a Entity, Problem> {
-        let entity = self.registry.get(kind);
+    fn entity(&self, kind: &str) -> Result<&Entity, Problem> {
+        let entity = self.service.registry().get(kind);
         entity.ok_or_else(|| Problem::internal("a route of a kind that is not configured"))
     }
 
-    fn segment(&self, name: &str) -> &'a str {
+    fn segment(&self, name: &str) -> &str {
         self.request.match_info().get(name).unwrap_or_default()
     }
-}
 
-/// The query parameters of a request.
-pub(super) fn params(request: &HttpRequest) -> Params {
-    let pairs = web::Query::<Vec<(String, String)>>::from_query(request.query_string());
-    Params::new(pairs.map(web::Query::into_inner).unwrap_or_default())
+    /// The query parameters.
+    pub(super) fn params(&self) -> Params {
+        let pairs = web::Query::<Vec<(String, String)>>::from_query(self.request.query_string());
+        Params::new(pairs.map(web::Query::into_inner).unwrap_or_default())
+    }
+
+    /// An answer with a resource.
+    pub(super) fn shown(
+        &self,
+        answer: HttpResponseBuilder,
+        resource: &Resource,
+    ) -> Result<HttpResponse, Problem> {
+        let view = Views(self.service.registry()).resource(resource);
+        PendingResponse::of(&self.request)?.item(answer, &view)
+    }
 }

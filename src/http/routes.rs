@@ -16,30 +16,33 @@ use hyperfleet_server_kit::http::{self, admit, resource};
 /// One operation.
 pub(super) type Operation = http::Operation<Wish, fn(&Subject<'_>) -> OperationBuilder>;
 
+/// Paths below one that they have in common.
+type Paths = &'static [(&'static str, &'static [Operation])];
+
 const READ: Option<Wish> = Some(Wish::Read);
 const REPORT: Option<Wish> = Some(Wish::Report);
 const AUTHOR: Option<Wish> = Some(Wish::Author);
 
 /// The paths of the service itself.
 #[rustfmt::skip]
-static SERVICE: [(&str, [Operation; 1]); 4] = [
-    ("/api/hyperfleet", [
+static SERVICE: Paths = &[
+    ("/api/hyperfleet", &[
         Operation { method: "GET", permission: None, handler: || web::to(meta::metadata), describe: describe::metadata },
     ]),
-    ("/api/hyperfleet/v1/openapi", [
+    ("/api/hyperfleet/v1/openapi", &[
         Operation { method: "GET", permission: None, handler: || web::to(openapi::document), describe: describe::document },
     ]),
-    ("/api/hyperfleet/v1/openapi.html", [
+    ("/api/hyperfleet/v1/openapi.html", &[
         Operation { method: "GET", permission: None, handler: || web::to(openapi::page), describe: describe::page },
     ]),
-    ("/api/hyperfleet/v1/audit", [
+    ("/api/hyperfleet/v1/audit", &[
         Operation { method: "GET", permission: READ, handler: || web::to(audit::list), describe: describe::audit },
     ]),
 ];
 
 /// The paths of a list, below its own.
 #[rustfmt::skip]
-static LIST: [(&str, &[Operation]); 4] = [
+static LIST: Paths = &[
     ("/{id}/force-delete", &[
         Operation { method: "POST", permission: AUTHOR, handler: || web::to(resources::force_delete), describe: describe::force_delete },
     ]),
@@ -71,13 +74,9 @@ pub(super) struct Endpoint {
 
 /// Every path of the API.
 pub(super) fn endpoints(registry: &EntityRegistry) -> Vec<Endpoint> {
-    let of_service = |(path, operations): &'static (&str, [Operation; 1])| Endpoint {
-        path: (*path).to_owned(),
-        about: None,
-        operations,
-    };
-    let mut endpoints: Vec<_> = SERVICE.iter().map(of_service).collect();
-    endpoints.extend(of_list(&format!("{BASE}/resources"), &Route::All));
+    let mut endpoints: Vec<_> = below("", SERVICE, None).collect();
+    let all = format!("{BASE}/resources");
+    endpoints.extend(below(&all, LIST, Some(Route::All)));
     for entity in registry.entities() {
         if let Some(parent) = entity.parent.as_deref().and_then(|p| registry.get(p)) {
             let path = format!("{BASE}/{}/{{parent_id}}/{}", parent.plural, entity.plural);
@@ -85,19 +84,19 @@ pub(super) fn endpoints(registry: &EntityRegistry) -> Vec<Endpoint> {
                 kind: entity.kind.clone(),
                 parent: parent.kind.clone(),
             };
-            endpoints.extend(of_list(&path, &route));
+            endpoints.extend(below(&path, LIST, Some(route)));
         }
         let path = format!("{BASE}/{}", entity.plural);
-        endpoints.extend(of_list(&path, &Route::Kind(entity.kind.clone())));
+        let route = Route::Kind(entity.kind.clone());
+        endpoints.extend(below(&path, LIST, Some(route)));
     }
     endpoints
 }
 
-/// The paths of one list.
-fn of_list(path: &str, route: &Route) -> impl Iterator<Item = Endpoint> {
-    LIST.iter().map(move |(suffix, operations)| Endpoint {
+fn below(path: &str, paths: Paths, about: Option<Route>) -> impl Iterator<Item = Endpoint> {
+    paths.iter().map(move |(suffix, operations)| Endpoint {
         path: format!("{path}{suffix}"),
-        about: Some(route.clone()),
+        about: about.clone(),
         operations,
     })
 }

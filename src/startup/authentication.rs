@@ -1,15 +1,10 @@
 //! From settings to who may call.
 
-use std::time::Duration;
-
 use anyhow::bail;
 
 use crate::auth::{self, Authentication, Authenticator, Issuer, Pace};
 use crate::config::Jwt;
 use hyperfleet_server_kit::clock::Clock;
-
-/// How long the start waits for issuers to answer; requests that come sooner wait themselves.
-const SETTLE_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Whose tokens are taken, as the settings say; `None` where nobody needs one.
 ///
@@ -44,13 +39,5 @@ pub(super) fn start(issuers: Option<Vec<Issuer>>, clock: &Clock) -> Authenticati
     match issuers {
         Some(issuers) => Authentication::On(Authenticator::start(issuers, Pace::default(), clock)),
         None => Authentication::Off,
-    }
-}
-
-/// Waits a while until the issuers' keys are there. One that does not answer is tolerated: its
-/// tokens are refused until it does.
-pub(super) async fn settle(authentication: &Authentication) {
-    if let Authentication::On(authenticator) = authentication {
-        authenticator.settle(SETTLE_TIME_MAX).await;
     }
 }

@@ -3,78 +3,17 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use super::listeners::Addresses;
+use super::process::Addresses;
 use crate::auth::Authentication;
 use crate::config::{Settings, Tls};
 use crate::dev::token;
 use crate::domain::{Entity, EntityRegistry, tenancy};
 
-/// What a caller has to bring.
-pub(super) enum Protection {
-    /// Nothing.
-    Off,
-    /// A token of one of these issuers in this header.
-    Token {
-        issuers: Vec<String>,
-        header: String,
-    },
-}
-
-impl Protection {
-    pub(super) fn of(authentication: &Authentication) -> Self {
-        match authentication {
-            Authentication::Off => Self::Off,
-            Authentication::On(authenticator) => Self::Token {
-                issuers: authenticator.issuers().map(ToOwned::to_owned).collect(),
-                header: authenticator
-                    .headers()
-                    .next()
-                    .unwrap_or_default()
-                    .to_owned(),
-            },
-        }
-    }
-
-    /// Whether it is on, for whom to know.
-    fn told(&self, address: SocketAddr) -> String {
-        match self {
-            Self::Off if address.ip().is_loopback() => {
-                "off (for trying it on this machine only)".to_owned()
-            }
-            Self::Off => {
-                "OFF: whoever reaches this address may change and delete everything".to_owned()
-            }
-            Self::Token { issuers, .. } => format!("on: tokens of {}", issuers.join(", ")),
-        }
-    }
-
-    /// How to get a token, in a shell.
-    fn token(&self) -> String {
-        match self {
-            Self::Off => String::new(),
-            Self::Token { issuers, .. } if issuers.iter().any(|name| name == token::ISSUER) => {
-                let program = std::env::args().next();
-                let program = program.as_deref().unwrap_or("hyperfleet-api");
-                format!("  TOKEN=$({program} dev-token)\n")
-            }
-            Self::Token { .. } => "  TOKEN=…   # of one of these issuers\n".to_owned(),
-        }
-    }
-
-    /// The option of `curl` that sends it.
-    fn option(&self) -> String {
-        match self {
-            Self::Off => String::new(),
-            Self::Token { header, .. } => format!(" -H \"{header}: Bearer $TOKEN\""),
-        }
-    }
-}
-
 /// What `dev` says when it serves.
 pub(super) fn banner(
     addresses: &Addresses,
     data: Option<&Path>,
-    protection: &Protection,
+    authentication: &Authentication,
     settings: &Settings,
     kinds: &EntityRegistry,
 ) -> String {
@@ -86,9 +25,8 @@ pub(super) fn banner(
         Some(folder) => format!("private PostgreSQL in {}", folder.display()),
         None => "the PostgreSQL that was named".to_owned(),
     };
-    let authentication = protection.told(api);
-    let token = protection.token();
-    let curl = format!("curl -s{}{}", protection.option(), tenant_options(tenant));
+    let (authentication, token, option) = protection(authentication, api);
+    let curl = format!("curl -s{option}{}", tenant_options(tenant));
     let first = first_steps(&curl, &base, kinds);
     format!(
         "
@@ -104,6 +42,32 @@ Try it:
 {token}{first}  {curl} '{base}/audit?action=create'
 
 "
+    )
+}
+
+/// What a caller has to bring: whether it is anything, how to get it in a shell, and the option of `curl` that sends it.
+fn protection(authentication: &Authentication, address: SocketAddr) -> (String, String, String) {
+    let Authentication::On(authenticator) = authentication else {
+        let text = if address.ip().is_loopback() {
+            "off (for trying it on this machine only)"
+        } else {
+            "OFF: whoever reaches this address may change and delete everything"
+        };
+        return (text.to_owned(), String::new(), String::new());
+    };
+    let issuers: Vec<_> = authenticator.issuers().collect();
+    let token = if issuers.contains(&token::ISSUER) {
+        let program = std::env::args().next();
+        let program = program.as_deref().unwrap_or("hyperfleet-api");
+        format!("  TOKEN=$({program} dev-token)\n")
+    } else {
+        "  TOKEN=…   # of one of these issuers\n".to_owned()
+    };
+    let header = authenticator.headers().next().unwrap_or_default();
+    (
+        format!("on: tokens of {}", issuers.join(", ")),
+        token,
+        format!(" -H \"{header}: Bearer $TOKEN\""),
     )
 }
 
@@ -155,7 +119,7 @@ mod tests {
         let mut told = |api: bool, metrics: bool| {
             settings.server.tls.enabled = api;
             settings.metrics.tls.enabled = metrics;
-            banner(&addresses, None, &Protection::Off, &settings, &kinds)
+            banner(&addresses, None, &Authentication::Off, &settings, &kinds)
         };
         let plain = told(false, false);
         assert!(!plain.contains("https:"), "{plain}");

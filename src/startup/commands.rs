@@ -6,10 +6,9 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::CommandFactory as _;
 
-use super::build::BUILD;
-use super::listeners::Addresses;
+use super::BUILD;
 use super::plan::Plan;
-use super::process::Process;
+use super::process::{Addresses, Process};
 use super::{database, dev, migrate, telemetry};
 use crate::config::{
     self, Args, CheckArgs, Command, ConfigCommand, DevTokenArgs, OpenapiArgs, Settings,
@@ -21,8 +20,8 @@ use crate::http;
 use hyperfleet_server_kit::check;
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::ending::Misuse;
+use hyperfleet_server_kit::openapi::print_document;
 use hyperfleet_server_kit::program::{self, Build, print, print_completion};
-use hyperfleet_server_kit::settings::OpenapiFormat;
 use hyperfleet_server_kit::shutdown;
 
 /// Runs a command to its end; gives what the process is to end with.
@@ -37,7 +36,10 @@ async fn carry_out(args: Args) -> anyhow::Result<ExitCode> {
         Command::Dev(args) => Box::pin(dev::run(args)).await?,
         Command::Config(ConfigCommand::Check(args)) => check(&args)?,
         Command::Config(ConfigCommand::Reference) => print(&config::reference()),
-        Command::Openapi(args) => openapi(&args)?,
+        Command::Openapi(args) if args.fleet => {
+            print_document(&hyperfleet_fleet::api::openapi(BUILD.version), args.format)?;
+        }
+        Command::Openapi(args) => print_document(&openapi_of_kinds(&args)?, args.format)?,
         Command::Completion { shell } => print_completion(shell, Args::command()),
         Command::DevToken(args) => dev_token(args)?,
         Command::Version => {
@@ -79,21 +81,6 @@ fn check(args: &CheckArgs) -> anyhow::Result<()> {
     let loaded = config::load(&args.settings, &Settings::default());
     let notes = Plan::of(&loaded).map(|plan| plan.notes);
     check::print_check(&loaded, notes, args.output)
-}
-
-/// Prints the document of the configured kinds, or that of fleet.
-fn openapi(args: &OpenapiArgs) -> anyhow::Result<()> {
-    let document = if args.fleet {
-        hyperfleet_fleet::api::openapi(BUILD.version)
-    } else {
-        openapi_of_kinds(args)?
-    };
-    let text = match args.format {
-        OpenapiFormat::Yaml => http::yaml(&document)?,
-        OpenapiFormat::Json => serde_json::to_string_pretty(&document)? + "\n",
-    };
-    print(&text);
-    Ok(())
 }
 
 fn openapi_of_kinds(args: &OpenapiArgs) -> anyhow::Result<serde_json::Value> {

@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 
-use super::banner::{Protection, banner};
-use super::listeners::Addresses;
+use super::banner::banner;
 use super::plan::Plan;
-use super::process::Process;
+use super::process::{Addresses, Process};
 use super::{database, telemetry};
 use crate::auth::Authentication;
 use crate::config::{self, DevArgs, Format, Output, Settings};
@@ -49,19 +48,14 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
     telemetry::warn_of(&plan.notes);
     let mut process = Process::start(&settings, std::mem::take(&mut plan.tls), telemetry.clone())?;
 
-    let mut private = if config::names_a_database(&loaded) {
-        None
-    } else {
-        let folder = data_folder(&args.data_dir)?;
+    let (mut private, mut folder) = (None, None);
+    if !config::names_a_database(&loaded) {
+        let folder = folder.insert(data_folder(&args.data_dir)?);
         eprintln!("Starting a private PostgreSQL in {} ...", folder.display());
-        let postgres = PrivatePostgres::start(&folder, Durability::Kept)?;
+        let postgres = PrivatePostgres::start(folder, Durability::Kept)?;
         settings.database.url = Some(postgres.url("postgres").into());
-        Some((postgres, folder))
-    };
-    let postgres = private
-        .as_mut()
-        .map(|(postgres, folder)| (postgres, &**folder));
-    let folder = postgres.as_ref().map(|(_, folder)| *folder);
+        private = Some(postgres);
+    }
     let served = async {
         let store = database::store(&settings.database)?;
         let prepared = Box::pin(prepare(&settings, &store));
@@ -71,8 +65,13 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
         }
         let kinds = Arc::clone(&plan.registry);
         let ready = |addresses: &Addresses, authentication: &Authentication| {
-            let protection = Protection::of(authentication);
-            let banner = banner(addresses, folder, &protection, &settings, &kinds);
+            let banner = banner(
+                addresses,
+                folder.as_deref(),
+                authentication,
+                &settings,
+                &kinds,
+            );
             // Whoever reads our output may have left: that stops nothing.
             let _ = std::io::stdout().write_all(banner.as_bytes());
         };
@@ -80,9 +79,9 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
     };
     let result = tokio::select! {
         result = served => result,
-        error = end_of(postgres.map(|(postgres, _)| postgres)) => Err(error),
+        error = end_of(private.as_mut()) => Err(error),
     };
-    if let Some((postgres, _)) = private {
+    if let Some(postgres) = private {
         postgres.stop()?;
     }
     shutdown::send_spans(telemetry.traces).await;

@@ -2,13 +2,10 @@
 
 mod authentication;
 mod banner;
-mod beside;
-mod build;
 mod commands;
 mod database;
 mod dev;
 mod fleet;
-mod listeners;
 mod metrics;
 mod migrate;
 mod plan;
@@ -16,7 +13,6 @@ mod process;
 mod readiness;
 mod retention;
 mod telemetry;
-mod tenancy;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -24,7 +20,16 @@ mod tls;
 pub use commands::run;
 pub use hyperfleet_server_kit::ending::{LogWritten, conclude};
 pub use hyperfleet_server_kit::program::Build;
-pub use hyperfleet_server_kit::server::{Connections, Options, Server};
+pub use hyperfleet_server_kit::server::{Options, Server};
 pub use hyperfleet_server_kit::telemetry::{KIT_METRICS, Metric, Metrics};
 pub use metrics::{ApiMetrics, METRIC_TABLES};
 pub use process::bind;
+
+/// This program.
+const BUILD: Build = Build {
+    component: "api",
+    version: env!("CARGO_PKG_VERSION"),
+    commit: env!("HYPERFLEET_BUILD_COMMIT"),
+    time: env!("HYPERFLEET_BUILD_TIME"),
+    compiler: env!("HYPERFLEET_BUILD_RUSTC"),
+};

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 
 use super::fleet;
 use super::tls;
-use super::{authentication, database, tenancy};
+use super::{authentication, database};
 use crate::auth::Issuer;
 use crate::config::{Loaded, Settings};
 use crate::domain::EntityRegistry;
 use crate::domain::entity_config::Attached;
-use crate::domain::tenancy::Rules;
+use crate::domain::tenancy::{Config, Rules};
 use hyperfleet_fleet::start::RegistryLocation;
 use hyperfleet_server_kit::faults::Faults;
 
@@ -49,7 +49,7 @@ impl Plan {
             authentication::issuers(&settings.server.jwt)
         });
         let tenancy = faults.part_if(loaded.knows(&[tenant]), || {
-            tenancy::rules(&settings.server.tenant)
+            tenancy_rules(&settings.server.tenant)
         });
         let tls = faults.part_if(loaded.knows(&listeners), || tls::load(settings));
         let fleet = faults.part_if(loaded.knows(&["fleet"]), || {
@@ -79,6 +79,12 @@ impl Plan {
             notes,
         })
     }
+}
+
+/// The rules of tenancy, or everything that is wrong with their settings, a line each.
+fn tenancy_rules(settings: &Config) -> anyhow::Result<Rules> {
+    Rules::new(settings.clone())
+        .map_err(|faults| anyhow!("tenancy cannot be used like this:\n{}", faults.join("\n")))
 }
 
 /// Checks that no header says who is calling, or with which token, and for which tenant as well.

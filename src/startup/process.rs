@@ -7,33 +7,33 @@
 
 use std::future::Future;
 use std::io;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use rustls::ServerConfig;
+use tokio::task::JoinSet;
 
-use super::build::BUILD;
-use super::listeners::{Addresses, Sockets};
+use super::BUILD;
 use super::metrics::ApiMetrics;
 use super::plan::Plan;
-use super::{authentication, beside, database, readiness, telemetry, tls};
+use super::{authentication, database, readiness, retention, telemetry, tls};
 use crate::app::Service;
 use crate::auth::Authentication;
 use crate::config::Settings;
-use crate::domain::tenancy::Rules;
-use crate::http::{self, Admission, Api, Document, Gate, Scrape};
-use crate::storage::postgres::{Probe, Store};
-use hyperfleet_fleet::EtcdFleet;
+use crate::http::{self, Api, Document};
+use crate::storage::postgres::{self, Probe, Store};
 use hyperfleet_fleet::start::Prepared;
 use hyperfleet_server_kit::clock::Clock;
+use hyperfleet_server_kit::http::{self as kit_http, Admission, Gate};
 use hyperfleet_server_kit::server::{Listener, Options, Server, Serving};
 use hyperfleet_server_kit::side::{self, Side};
 use hyperfleet_server_kit::signals::Signals;
 use hyperfleet_server_kit::sockets::{self, Needs, Room};
+use hyperfleet_server_kit::supervise::{PAUSE, supervise};
 use hyperfleet_server_kit::telemetry::{FLUSH_TIME_MAX, Telemetry, Traces};
-use hyperfleet_server_kit::{ending, shutdown};
+use hyperfleet_server_kit::{ending, shutdown, tls as kit_tls};
 
 /// How long the end may take beyond `health.shutdown_delay` and `health.shutdown_timeout`: what
 /// docs/deployment.md promises to whoever sets a grace period.
@@ -43,33 +43,30 @@ const _: () = assert!(
         && 2 * side::DRAIN_TIME.as_millis() <= END_TIME_MAX.as_millis()
 );
 
+/// How long the start waits for issuers to answer; requests that come sooner wait themselves.
+const SETTLE_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Where a process really listens, port 0 told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Addresses {
+    pub(super) api: SocketAddr,
+    pub(super) health: SocketAddr,
+    pub(super) metrics: SocketAddr,
+}
+
 /// A process that can be asked how it is, and does not serve yet.
 pub(super) struct Process {
-    /// Where it listens.
-    pub(super) addresses: Addresses,
-    pub(super) gate: Gate,
-    pub(super) signals: Signals,
+    addresses: Addresses,
+    gate: Gate,
+    signals: Signals,
     /// Until the API has it: nobody else may keep it open.
     listener: Option<TcpListener>,
     room: Room,
     tls: Option<ServerConfig>,
-    sides: Sides,
+    /// Metrics and health, in the order in which they end: how the service is, is asked until the end.
+    sides: [Side; 2],
     metrics: ApiMetrics,
     traces: Traces,
-}
-
-/// What the API is made of, beside the settings.
-struct Parts {
-    service: Service,
-    authentication: Authentication,
-    tenancy: Rules,
-    fleet: Option<EtcdFleet>,
-}
-
-/// The listeners of health and metrics.
-pub(super) struct Sides {
-    health: Side,
-    metrics: Side,
 }
 
 impl Process {
@@ -77,44 +74,56 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// An address that cannot be had.
+    /// An address that cannot be had, with the flag to change.
     pub(super) fn start(
         settings: &Settings,
-        mut tls: tls::Configs,
+        tls: tls::Configs,
         telemetry: Telemetry,
     ) -> anyhow::Result<Self> {
         let metrics = ApiMetrics::new(telemetry.metrics.clone());
-        let shown = metrics.clone();
-        let scrape: Scrape = Arc::new(move || shown.render());
         let signals = Signals::catch()?;
-        let sockets = Sockets::bind(settings)?;
-        let addresses = sockets.addresses()?;
+        let (server, health) = (&settings.server, &settings.health);
+        let bind = |host: &str, port, name| {
+            sockets::bind(host, port, name, settings.server.timeouts.write)
+        };
+        // All of them before anything is started.
+        let api_socket = bind(&server.host, server.port, "server")?;
+        let health_socket = bind(&health.host, health.port, "health")?;
+        let metrics_socket = bind(&settings.metrics.host, settings.metrics.port, "metrics")?;
+        let addresses = Addresses {
+            api: api_socket.local_addr()?,
+            health: health_socket.local_addr()?,
+            metrics: metrics_socket.local_addr()?,
+        };
         let room = Room::of(&Needs {
-            connections_max: settings.server.limits.max_connections,
+            connections_max: server.limits.max_connections,
             key: "server.limits.max_connections",
             others: settings.database.pool.max_connections,
             has_sides: true,
         });
         let gate = Gate::starting();
-        let sides = Sides {
-            health: Side::health(
-                sockets.health,
-                tls.health.take(),
+        let shown = metrics.clone();
+        let sides = [
+            Side::start(
+                "metrics",
+                metrics_socket,
+                tls.metrics,
                 room.side,
                 http::wording,
-                gate.clone(),
+                kit_http::metrics(Arc::new(move || shown.render())),
             )?,
-            metrics: Side::metrics(
-                sockets.metrics,
-                tls.metrics.take(),
+            Side::start(
+                "health",
+                health_socket,
+                tls.health,
                 room.side,
                 http::wording,
-                scrape,
+                kit_http::health(gate.clone()),
             )?,
-        };
+        ];
         // From now on requests are answered, and counted, if only by saying that there is no service.
         tokio::spawn(telemetry.metrics.upkeep());
-        tls.watch().context("cannot watch the certificates")?;
+        kit_tls::watch(tls.watched).context("cannot watch the certificates")?;
         tracing::info!(
             api = %addresses.api, health = %addresses.health, metrics = %addresses.metrics,
             "listening"
@@ -123,9 +132,9 @@ impl Process {
             addresses,
             gate,
             signals,
-            listener: Some(sockets.api),
+            listener: Some(api_socket),
             room,
-            tls: tls.api.take(),
+            tls: tls.api,
             sides,
             metrics,
             traces: telemetry.traces,
@@ -162,19 +171,28 @@ impl Process {
         service.count_from_zero();
         let authentication = authentication::start(plan.issuers, &Clock::system());
         let fleet = plan.fleet.map(Prepared::new).transpose()?;
-        let parts = Parts {
+        let server = &settings.server;
+        let limits = sockets::admission(&server.limits, &server.timeouts);
+        let api = Api {
             service: service.clone(),
+            clock: Clock::system(),
+            build: BUILD,
             authentication: authentication.clone(),
+            admission: Admission::new(self.gate.clone(), &limits),
+            masks: telemetry::masks(settings),
             tenancy: plan.tenancy,
             fleet: fleet.as_ref().map(|prepared| prepared.fleet.clone()),
         };
-        let mut serving = self.open(settings, parts)?;
+        let mut serving = self.open(settings, &api)?;
         let connections = database::connections(&settings.database)?;
         let mut probe = Probe::new(connections.clone());
         let gate = self.gate.clone();
         let before = async {
             readiness::wait(&mut probe, settings, &gate).await?;
-            authentication::settle(&authentication).await;
+            if let Authentication::On(authenticator) = &authentication {
+                // One that does not answer is tolerated: its tokens are refused until it does.
+                authenticator.settle(SETTLE_TIME_MAX).await;
+            }
             anyhow::Ok(())
         };
         tokio::select! {
@@ -187,16 +205,10 @@ impl Process {
         }
         gate.open();
         ready(&self.addresses, &authentication);
-        let parts = beside::Parts {
-            store: store.clone(),
-            service,
-            metrics: self.metrics.clone(),
-            gate: gate.clone(),
-            fleet,
-            probe,
-            connections,
-        };
-        let mut beside = beside::start(parts, settings);
+        let mut beside = self.beside(settings, &store, service, probe, connections);
+        if let Some(fleet) = fleet {
+            fleet.keep(&mut beside);
+        }
         let failed = tokio::select! {
             () = self.signals.next() => Ok(()),
             error = failure(&mut serving, &mut self.sides) => Err(error),
@@ -218,8 +230,13 @@ impl Process {
         let rest = async {
             beside.shutdown().await;
             store.close();
+            let stop_sides = async {
+                for side in self.sides {
+                    side.stop().await;
+                }
+            };
             // Beside each other, so that all of it takes no longer than END_TIME_MAX.
-            tokio::join!(self.traces.end(), self.sides.stop());
+            tokio::join!(self.traces.end(), stop_sides);
         };
         tokio::select! {
             () = rest => failed.and(drained),
@@ -228,39 +245,53 @@ impl Process {
     }
 
     /// Starts the API behind its gate.
-    fn open(&mut self, settings: &Settings, parts: Parts) -> anyhow::Result<Serving> {
-        let server = &settings.server;
-        let limits = sockets::admission(&server.limits, &server.timeouts);
-        let api = Api {
-            service: parts.service,
-            clock: Clock::system(),
-            build: BUILD,
-            authentication: parts.authentication,
-            admission: Admission::new(self.gate.clone(), &limits),
-            masks: telemetry::masks(settings),
-            tenancy: parts.tenancy,
-            fleet: parts.fleet,
-        };
-        let processors = std::thread::available_parallelism().map_or(2, usize::from);
-        let options = Options {
-            // Each thread has connections of its own: one at least.
-            workers: processors.min(settings.database.pool.max_connections.max(1)),
-            connections_max: self.room.api,
-            head_time: server.timeouts.read,
-            idle_time: server.timeouts.idle,
-            tls: self.tls.take(),
-        };
+    fn open(&mut self, settings: &Settings, api: &Api) -> anyhow::Result<Serving> {
+        let (times, tls) = (&settings.server.timeouts, self.tls.take());
+        let mut options = Options::new(times, self.room.api, tls);
+        // Each thread has connections of its own: one at least.
+        let connections_max = settings.database.pool.max_connections.max(1);
+        options.workers = options.workers.min(connections_max);
         let listener = self.listener.take().context("the API has its listener")?;
-        let server = bind(listener, &api, &options)?;
-        Ok(server.start())
+        Ok(bind(listener, api, &options)?.start())
     }
-}
 
-impl Sides {
-    /// Metrics first: how the service is, is asked until the end.
-    async fn stop(self) {
-        self.metrics.stop().await;
-        self.health.stop().await;
+    /// Starts what runs beside the requests, as long as they are answered. A task that panics is told, and starts again
+    /// ([`supervise`]); all end with what is returned. `probe` is the one that the start asked the database with, and
+    /// `connections` how another one is made.
+    fn beside(
+        &self,
+        settings: &Settings,
+        store: &Store,
+        service: Service,
+        probe: Probe,
+        connections: postgres::Settings,
+    ) -> JoinSet<()> {
+        let mut tasks = JoinSet::new();
+        let store = store.clone();
+        tasks.spawn(supervise("close idle connections", PAUSE, move || {
+            database::keep_trim(store.clone())
+        }));
+        let ping_time = settings.health.db_ping_timeout;
+        let (mut probe, gate) = (Some(probe), self.gate.clone());
+        tasks.spawn(supervise("watch the database", PAUSE, move || {
+            let another = || Probe::new(connections.clone());
+            let probe = probe.take().unwrap_or_else(another);
+            readiness::watch(probe, ping_time, gate.clone())
+        }));
+        let stuck_threshold = settings.metrics.reconciliation_stuck_threshold;
+        let (metrics, counted) = (self.metrics.clone(), service.clone());
+        tasks.spawn(supervise("keep the metrics", PAUSE, move || {
+            let (metrics, service) = (metrics.clone(), counted.clone());
+            metrics.keep(service, Clock::system(), stuck_threshold)
+        }));
+        if let Some(kept) = settings.audit.retention {
+            tasks.spawn(supervise(
+                "remove expired audit entries",
+                PAUSE,
+                move || retention::expire_audit(service.clone(), Clock::system(), kept),
+            ));
+        }
+        tasks
     }
 }
 
@@ -283,14 +314,14 @@ pub fn bind(listener: TcpListener, api: &Api, options: &Options) -> io::Result<S
         };
         http::app(api, document.clone())
     };
-    Server::bind(vec![Listener::Tcp(listener)], app, memory, options)
+    Server::bind(vec![Listener::Tcp(listener)], app, Some(memory), options)
 }
 
 /// Waits until a listener ends by itself, which none should.
-async fn failure(serving: &mut Serving, sides: &mut Sides) -> anyhow::Error {
+async fn failure(serving: &mut Serving, [metrics, health]: &mut [Side; 2]) -> anyhow::Error {
     tokio::select! {
         error = serving.failed() => error,
-        error = sides.health.failed() => error,
-        error = sides.metrics.failed() => error,
+        error = health.failed() => error,
+        error = metrics.failed() => error,
     }
 }

@@ -6,8 +6,8 @@ use tokio::time::{sleep, timeout};
 
 use super::database;
 use crate::config::Settings;
-use crate::http::Gate;
 use crate::storage::postgres::{Probe, SchemaStatus};
+use hyperfleet_server_kit::http::Gate;
 
 /// How often the database is asked.
 const PERIOD: Duration = Duration::from_secs(1);

@@ -1,10 +1,10 @@
 //! The log, the traces and the metrics of the API's commands.
 
-use super::build::BUILD;
+use super::BUILD;
 use super::metrics::METRIC_TABLES;
 use crate::config::{Loaded, Settings};
 use crate::domain::mapping;
-use crate::http::Masks;
+use hyperfleet_server_kit::http::Masks;
 use hyperfleet_server_kit::telemetry::{self, Telemetry, Told};
 
 /// The target of single statements.

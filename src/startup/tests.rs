@@ -14,8 +14,9 @@ use crate::app::Service;
 use crate::auth::Authentication;
 use crate::config::{Database, Format, Output, Settings};
 use crate::domain::tenancy::Rules;
-use crate::http::{Admission, Api, Gate, Limits, Masks};
+use crate::http::Api;
 use hyperfleet_server_kit::clock::Clock;
+use hyperfleet_server_kit::http::{Admission, Gate, Limits, Masks};
 use hyperfleet_server_kit::server::Options;
 
 /// What must not be seen.
@@ -46,7 +47,7 @@ fn api() -> Api {
     Api {
         service: Service::new(store, Arc::new(registry), false),
         clock: clock(),
-        build: super::build::BUILD,
+        build: super::BUILD,
         authentication: Authentication::Off,
         admission: Admission::new(Gate::serving(), &Limits::default()),
         masks: Masks::default(),
@@ -77,9 +78,13 @@ async fn child() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let address = listener.local_addr().unwrap();
-    let server = process::bind(listener, &api(), &Options::default()).unwrap();
+    let options = Options {
+        workers: 1,
+        ..Options::new(&settings.server.timeouts, 1024, None)
+    };
+    let server = process::bind(listener, &api(), &options).unwrap();
     tracing::info!(%address, "serving");
-    tokio::spawn(server.run());
+    server.start();
     // Until nobody wants it any more.
     let wanted = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
     wanted.await.unwrap().unwrap();

@@ -17,7 +17,8 @@ pub(super) struct Configs {
     pub(super) metrics: Option<ServerConfig>,
     /// What is odd, but stops nothing.
     pub(super) notes: Vec<String>,
-    watched: Vec<Watched>,
+    /// What looks after their files.
+    pub(super) watched: Vec<Watched>,
 }
 
 /// Reads the certificates of every listener that has TLS.
@@ -80,11 +81,4 @@ fn serve(listener: &'static str, path: &str, tls: &Tls) -> anyhow::Result<(Serve
         key: (&key, &tls.key_file),
         client_ca: None,
     })
-}
-
-impl Configs {
-    /// Looks for changed files from now on, as long as the process lives.
-    pub(super) fn watch(&mut self) -> std::io::Result<()> {
-        tls::watch(std::mem::take(&mut self.watched))
-    }
 }

@@ -1,8 +1,10 @@
 //! JSON as it comes in: limits, duplicates and types, checked before anything else is.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
+use std::fmt::Display;
 
-use serde::de::DeserializeOwned;
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value};
 
@@ -26,21 +28,27 @@ pub enum BodyFault {
     Invalid(Violations),
 }
 
-fn malformed<T>(text: impl Into<String>) -> Result<T, BodyFault> {
-    Err(BodyFault::Malformed(text.into()))
+fn no_json(why: impl Display) -> BodyFault {
+    BodyFault::Malformed(format!("Invalid JSON in request body: {why}"))
 }
 
-/// The members of an object, in their order, duplicates kept.
+/// What is wrong with a body, gathered while it is read.
 #[derive(Debug, Default)]
+pub(super) struct Faults(RefCell<Violations>);
+
+/// The members of an object, in their order, duplicates kept.
+#[derive(Debug)]
 pub(super) struct Members<'a> {
     /// Where the object stands; empty for the body itself.
     path: String,
-    members: Vec<(Cow<'a, str>, &'a RawValue)>,
+    all: Vec<(Cow<'a, str>, &'a RawValue)>,
+    /// Where faults of members go.
+    pub(super) faults: &'a Faults,
 }
 
 /// What can stand where, with the words that a fault uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+enum Shape {
     Null,
     Bool,
     Number,
@@ -74,33 +82,32 @@ impl Shape {
 }
 
 /// Reads a body that must be an object. `null` counts as an empty one.
-pub(super) fn body(bytes: &[u8]) -> Result<Members<'_>, BodyFault> {
-    let Ok(text) = std::str::from_utf8(bytes) else {
-        return malformed("Invalid JSON in request body: not valid UTF-8");
-    };
+pub(super) fn body<'a>(bytes: &'a [u8], faults: &'a Faults) -> Result<Members<'a>, BodyFault> {
+    let text = std::str::from_utf8(bytes).map_err(|_| no_json("not valid UTF-8"))?;
     if text.trim().is_empty() {
-        return malformed("Request body is required but was empty");
+        let text = "Request body is required but was empty";
+        return Err(BodyFault::Malformed(text.to_owned()));
     }
     check_limits(bytes)?;
-    let raw: &RawValue = match serde_json::from_str(text) {
-        Ok(raw) => raw,
-        Err(error) => return malformed(format!("Invalid JSON in request body: {error}")),
+    let raw: &RawValue = serde_json::from_str(text).map_err(no_json)?;
+    let RawMembers(all) = match Shape::of(raw) {
+        Shape::Null => RawMembers::default(),
+        Shape::Object => serde_json::from_str(raw.get()).map_err(no_json)?,
+        _ => return Err(BodyFault::Invalid(wrong_type("", Shape::Object).into())),
     };
-    match Shape::of(raw) {
-        Shape::Null => Ok(Members::default()),
-        Shape::Object => Members::parse(raw, String::new()).map_err(|error| {
-            BodyFault::Malformed(format!("Invalid JSON in request body: {error}"))
-        }),
-        _ => Err(BodyFault::Invalid(wrong_type("", Shape::Object).into())),
-    }
+    Ok(Members {
+        path: String::new(),
+        all,
+        faults,
+    })
+}
+
+/// Whether it is nothing.
+pub(super) fn is_null(raw: &RawValue) -> bool {
+    Shape::of(raw) == Shape::Null
 }
 
 impl<'a> Members<'a> {
-    fn parse(raw: &'a RawValue, path: String) -> Result<Self, serde_json::Error> {
-        let RawMembers(members) = serde_json::from_str(raw.get())?;
-        Ok(Self { path, members })
-    }
-
     /// The dotted path of a member.
     pub(super) fn path_of(&self, name: &str) -> String {
         if self.path.is_empty() {
@@ -111,10 +118,10 @@ impl<'a> Members<'a> {
     }
 
     /// Takes a member out. `null` counts as absent; of two the first is kept, as a fault.
-    pub(super) fn take(&mut self, name: &str, faults: &mut Violations) -> Option<&'a RawValue> {
+    pub(super) fn take(&mut self, name: &str) -> Option<&'a RawValue> {
         let mut found = None;
         let mut count = 0;
-        self.members.retain(|(key, raw)| {
+        self.all.retain(|(key, raw)| {
             if key == name {
                 count += 1;
                 found.get_or_insert(*raw);
@@ -124,125 +131,128 @@ impl<'a> Members<'a> {
         if count > 1 {
             let path = self.path_of(name);
             let message = format!("field '{path}' must appear only once");
-            faults.push(Violation::new(path, Constraint::Unique, message));
+            self.faults.add(path, Constraint::Unique, message);
         }
-        found.filter(|raw| Shape::of(raw) != Shape::Null)
+        found.filter(|raw| !is_null(raw))
     }
 
     /// Whether the member is there and `null`.
     pub(super) fn is_null(&self, name: &str) -> bool {
-        let mut named = self.members.iter().filter(|(key, _)| key == name);
-        named.any(|(_, raw)| Shape::of(raw) == Shape::Null)
+        let mut named = self.all.iter().filter(|(key, _)| key == name);
+        named.any(|(_, raw)| is_null(raw))
     }
 
     /// The first member that nobody took.
     pub(super) fn unknown(&self) -> Option<&str> {
-        self.members.first().map(|(key, _)| &**key)
+        self.all.first().map(|(key, _)| &**key)
     }
 
-    /// Takes out a member of one shape.
-    pub(super) fn value<T: DeserializeOwned>(
-        &mut self,
-        name: &str,
-        shape: Shape,
-        faults: &mut Violations,
-    ) -> Option<T> {
-        let raw = self.take(name, faults)?;
-        decode(raw, &self.path_of(name), shape, faults)
+    /// Takes out a member that is a text.
+    pub(super) fn text(&mut self, name: &str) -> Option<String> {
+        let raw = self.take(name)?;
+        self.faults.text(raw, &self.path_of(name))
+    }
+
+    /// Takes out a member that is an integer.
+    pub(super) fn integer(&mut self, name: &str) -> Option<i32> {
+        let raw = self.take(name)?;
+        self.faults.decode(raw, &self.path_of(name), Shape::Number)
     }
 
     /// Takes out a member that is an object, to be read member by member.
-    pub(super) fn object(&mut self, name: &str, faults: &mut Violations) -> Option<Members<'a>> {
-        let raw = self.take(name, faults)?;
-        members(raw, &self.path_of(name), faults)
-    }
-
-    /// Takes out a member that is an array, to be read element by element.
-    pub(super) fn array(
-        &mut self,
-        name: &str,
-        faults: &mut Violations,
-    ) -> Option<Vec<&'a RawValue>> {
-        let raw = self.take(name, faults)?;
-        elements(raw, &self.path_of(name), faults)
+    pub(super) fn object(&mut self, name: &str) -> Option<Members<'a>> {
+        let raw = self.take(name)?;
+        self.faults.members(raw, &self.path_of(name))
     }
 
     /// Every member, the last one of each name, for objects whose names are data.
     pub(super) fn into_entries(self) -> impl Iterator<Item = (Cow<'a, str>, &'a RawValue)> {
-        self.members.into_iter()
+        self.all.into_iter()
     }
 }
 
-/// Reads an object member by member.
-pub(super) fn members<'a>(
-    raw: &'a RawValue,
-    path: &str,
-    faults: &mut Violations,
-) -> Option<Members<'a>> {
-    if Shape::of(raw) != Shape::Object {
-        faults.push(wrong_type(path, Shape::Object));
-        return None;
+impl Faults {
+    /// Adds a fault.
+    pub(super) fn add(
+        &self,
+        field: impl Into<String>,
+        constraint: Constraint,
+        message: impl Into<String>,
+    ) {
+        self.extend([Violation::new(field, constraint, message)]);
     }
-    match Members::parse(raw, path.to_owned()) {
-        Ok(members) => Some(members),
-        Err(error) => {
-            faults.push(unkept(path, &error));
-            None
+
+    /// Adds faults that others have found.
+    pub(super) fn extend(&self, faults: impl IntoIterator<Item = Violation>) {
+        self.0.borrow_mut().extend(faults);
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.0.borrow().as_slice().len()
+    }
+
+    /// Whether one is of this member.
+    pub(super) fn has(&self, field: &str) -> bool {
+        let faults = self.0.borrow();
+        faults.as_slice().iter().any(|fault| fault.field == field)
+    }
+
+    /// Refuses the body if there are any.
+    pub(super) fn check(&self) -> Result<(), BodyFault> {
+        match self.0.take() {
+            faults if faults.is_empty() => Ok(()),
+            faults => Err(BodyFault::Invalid(faults)),
         }
     }
-}
 
-/// Reads an array element by element.
-pub(super) fn elements<'a>(
-    raw: &'a RawValue,
-    path: &str,
-    faults: &mut Violations,
-) -> Option<Vec<&'a RawValue>> {
-    let is_array = Shape::of(raw) == Shape::Array;
-    let elements = is_array
-        .then(|| serde_json::from_str(raw.get()).ok())
-        .flatten();
-    if elements.is_none() {
-        faults.push(wrong_type(path, Shape::Array));
+    /// Reads an object member by member.
+    pub(super) fn members<'a>(&'a self, raw: &'a RawValue, path: &str) -> Option<Members<'a>> {
+        let RawMembers(all) = self.decode(raw, path, Shape::Object)?;
+        Some(Members {
+            path: path.to_owned(),
+            all,
+            faults: self,
+        })
     }
-    elements
-}
 
-/// Reads a value of one shape.
-pub(super) fn decode<T: DeserializeOwned>(
-    raw: &RawValue,
-    path: &str,
-    shape: Shape,
-    faults: &mut Violations,
-) -> Option<T> {
-    if Shape::of(raw) != shape {
-        faults.push(wrong_type(path, shape));
-        return None;
+    /// Reads an array element by element.
+    pub(super) fn elements<'a>(&self, raw: &'a RawValue, path: &str) -> Option<Vec<&'a RawValue>> {
+        self.decode(raw, path, Shape::Array)
     }
-    match serde_json::from_str(raw.get()) {
-        Ok(value) => Some(value),
-        // `1.5`, or a number that does not fit, where an integer belongs.
-        Err(_) if shape == Shape::Number => {
-            faults.push(wrong_type(path, shape));
-            None
+
+    /// Reads a text.
+    pub(super) fn text(&self, raw: &RawValue, path: &str) -> Option<String> {
+        self.decode(raw, path, Shape::Text)
+    }
+
+    /// Reads an object that is kept whole, with its numbers as the database will give them back: the
+    /// same object sent again must compare equal to the stored one.
+    pub(super) fn document(&self, raw: &RawValue, path: &str) -> Option<Map<String, Value>> {
+        let mut document: Map<String, Value> = self.decode(raw, path, Shape::Object)?;
+        document.values_mut().for_each(settle_numbers);
+        Some(document)
+    }
+
+    /// Reads a value of one shape.
+    fn decode<'a, T: Deserialize<'a>>(
+        &self,
+        raw: &'a RawValue,
+        path: &str,
+        shape: Shape,
+    ) -> Option<T> {
+        if Shape::of(raw) != shape {
+            self.extend([wrong_type(path, shape)]);
+            return None;
         }
-        Err(error) => {
-            faults.push(unkept(path, &error));
-            None
-        }
+        let decoded = serde_json::from_str(raw.get());
+        let fault = decoded.map_err(|error| match shape {
+            // `1.5`, or a number that does not fit, where an integer belongs.
+            Shape::Number => wrong_type(path, shape),
+            _ => unkept(path, &error),
+        });
+        fault.map_err(|fault| self.extend([fault])).ok()
     }
-}
-
-/// Reads an object that is kept whole, with its numbers as the database will give them back: the
-/// same object sent again must compare equal to the stored one.
-pub(super) fn document(
-    raw: &RawValue,
-    path: &str,
-    faults: &mut Violations,
-) -> Option<Map<String, Value>> {
-    let mut document: Map<String, Value> = decode(raw, path, Shape::Object, faults)?;
-    document.values_mut().for_each(settle_numbers);
-    Some(document)
 }
 
 /// A whole number is an integer however it is spelt, and zero has no sign.
@@ -272,16 +282,12 @@ fn settled(float: f64) -> Option<Number> {
 
 fn wrong_type(path: &str, shape: Shape) -> Violation {
     // Paths in messages are without list positions, as clients of the older service know them.
-    let mut bare = String::with_capacity(path.len());
     let mut depth = 0;
-    for c in path.chars() {
-        match c {
-            '[' => depth += 1,
-            ']' => depth -= 1,
-            _ if depth == 0 => bare.push(c),
-            _ => {}
-        }
-    }
+    let mut bare = path.to_owned();
+    bare.retain(|c| {
+        depth += i32::from(c == '[') - i32::from(c == ']');
+        depth == 0 && !matches!(c, '[' | ']')
+    });
     let message = format!("field '{bare}' must be {}", shape.words());
     Violation::new(path, Constraint::Format, message)
 }
@@ -304,14 +310,12 @@ fn check_limits(json: &[u8]) -> Result<(), BodyFault> {
                 depth += 1;
                 nests += 1;
                 if nests > NESTS_MAX {
-                    return malformed(format!(
-                        "Invalid JSON in request body: more than {NESTS_MAX} arrays and objects"
-                    ));
+                    let why = format!("more than {NESTS_MAX} arrays and objects");
+                    return Err(no_json(why));
                 }
                 if depth > DEPTH_MAX {
-                    return malformed(format!(
-                        "Invalid JSON in request body: nested deeper than {DEPTH_MAX} levels"
-                    ));
+                    let why = format!("nested deeper than {DEPTH_MAX} levels");
+                    return Err(no_json(why));
                 }
             }
             b'}' | b']' => depth = depth.saturating_sub(1),
@@ -337,9 +341,8 @@ fn end_of_text(json: &[u8], quote: usize) -> Result<usize, BodyFault> {
         match byte {
             b'"' => return Ok(at + 1),
             b'\\' if json[at..].starts_with(br"\u0000") => {
-                return malformed(
-                    r"Invalid JSON in request body: strings must not contain the NUL character (\u0000)",
-                );
+                let why = r"strings must not contain the NUL character (\u0000)";
+                return Err(no_json(why));
             }
             b'\\' => at += 2,
             _ => at += 1,
@@ -357,7 +360,7 @@ fn end_of_number(json: &[u8], start: usize) -> Result<usize, BodyFault> {
     // 19 digits always fit; of those with 20, some do.
     let is_large = digits.len() > 18 && digits.iter().all(u8::is_ascii_digit);
     if is_large && !std::str::from_utf8(number).is_ok_and(fits_64_bits) {
-        return malformed("Invalid JSON in request body: an integer does not fit in 64 bits");
+        return Err(no_json("an integer does not fit in 64 bits"));
     }
     Ok(start + length)
 }
@@ -373,10 +376,14 @@ mod tests {
     use super::*;
 
     fn fault(json: &str) -> String {
-        match body(json.as_bytes()) {
+        match body(json.as_bytes(), &Faults::default()) {
             Err(BodyFault::Malformed(text)) => text,
             other => format!("{other:?}"),
         }
+    }
+
+    fn is_body(json: &str) -> bool {
+        body(json.as_bytes(), &Faults::default()).is_ok()
     }
 
     #[test]
@@ -399,7 +406,7 @@ mod tests {
             assert!(fault(json).contains(part), "{json:?}: {}", fault(json));
         }
         assert_eq!(
-            body(b"{\"a\":\"\xff\"}").unwrap_err(),
+            body(b"{\"a\":\"\xff\"}", &Faults::default()).unwrap_err(),
             BodyFault::Malformed("Invalid JSON in request body: not valid UTF-8".to_owned())
         );
     }
@@ -414,7 +421,7 @@ mod tests {
             "null",
             " {} ",
         ] {
-            assert!(body(json.as_bytes()).is_ok(), "{json}");
+            assert!(is_body(json), "{json}");
         }
     }
 
@@ -427,27 +434,24 @@ mod tests {
                 "]".repeat(depth - 1)
             )
         };
-        assert!(body(nested(DEPTH_MAX).as_bytes()).is_ok());
+        assert!(is_body(&nested(DEPTH_MAX)));
         assert!(fault(&nested(DEPTH_MAX + 1)).contains("nested deeper than 64 levels"));
     }
 
     #[test]
     fn arrays_and_objects_have_a_limit_and_what_stands_in_texts_does_not_count() {
         let many = |count: usize| format!("{{\"a\":[\"[[\"{}]}}", ",[]".repeat(count - 2));
-        assert!(body(many(NESTS_MAX).as_bytes()).is_ok());
+        assert!(is_body(&many(NESTS_MAX)));
         assert!(fault(&many(NESTS_MAX + 1)).contains("more than 20000 arrays and objects"));
     }
 
     #[test]
     fn a_member_that_is_there_twice_is_a_fault() {
-        let mut members = body(br#"{"a":1,"b":2,"a":3}"#).unwrap();
-        let mut faults = Violations::default();
+        let faults = Faults::default();
+        let mut members = body(br#"{"a":1,"b":2,"a":3}"#, &faults).unwrap();
+        assert_eq!(members.integer("a"), Some(1));
         assert_eq!(
-            members.value::<i32>("a", Shape::Number, &mut faults),
-            Some(1)
-        );
-        assert_eq!(
-            faults.as_slice()[0].message,
+            faults.0.borrow().as_slice()[0].message,
             "field 'a' must appear only once"
         );
         assert_eq!(members.unknown(), Some("b"));
@@ -466,12 +470,12 @@ mod tests {
     proptest! {
         #[test]
         fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
-            let _ = body(&bytes);
+            let _ = body(&bytes, &Faults::default());
         }
 
         #[test]
         fn no_json_like_text_panics(text in r#"[\[\]{}",:\\u0-9eE.+\-a-f ]{0,48}"#) {
-            let _ = body(text.as_bytes());
+            let _ = body(text.as_bytes(), &Faults::default());
         }
     }
 }

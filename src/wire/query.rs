@@ -1,7 +1,7 @@
 //! Query parameters of lists. Unknown ones are ignored; of repeated ones the first counts.
 
 use super::fields::{Fields, UnknownFields};
-use crate::domain::audit::{Action, Filter};
+use crate::domain::audit::Filter;
 use crate::domain::moment;
 use crate::domain::page::{Direction, InvalidOrder, Order, Page};
 use crate::domain::tsl;
@@ -107,18 +107,13 @@ impl Params {
     }
 
     fn integer(&self, name: &str, faults: &mut Violations) -> Option<i64> {
-        let text = self.get(name)?;
-        let number = text.parse().ok();
-        if number.is_none() {
-            let message = "must be a valid integer";
-            faults.push(Violation::new(name, Constraint::Format, message).with_value(shown(text)));
-        }
-        number
+        let integer = |text: &str| text.parse().ok();
+        self.parsed(name, "must be a valid integer", integer, faults)
     }
 
     /// `order=name desc,…`, or the older pair `orderBy=name&order=desc` (decision H2).
     pub fn order(&self) -> Result<Order, ParamsFault> {
-        let direction = self.get("order").and_then(Direction::parse);
+        let direction = self.get("order").and_then(|text| text.parse().ok());
         let is_older = self.entries("orderBy").next().is_some();
         let order = match (is_older, direction) {
             (true, Some(default)) => Order::parse(self.entries("orderBy"), default),
@@ -189,7 +184,7 @@ impl Params {
             action: self.parsed(
                 "action",
                 "must be create, patch, delete, hard_delete or force_delete",
-                Action::parse,
+                |text| text.parse().ok(),
                 &mut faults,
             ),
             since: self.parsed("since", TIME_EXPECTED, moment::parse, &mut faults),
@@ -243,6 +238,7 @@ fn in_range(name: &str, number: i64, max: u32, faults: &mut Violations) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::audit::Action;
 
     fn params(query: &str) -> Params {
         let pairs = query.split('&').filter(|p| !p.is_empty());

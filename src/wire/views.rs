@@ -220,48 +220,6 @@ fn resource_list<'a, V>(
 impl<'a> Views<'a> {
     /// A resource.
     pub fn resource(self, resource: &'a Resource) -> impl Serialize + 'a {
-        self.resource_view(resource)
-    }
-
-    /// A page of resources of one kind, or of all.
-    pub fn resources(
-        self,
-        kind: Option<&str>,
-        listing: &'a Listing<Resource>,
-        key: &ListKey,
-    ) -> impl Serialize + use<'a> {
-        resource_list(kind, listing, key, |resource| self.resource_view(resource))
-    }
-
-    /// The same page with some members of each resource only.
-    pub fn sparse_resources(
-        self,
-        kind: Option<&str>,
-        listing: &'a Listing<Resource>,
-        key: &ListKey,
-        fields: &'a Fields,
-    ) -> impl Serialize + use<'a> {
-        resource_list(kind, listing, key, |resource| {
-            fields.of(&self.resource_view(resource))
-        })
-    }
-
-    /// An adapter's report.
-    pub fn report(report: &'a Report) -> impl Serialize + 'a {
-        ReportView::from(report)
-    }
-
-    /// A page of reports.
-    pub fn reports(listing: &'a Listing<Report>) -> impl Serialize + 'a {
-        list("AdapterStatusList".to_owned(), listing, ReportView::from)
-    }
-
-    /// A page of the audit trail.
-    pub fn audit(listing: &'a Listing<Entry>) -> impl Serialize + 'a {
-        list("AuditList".to_owned(), listing, EntryView::from)
-    }
-
-    fn resource_view(self, resource: &'a Resource) -> ResourceView<'a> {
         let state = &resource.state;
         let deletion = state.deletion.as_ref();
         ResourceView {
@@ -285,6 +243,71 @@ impl<'a> Views<'a> {
             updated_by: &resource.updated_by,
             updated_time: state.updated_at,
         }
+    }
+
+    /// A page of resources of one kind, or of all.
+    pub fn resources(
+        self,
+        kind: Option<&str>,
+        listing: &'a Listing<Resource>,
+        key: &ListKey,
+    ) -> impl Serialize + use<'a> {
+        resource_list(kind, listing, key, |resource| self.resource(resource))
+    }
+
+    /// The same page with some members of each resource only.
+    pub fn sparse_resources(
+        self,
+        kind: Option<&str>,
+        listing: &'a Listing<Resource>,
+        key: &ListKey,
+        fields: &'a Fields,
+    ) -> impl Serialize + use<'a> {
+        resource_list(kind, listing, key, |resource| {
+            fields.of(&self.resource(resource))
+        })
+    }
+
+    /// An adapter's report.
+    pub fn report(report: &'a Report) -> impl Serialize + 'a {
+        let state = &report.state;
+        ReportView {
+            adapter: &state.adapter,
+            conditions: &state.conditions,
+            created_time: state.created_at,
+            data: &report.data,
+            last_report_time: state.reported_at,
+            metadata: report.metadata.as_ref(),
+            observed_generation: state.observed_generation,
+        }
+    }
+
+    /// A page of reports.
+    pub fn reports(listing: &'a Listing<Report>) -> impl Serialize + 'a {
+        list("AdapterStatusList".to_owned(), listing, Self::report)
+    }
+
+    fn entry(entry: &'a Entry) -> impl Serialize + 'a {
+        let change = &entry.change;
+        EntryView {
+            action: change.action.into_str(),
+            actor: &entry.origin.actor,
+            generation_after: change.generation_after,
+            generation_before: change.generation_before,
+            kind: &change.kind,
+            name: &change.name,
+            reason: change.reason.as_deref(),
+            request_id: &entry.origin.request_id,
+            resource_id: change.id.to_string(),
+            sequence: entry.sequence,
+            tenancy: &entry.tenancy,
+            time: entry.origin.at,
+        }
+    }
+
+    /// A page of the audit trail.
+    pub fn audit(listing: &'a Listing<Entry>) -> impl Serialize + 'a {
+        list("AuditList".to_owned(), listing, Self::entry)
     }
 
     fn owner(self, state: &'a ResourceState) -> Option<LinkView<'a>> {
@@ -321,12 +344,8 @@ impl<'a> Views<'a> {
         let owner = self.parent_kind(&state.kind).zip(state.owner);
         match (owner, self.0.get(&state.kind)) {
             (Some((parent, owner)), Some(entity)) => {
-                format!(
-                    "{}/{}/{}",
-                    self.flat_href(parent, owner),
-                    entity.plural,
-                    state.id
-                )
+                let owner = self.flat_href(parent, owner);
+                format!("{owner}/{}/{}", entity.plural, state.id)
             }
             _ => self.flat_href(&state.kind, state.id),
         }
@@ -336,40 +355,5 @@ impl<'a> Views<'a> {
     fn flat_href(self, kind: &str, id: ResourceId) -> String {
         let plural = self.0.get(kind).map_or("resources", |e| &e.plural);
         format!("{BASE}/{plural}/{id}")
-    }
-}
-
-impl<'a> From<&'a Report> for ReportView<'a> {
-    fn from(report: &'a Report) -> Self {
-        let state = &report.state;
-        Self {
-            adapter: &state.adapter,
-            conditions: &state.conditions,
-            created_time: state.created_at,
-            data: &report.data,
-            last_report_time: state.reported_at,
-            metadata: report.metadata.as_ref(),
-            observed_generation: state.observed_generation,
-        }
-    }
-}
-
-impl<'a> From<&'a Entry> for EntryView<'a> {
-    fn from(entry: &'a Entry) -> Self {
-        let change = &entry.change;
-        Self {
-            action: change.action.as_str(),
-            actor: &entry.origin.actor,
-            generation_after: change.generation_after,
-            generation_before: change.generation_before,
-            kind: &change.kind,
-            name: &change.name,
-            reason: change.reason.as_deref(),
-            request_id: &entry.origin.request_id,
-            resource_id: change.id.to_string(),
-            sequence: entry.sequence,
-            tenancy: &entry.tenancy,
-            time: entry.origin.at,
-        }
     }
 }

@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use hyperfleet_testkit::files_below;
+
 use crate::cycles::cycles;
 use crate::modules::Modules;
 
@@ -84,7 +86,7 @@ fn crates_depend_on_exactly_what_the_page_says() {
 fn no_layer_contains_words_of_another() {
     let mut broken = Vec::new();
     for (folder, never) in NEVER {
-        for file in rust_files(Path::new(folder))
+        for file in rust_files(folder)
             .into_iter()
             .filter(|file| !is_for_tests(file))
         {
@@ -134,18 +136,8 @@ fn crates() -> Vec<PathBuf> {
     folders
 }
 
-fn rust_files(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    entries
-        .flat_map(|path| {
-            if path.is_dir() {
-                rust_files(&path)
-            } else {
-                vec![path]
-            }
-        })
-        .filter(|path| path.extension().is_some_and(|e| e == "rs"))
-        .collect()
+fn rust_files(folder: &str) -> Vec<PathBuf> {
+    let mut files = files_below(Path::new(folder));
+    files.retain(|path| path.extension().is_some_and(|e| e == "rs"));
+    files
 }

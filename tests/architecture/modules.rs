@@ -245,7 +245,9 @@ fn is_for_tests(attributes: &[Attribute]) -> bool {
         let Ok(list) = attribute.meta.require_list() else {
             return false;
         };
-        let text = list.tokens.to_string();
-        list.path.is_ident("cfg") && text.starts_with("test")
+        // `cfg(test)`, and what fuzz targets share with tests.
+        let text = list.tokens.to_string().replace(' ', "");
+        list.path.is_ident("cfg")
+            && (text.starts_with("test") || text == r#"any(test,feature="laws")"#)
     })
 }

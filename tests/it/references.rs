@@ -1,6 +1,10 @@
 //! Links between resources that do not own each other.
 
+use std::collections::BTreeSet;
+
+use hyperfleet::domain::ListFilterKind;
 use serde_json::{Value, json};
+use strum::IntoEnumIterator as _;
 
 use crate::support::{Answer, TestApi, child, linked, root};
 
@@ -497,6 +501,57 @@ async fn lists_hold_what_links_to_a_resource() {
     // Of all kinds there is no such filter; it is checked, and that is all.
     let all = api.get(&linked("/resources", &here)).await;
     assert_eq!(all.body["total"], 6);
+}
+
+/// How many resources a list holds: those on its pages, which say the same total.
+async fn length(api: &TestApi, list: &str) -> usize {
+    let mut found = BTreeSet::new();
+    for page in 1.. {
+        let path = format!("{list}&pageSize=2&page={page}");
+        let answer = api.get(&path).await;
+        let total = answer.body["total"].as_u64().unwrap();
+        let ids = answer.column("id");
+        if ids.is_empty() {
+            assert_eq!(found.len() as u64, total, "{path}");
+            break;
+        }
+        found.extend(ids.iter().map(ToString::to_string));
+        assert!(found.len() as u64 <= total, "{path}");
+    }
+    found.len()
+}
+
+/// A filter that counts for the page and not for the total would give wrong pages in silence.
+#[tokio::test]
+async fn every_filter_and_every_two_count_for_the_total_as_for_the_page() {
+    let api = spawn().await;
+    let (here, there) = (site(&api, "here").await, site(&api, "there").await);
+    for (name, at) in [("one", &here), ("two", &there), ("three", &here)] {
+        app_at(&api, name, at).await;
+    }
+    let going = app_at(&api, "going", &here).await;
+    api.deleted(&format!("/apps/{going}")).await;
+    let query = |kind| match kind {
+        ListFilterKind::Kind => "kind=App".to_owned(),
+        ListFilterKind::Search => "search=name+in+['one','two','going','here']".to_owned(),
+        ListFilterKind::IncludeDeleted => "includeDeleted=true".to_owned(),
+        ListFilterKind::Reference => format!("ref_type=site&ref_target_id={here}"),
+    };
+    let lists = ["/apps?", "/resources?"];
+    let mut unfiltered = Vec::new();
+    for list in lists {
+        unfiltered.push(length(&api, list).await);
+    }
+    for one in ListFilterKind::iter() {
+        let mut filtered = Vec::new();
+        for list in lists {
+            filtered.push(length(&api, &format!("{list}&{}", query(one))).await);
+            for other in ListFilterKind::iter().filter(|other| *other != one) {
+                length(&api, &format!("{list}&{}&{}", query(one), query(other))).await;
+            }
+        }
+        assert_ne!(filtered, unfiltered, "{one:?}");
+    }
 }
 
 #[tokio::test]

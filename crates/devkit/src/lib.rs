@@ -4,5 +4,5 @@
 mod binaries;
 mod postgres;
 
-pub use binaries::{NotFound, find as find_programs};
+pub use binaries::find as find_programs;
 pub use postgres::{Durability, PrivatePostgres};

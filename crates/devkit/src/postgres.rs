@@ -1,7 +1,8 @@
 //! Starting and stopping a private PostgreSQL.
 
 use std::fs::{self, File, Permissions, TryLockError};
-use std::os::unix::fs::PermissionsExt as _;
+use std::io;
+use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -105,14 +106,9 @@ impl PrivatePostgres {
     /// Stops the server and waits until it is gone.
     pub fn stop(mut self) -> anyhow::Result<()> {
         self.interrupt();
-        let since = Instant::now();
-        while self.child.try_wait()?.is_none() {
-            if since.elapsed() > PATIENCE {
-                bail!("PostgreSQL did not stop within {} s", PATIENCE.as_secs());
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        Ok(())
+        let ended = wait_for(PATIENCE, || Ok(self.child.try_wait()?))?;
+        let late = || format!("PostgreSQL did not stop within {} s", PATIENCE.as_secs());
+        ended.map(drop).with_context(late)
     }
 
     fn interrupt(&self) {
@@ -120,38 +116,29 @@ impl PrivatePostgres {
             Durability::Kept => Signal::INT,        // a fast shutdown
             Durability::ThrownAway => Signal::TERM, // to the shell that cleans up
         };
-        if let Some(pid) = pid(self.child.id()) {
-            let _ = kill_process(pid, signal);
-        }
+        let _ = kill_process(Pid::from_child(&self.child), signal);
     }
 
     /// The server writes its state on the last line of its pid file.
     fn wait_until_ready(&mut self, data: &Path) -> anyhow::Result<()> {
-        let since = Instant::now();
-        loop {
-            let file = fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default();
-            let is_ready = file
-                .lines()
-                .last()
-                .is_some_and(|line| line.trim() == "ready");
-            if is_ready && self.is_ours(&file) {
-                return Ok(());
+        let ready = wait_for(PATIENCE, || {
+            let file = pid_file(data);
+            let state = file.lines().last().unwrap_or_default().trim();
+            if state == "ready" && self.is_ours(&file) {
+                return Ok(Some(()));
             }
-            if let Some(status) = self.child.try_wait()? {
-                bail!(
+            match self.child.try_wait()? {
+                Some(status) => bail!(
                     "PostgreSQL ended at once ({status}). It said:\n{}",
                     self.said()
-                );
+                ),
+                None => Ok(None),
             }
-            if since.elapsed() > PATIENCE {
-                bail!(
-                    "PostgreSQL was not ready after {} s. It said:\n{}",
-                    PATIENCE.as_secs(),
-                    self.said()
-                );
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        })?;
+        ready.with_context(|| {
+            let (seconds, said) = (PATIENCE.as_secs(), self.said());
+            format!("PostgreSQL was not ready after {seconds} s. It said:\n{said}")
+        })
     }
 
     /// Whether a pid file is that of the server that was started here.
@@ -223,16 +210,7 @@ impl Place {
         }
         let mut initdb = self.command(&self.program("initdb"), "KILL");
         initdb.arg("-D").arg(&unfinished);
-        initdb.args([
-            "-U",
-            "postgres",
-            "-A",
-            "trust",
-            "-E",
-            "UTF8",
-            "--locale=C",
-            "-N",
-        ]);
+        initdb.args("-U postgres -A trust -E UTF8 --locale=C -N".split(' '));
         let output = initdb
             .output()
             .context("cannot run setpriv (package util-linux)")?;
@@ -250,29 +228,20 @@ impl Place {
         }
         let short = std::env::temp_dir().join(format!("hyperfleet-{}", std::process::id()));
         fs::create_dir_all(&short)?;
-        fs::set_permissions(&short, Permissions::from_mode(0o700))?;
-        if let Some(user) = &self.user {
-            std::os::unix::fs::chown(&short, Some(user.uid), Some(user.gid))?;
-        }
+        give_to(&short, self.user.as_ref())?;
         Ok(short)
     }
 
     fn spawn(&self, data: &Path, socket: &Path, durability: Durability) -> anyhow::Result<Child> {
         let postgres = self.program("postgres");
-        let sync = match durability {
-            Durability::Kept => "on",
-            Durability::ThrownAway => "off",
-        };
-        let mut command = match durability {
-            Durability::Kept => self.command(&postgres, "INT"),
+        let (mut command, sync) = match durability {
+            Durability::Kept => (self.command(&postgres, "INT"), "on"),
             Durability::ThrownAway => {
                 let mut shell = self.command("sh", "TERM");
                 // Removes the data whoever ends first: the server, or the process it is for.
-                shell
-                    .args(["-c", THROW_AWAY])
-                    .arg(&self.folder)
-                    .arg(&postgres);
-                shell
+                shell.args(["-c", THROW_AWAY]);
+                shell.arg(&self.folder).arg(&postgres);
+                (shell, "off")
             }
         };
         command.arg("-D").arg(data).arg("-k").arg(socket);
@@ -342,11 +311,14 @@ fn claim(folder: &Path, user: Option<&User>) -> anyhow::Result<PathBuf> {
         }
         File::create(marker)?;
     }
-    fs::set_permissions(&folder, Permissions::from_mode(0o700))?;
-    if let Some(user) = user {
-        std::os::unix::fs::chown(&folder, Some(user.uid), Some(user.gid))?;
-    }
+    give_to(&folder, user)?;
     Ok(folder)
+}
+
+/// Lets the server into a folder, and nobody else.
+fn give_to(folder: &Path, user: Option<&User>) -> io::Result<()> {
+    fs::set_permissions(folder, Permissions::from_mode(0o700))?;
+    user.map_or(Ok(()), |user| chown(folder, Some(user.uid), Some(user.gid)))
 }
 
 /// Makes the folder ours for now, for as long as the file stays open.
@@ -370,16 +342,32 @@ fn lock(folder: &Path) -> anyhow::Result<File> {
 
 /// The folder is ours, but a server whose owner was killed may still be shutting down in it.
 fn wait_for_predecessor(data: &Path) {
-    let since = Instant::now();
-    while since.elapsed() < Duration::from_secs(10) {
-        let file = fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default();
+    // PostgreSQL itself tells a stale file from a running server.
+    let _ = wait_for(Duration::from_secs(10), || {
+        let file = pid_file(data);
         let first = file.lines().next().and_then(|pid| pid.trim().parse().ok());
-        match first {
-            Some(pid) if is_postgres(pid) => {}
-            _ => return, // PostgreSQL itself tells a stale file from a running server
+        Ok((!first.is_some_and(is_postgres)).then_some(()))
+    });
+}
+
+/// Asks until there is an answer; none once `patience` is over.
+fn wait_for<T>(
+    patience: Duration,
+    mut ask: impl FnMut() -> anyhow::Result<Option<T>>,
+) -> anyhow::Result<Option<T>> {
+    let since = Instant::now();
+    loop {
+        let answer = ask()?;
+        if answer.is_some() || since.elapsed() > patience {
+            return Ok(answer);
         }
-        std::thread::sleep(Duration::from_millis(50));
+        std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// What a server in this folder says of itself; nothing where there is none.
+fn pid_file(data: &Path) -> String {
+    fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default()
 }
 
 /// Whether that process is a server, and not one that got its number later.
@@ -389,8 +377,4 @@ fn is_postgres(pid: u32) -> bool {
     let memory = fs::read_to_string(format!("/proc/{pid}/statm"));
     name.is_ok_and(|name| name.trim() == "postgres")
         && memory.is_ok_and(|memory| !memory.starts_with("0 "))
-}
-
-fn pid(id: u32) -> Option<Pid> {
-    Pid::from_raw(i32::try_from(id).ok()?)
 }

@@ -12,7 +12,7 @@ use std::hint::black_box;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-use hyperfleet_fleet_model::schedule::{Change, Cluster, Machine, MachineId, Plan, Task};
+use hyperfleet_fleet_model::schedule::{Change, Cluster, Job, Machine, MachineId, Task};
 use hyperfleet_fleet_model::unit::{DesiredState, Glob, Requirements, UnitName};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -77,19 +77,13 @@ fn unit(shape: &str, index: usize) -> Change {
     if shape == "conflicts" {
         requirements.conflicts = vec![Glob::new(format!("web{group}@*.service"))];
     }
-    Change::Unit {
-        unit: UnitName::stored(format!("web{group}@{}.service", index % GROUP)),
+    Change::Unit(Job {
+        name: UnitName::stored(format!("web{group}@{}.service", index % GROUP)),
         requirements,
         desired: DesiredState::Launched,
-    }
-}
-
-fn seen(task: &Task) -> Change {
-    let machine = task.machine().clone();
-    Change::Placed {
-        unit: task.unit().clone(),
-        machine: matches!(task, Task::Place { .. }).then_some(machine),
-    }
+        placed_on: None,
+        is_pinned: false,
+    })
 }
 
 fn milliseconds<T>(work: impl FnOnce() -> T) -> (f64, T) {
@@ -117,9 +111,13 @@ fn tree(units: usize) -> f64 {
     processor() - before
 }
 
-fn carry_out(cluster: &mut Cluster, plan: &Plan) {
-    let changes = plan.tasks.iter().map(seen);
-    changes.for_each(|change| cluster.apply(change));
+fn carry_out(cluster: &mut Cluster, plan: &[Task]) {
+    for task in plan {
+        let job = cluster.job(task.unit.as_str());
+        let job = job.expect("what is planned is known").clone();
+        let placed_on = task.to.clone();
+        cluster.apply(Change::Unit(Job { placed_on, ..job }));
+    }
 }
 
 /// Each step once, in order, on one cluster.
@@ -134,28 +132,24 @@ fn turn(shape: &str, machines: usize, units: usize) -> [f64; STEPS.len()] {
     let before = processor();
     let (place_all, plan) = milliseconds(|| cluster.plan());
     let of_processor = processor() - before;
-    assert_eq!(plan.tasks.len(), units, "everything finds a machine");
+    assert_eq!(plan.len(), units, "everything finds a machine");
     let (see, ()) = milliseconds(|| {
         carry_out(&mut cluster, &plan);
-        assert!(cluster.plan().tasks.is_empty(), "nothing is left to do");
+        assert!(cluster.plan().is_empty(), "nothing is left to do");
     });
     let (idle, _) = milliseconds(|| cluster.plan());
     let (lost, plan) = milliseconds(|| {
         cluster.apply(Change::MachineGone(machine_id(machines / 2)));
         cluster.plan()
     });
-    assert_eq!(
-        plan.tasks.len(),
-        2 * units / machines,
-        "only its units move"
-    );
+    assert_eq!(plan.len(), 2 * units / machines, "only its units move");
     carry_out(&mut cluster, &plan);
-    assert!(cluster.plan().tasks.is_empty(), "nothing is left to do");
+    assert!(cluster.plan().is_empty(), "nothing is left to do");
     let (added, plan) = milliseconds(|| {
         cluster.apply(unit(shape, units));
         cluster.plan()
     });
-    assert_eq!(plan.tasks.len(), 1, "only the new one is placed");
+    assert_eq!(plan.len(), 1, "only the new one is placed");
     let tree = tree(units);
     [
         take_in,

@@ -1,4 +1,4 @@
-use crate::registry::Key;
+use crate::registry::{Key, LabelKey, RunKey, StateKey};
 use crate::{keys, registry};
 
 /// Why a use case was refused or failed, by what its caller can do. Knows nothing of HTTP. Where a client may be told,
@@ -84,10 +84,12 @@ fn named(key: &Key) -> String {
         | Key::Place(unit)
         | Key::Global(unit)
         | Key::Why(unit)
-        | Key::Run { unit, .. } => format!("unit {unit}"),
-        Key::State { unit, machine } => format!("the state of unit {unit} on machine {machine}"),
+        | Key::Run(RunKey { unit, .. }) => format!("unit {unit}"),
+        Key::State(StateKey { unit, machine }) => {
+            format!("the state of unit {unit} on machine {machine}")
+        }
         Key::Machine(id) => format!("machine {id}"),
-        Key::Label { machine, key } => format!("metadata {key} of machine {machine}"),
+        Key::Label(LabelKey { machine, key }) => format!("metadata {key} of machine {machine}"),
         Key::Leader | Key::EngineVersion => "what the engine keeps".to_owned(),
     }
 }

@@ -4,9 +4,9 @@ use super::mirror::Picture;
 use super::view::{current, unit_view};
 use super::{Error, ExplanationView, Fleet};
 use crate::keys::KeyStore;
-use crate::registry::{self, GlobalRule, Key, Refusal, UnitRecord, UnitState};
+use crate::registry::{self, GlobalRule, Key, Refusal, RunKey, StateKey, UnitRecord, UnitState};
 use hyperfleet_fleet_model::schedule::{self, EXAMPLES_MAX, Job, MachineId, globals_on};
-use hyperfleet_fleet_model::unit::{DesiredState, UnitName, unmet_key};
+use hyperfleet_fleet_model::unit::{DesiredState, UnitName, unmet};
 
 impl<S: KeyStore> Fleet<S> {
     /// Says why a unit is where it is, or nowhere. What is said of the unit is its newest state; what other machines
@@ -56,12 +56,8 @@ impl<S: KeyStore> Fleet<S> {
 
     /// Why the engine leaves a unit on its machine, whatever is wanted of it; none if it does not.
     fn stays(&self, unit: &str, machine: &str) -> Option<String> {
-        let (machine, unit) = (machine.to_owned(), unit.to_owned());
-        let run = Key::Run {
-            machine: machine.clone(),
-            unit,
-        };
-        let key = self.foreign(&[Key::Machine(machine.clone()), run])?;
+        let keys = [Key::Machine(machine.to_owned()), Key::run(machine, unit)];
+        let key = self.foreign(&keys)?;
         Some(format!(
             "placed on {machine}, and left there: this version of fleet cannot read {key}"
         ))
@@ -92,10 +88,10 @@ impl<S: KeyStore> Fleet<S> {
         if !is_there {
             return format!("placed on {machine}, which is not there any more: about to be moved");
         }
-        let report = Key::State {
+        let report = Key::State(StateKey {
             unit: unit.to_owned(),
             machine: machine.to_owned(),
-        };
+        });
         if state.is_none()
             && let Some(key) = self.foreign(&[report])
         {
@@ -170,14 +166,17 @@ fn belongs(picture: &Picture, name: &str, machine: &str) -> bool {
     let known = &picture.known;
     let metadata = known.metadata(machine);
     let global = known.bodies.get(name).and_then(|b| b.value.global.as_ref());
-    let suits = |rule: &GlobalRule| unmet_key(&rule.metadata, &metadata).is_none();
+    let suits = |rule: &GlobalRule| unmet(&rule.metadata, &metadata).is_none();
     if !known.machines.contains_key(machine) || !global.is_some_and(suits) {
         return false;
     }
-    let first = (machine.to_owned(), String::new());
-    let placed = known.runs.range(first..).map(|(pair, _)| pair);
-    let placed = placed.take_while(|(id, _)| id == machine);
-    let placed: Vec<Job> = placed.filter_map(|(_, unit)| job(picture, unit)).collect();
+    let first = RunKey {
+        machine: machine.to_owned(),
+        unit: String::new(),
+    };
+    let runs = known.runs.range(first..).map(|(key, _)| key);
+    let runs = runs.take_while(|key| key.machine == machine);
+    let placed: Vec<Job> = runs.filter_map(|key| job(picture, &key.unit)).collect();
     let globals = known.globals.keys();
     let globals: Vec<Job> = globals.filter_map(|unit| job(picture, unit)).collect();
     let machine = schedule::Machine {
@@ -197,5 +196,6 @@ fn job(picture: &Picture, name: &str) -> Option<Job> {
         requirements: body.requirements(name),
         desired: picture.known.wants.get(name)?.value.state,
         placed_on: place.map(|place| MachineId::new(place.value.machine.as_str())),
+        is_pinned: picture.known.is_pinned(name),
     })
 }

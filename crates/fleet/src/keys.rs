@@ -181,17 +181,11 @@ pub enum Error {
         message: String,
     },
     /// The revision is older than its history: start over from the present.
-    #[error("revision {revision} has been compacted: start over")]
-    Compacted {
-        /// The one that was asked for.
-        revision: Revision,
-    },
+    #[error("the revision has been compacted: start over")]
+    Compacted,
     /// The revision has not come yet; no store that we read from has told it.
-    #[error("revision {revision} is in the future")]
-    Future {
-        /// The one that was asked for.
-        revision: Revision,
-    },
+    #[error("the revision is in the future")]
+    Future,
     /// The lease to put a key on is gone. Nothing was done.
     #[error("cannot {doing}: the lease has expired")]
     LeaseGone {

@@ -1,7 +1,7 @@
 //! Fleet: what its users may ask and say, and the loops beside them (`docs/fleet.md`).
 //!
 //! ```text
-//! units, states, machines, explain, follow     what users ask and say: the use cases of the API
+//! set_unit, units, states, machines, explain, follow     what users ask and say: the use cases of the API
 //!        │                  │
 //!        │                  ▼
 //!        │               mirror ◀── engine     what is there, in memory, kept by one watch;
@@ -23,7 +23,7 @@ pub mod keys;
 mod machines;
 mod mirror;
 pub mod registry;
-mod set;
+mod set_unit;
 pub mod settings;
 pub mod start;
 mod states;
@@ -35,9 +35,8 @@ use std::sync::Arc;
 
 pub use self::error::Error;
 pub use self::follow::{Follow, Followed, Item, Told};
-pub use self::registry::{Refusal, StateFilter};
-pub use self::set::Set;
-pub use self::view::{Page, StateKey};
+pub use self::registry::{Page, Refusal, StateFilter, StateKey};
+pub use self::set_unit::Set;
 pub use hyperfleet_fleet_model::wire::{
     ExplanationView, MachineView, MetadataChange, SetUnit, StateView, UnitView,
 };

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::view::Page;
-use super::{Error, Fleet, MachineView, MetadataChange, parse_token};
+use super::view::machine_view;
+use super::{Error, Fleet, MachineView, MetadataChange, Page, parse_token};
 use crate::keys::KeyStore;
 use crate::registry::Registry;
 
@@ -16,11 +16,11 @@ impl<S: KeyStore> Fleet<S> {
         let after = parse_token(token)?;
         let (after, limit) = (after.as_ref(), self.page_size);
         let list = self.mirrored(after, |picture| picture.known.list_machines(after, limit));
-        if let Some(page) = list.await? {
-            return Ok(Page::of(page, Into::into));
-        }
-        let page = self.registry.list_machines(after, limit).await?;
-        Ok(Page::of(page, Into::into))
+        let page = match list.await? {
+            Some(page) => page,
+            None => self.registry.list_machines(after, limit).await?,
+        };
+        Ok(page.map(machine_view))
     }
 
     /// Changes metadata of machines. Of two changes of the same, the later one counts.

@@ -9,6 +9,7 @@ use hyperfleet_server_kit::settings::{Setting, SettingKind, defaults, row};
 
 /// Most items of a page: what the registry reads at a time.
 pub const PAGE_SIZE_MAX: usize = 256;
+/// Least and most that the setting takes, as text: the most is `PAGE_SIZE_MAX`.
 pub const PAGE_SIZES: Option<(&str, &str)> = Some(("1", "256"));
 
 /// How to reach etcd, and as whom. Servers are always verified where TLS is spoken.

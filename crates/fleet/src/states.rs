@@ -1,7 +1,7 @@
 //! What machines report of units.
 
-use super::view::Page;
-use super::{Error, Fleet, StateView, parse_token};
+use super::view::state_view;
+use super::{Error, Fleet, Page, StateView, parse_token};
 use crate::keys::KeyStore;
 use crate::registry::StateFilter;
 
@@ -19,13 +19,17 @@ impl<S: KeyStore> Fleet<S> {
         let after = parse_token(token)?;
         let (filter, after, limit) = (&given(filter), after.as_ref(), self.page_size);
         let list = self.mirrored(after, |picture| picture.list_states(filter, after, limit));
-        if let Some(page) = list.await? {
-            return Ok(Page::of(page, Into::into));
-        }
-        match self.registry.list_states(filter, after, limit).await {
-            Ok(page) => Ok(Page::of(page, Into::into)),
-            Err(error) if Error::is_unusable_name(&error) => Ok(Page::empty()),
-            Err(error) => Err(error.into()),
+        let page = match list.await? {
+            Some(page) => Ok(page),
+            None => self.registry.list_states(filter, after, limit).await,
+        };
+        match page {
+            Err(error) if Error::is_unusable_name(&error) => Ok(Page {
+                items: Vec::new(),
+                revision: 0,
+                next: None,
+            }),
+            page => Ok(page?.map(state_view)),
         }
     }
 
@@ -39,7 +43,7 @@ impl<S: KeyStore> Fleet<S> {
             machine: None,
         };
         match self.registry.list_states(&filter, None, 1).await {
-            Ok(page) => page.items.into_iter().next().map(Into::into),
+            Ok(page) => page.items.into_iter().next().map(state_view),
             Err(error) if Error::is_unusable_name(&error) => None,
             Err(error) => return Err(error.into()),
         }

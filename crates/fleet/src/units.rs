@@ -1,8 +1,8 @@
 //! Units, but for setting them.
 
 use super::turns::pause;
-use super::view::{Page, unit_view};
-use super::{ATTEMPTS_MAX, Error, Fleet, UnitView, parse_token};
+use super::view::unit_view;
+use super::{ATTEMPTS_MAX, Error, Fleet, Page, UnitView, parse_token};
 use crate::keys::KeyStore;
 use crate::registry::{self, Stored, UnitRecord, UnitState, Written, is_newer};
 
@@ -59,7 +59,10 @@ impl<S: KeyStore> Fleet<S> {
             return Ok(None);
         };
         let machine = &place.value.machine;
-        ours(self.registry.find_state(&unit.name, machine).await)
+        match self.registry.find_state(&unit.name, machine).await {
+            Err(registry::Error::Foreign { .. }) => Ok(None),
+            read => Ok(read?),
+        }
     }
 
     pub(super) async fn stored_unit(&self, name: &str) -> Result<UnitRecord, Error> {
@@ -79,18 +82,10 @@ impl<S: KeyStore> Fleet<S> {
         let after = parse_token(token)?;
         let (after, limit) = (after.as_ref(), self.page_size);
         let list = self.mirrored(after, |picture| picture.known.list_units(after, limit));
-        if let Some(page) = list.await? {
-            return Ok(Page::of(page, unit_view));
-        }
-        let page = self.registry.list_units(after, limit).await?;
-        Ok(Page::of(page, unit_view))
-    }
-}
-
-/// What was read; what is not ours to read is not there, as in lists.
-pub(super) fn ours<T>(read: Result<Option<T>, registry::Error>) -> Result<Option<T>, Error> {
-    match read {
-        Err(registry::Error::Foreign { .. }) => Ok(None),
-        read => Ok(read?),
+        let page = match list.await? {
+            Some(page) => page,
+            None => self.registry.list_units(after, limit).await?,
+        };
+        Ok(page.map(unit_view))
     }
 }

@@ -14,9 +14,8 @@ use hyperfleet_fleet::api;
 use hyperfleet_server_kit::activation;
 use hyperfleet_server_kit::check;
 use hyperfleet_server_kit::ending::Misuse;
-use hyperfleet_server_kit::openapi;
+use hyperfleet_server_kit::openapi::print_document;
 use hyperfleet_server_kit::program::{self, print, print_completion};
-use hyperfleet_server_kit::settings::OpenapiFormat;
 
 /// Runs a command to its end; gives what the process is to end with.
 ///
@@ -36,22 +35,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
         Some(Command::Config(ConfigCommand::Check(options))) => check(file.as_deref(), &options)?,
         Some(Command::Config(ConfigCommand::Reference)) => print(&settings::reference()),
-        Some(Command::Openapi { format }) => openapi(format)?,
+        Some(Command::Openapi { format }) => print_document(&api::openapi(BUILD.version), format)?,
         Some(Command::Completion { shell }) => print_completion(shell, Args::command()),
         Some(Command::Version) => print(&format!("fleetd version {}\n", BUILD.version)),
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Prints the document of the API.
-fn openapi(format: OpenapiFormat) -> anyhow::Result<()> {
-    let document = api::openapi(BUILD.version);
-    let text = match format {
-        OpenapiFormat::Yaml => openapi::yaml(&document)?,
-        OpenapiFormat::Json => serde_json::to_string_pretty(&document)? + "\n",
-    };
-    print(&text);
-    Ok(())
 }
 
 /// Prints the settings and checks them as far as that goes without etcd.

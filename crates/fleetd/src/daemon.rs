@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::BUILD;
 use super::engine::Engine;
-use super::listen::{Doors, Sockets};
+use super::listen::{self, Doors};
 use super::plan::Plan;
 use super::reload::Running;
 use super::serve;
@@ -17,6 +17,7 @@ use super::state::{Facts, describe};
 use crate::settings::{self, Settings};
 use hyperfleet_fleet::engine::METRICS;
 use hyperfleet_fleet::start::Prepared;
+use hyperfleet_server_kit::activation;
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::ending::{self, Misuse};
 use hyperfleet_server_kit::http::Gate;
@@ -26,6 +27,7 @@ use hyperfleet_server_kit::shutdown::{self, Times};
 use hyperfleet_server_kit::signals::{Signals, Wish, Wishes};
 use hyperfleet_server_kit::telemetry::{self, MetricTable, Telemetry, Told};
 use hyperfleet_server_kit::tls;
+use hyperfleet_server_kit::unix_socket::SocketFile;
 
 /// How long the engine may take to resign, beyond which its lease runs out.
 const RESIGN_TIME_MAX: Duration = Duration::from_secs(5);
@@ -96,7 +98,8 @@ struct Daemon {
     engine: Option<Engine>,
     /// Ended when it is dropped.
     beside: JoinSet<()>,
-    sockets: Sockets,
+    /// Of unix sockets.
+    files: Vec<SocketFile>,
 }
 
 impl Daemon {
@@ -109,19 +112,14 @@ impl Daemon {
     ) -> anyhow::Result<Self> {
         let settings = &running.started.settings;
         let times = &settings.timeouts;
-        let mut sockets = Sockets::open(handed_over, &settings.listen, times.write)?;
+        let (listeners, files) = listen::open(handed_over, &settings.listen, times.write)?;
+        let shown: Vec<_> = listeners.iter().map(activation::shown).collect();
         let endpoints = plan.registry.etcd.endpoints.clone();
         let prepared = Prepared::new(plan.registry)?;
         let gate = Gate::serving();
         let (config, watched) = plan.tls.unzip();
-        let listeners = std::mem::take(&mut sockets.listeners);
-        let parts = serve::Parts {
-            fleet: prepared.fleet.clone(),
-            gate: gate.clone(),
-            metrics: telemetry.metrics.clone(),
-            tls: config,
-        };
-        let serving = serve::start(listeners, parts, settings)?;
+        let (fleet, metrics) = (prepared.fleet.clone(), telemetry.metrics.clone());
+        let serving = serve::start(listeners, config, fleet, gate.clone(), metrics, settings)?;
         tls::watch(watched.into_iter().collect()).context("cannot watch the certificates")?;
         let mut beside = JoinSet::new();
         beside.spawn(telemetry.metrics.upkeep());
@@ -130,11 +128,10 @@ impl Daemon {
             let fleet = prepared.fleet.clone();
             Engine::start(fleet, &settings.engine, &plan.machine_id)
         });
-        let listening = sockets.shown.join(", ");
-        tracing::info!(address = listening, engine = has_engine, "serving");
+        tracing::info!(address = shown.join(", "), engine = has_engine, "serving");
         let facts = Facts {
             machine_id: plan.machine_id,
-            listeners: sockets.shown.clone(),
+            listeners: shown,
             endpoints,
             fleet: prepared.fleet.clone(),
             started_at: Clock::system().now(),
@@ -147,7 +144,7 @@ impl Daemon {
             serving,
             engine,
             beside,
-            sockets,
+            files,
         })
     }
 
@@ -164,7 +161,7 @@ impl Daemon {
                         () = reload(&mut self.running) => {}
                         () = signals.next() => break Ok(()),
                     },
-                    Wish::Describe => describe(&self.facts, self.serving.connections.open()),
+                    Wish::Describe => describe(&self.facts, self.serving.open_connections()),
                 },
             }
         };
@@ -192,7 +189,7 @@ impl Daemon {
             }
         });
         let drained = shutdown::drain(&self.gate, &self.serving, &mut signals, times).await;
-        drop(self.sockets.files);
+        drop(self.files);
         let mut beside = self.beside;
         tokio::select! {
             _ = resigned => {}

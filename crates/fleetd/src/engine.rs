@@ -30,7 +30,7 @@ impl Engine {
         let (resigned, has_resigned) = watch::channel(false);
         let task = tokio::spawn(supervise("decide where units run", PAUSE, move || {
             let engine = engine::Engine::following(fleet.clone(), settings.clone());
-            let engine = engine.with_clock(|| Clock::system().now().timestamp());
+            let engine = engine.with_clock(Clock::system());
             let (mut until, resigned) = (stopping.clone(), resigned.clone());
             async move {
                 let stopped = async {

@@ -9,45 +9,29 @@ use hyperfleet_server_kit::server::Listener;
 use hyperfleet_server_kit::sockets;
 use hyperfleet_server_kit::unix_socket::{self as socket, SocketFile};
 
-/// Sockets that clients can connect to.
-pub(super) struct Sockets {
-    pub(super) listeners: Vec<Listener>,
-    /// Where they are, port 0 told.
-    pub(super) shown: Vec<String>,
-    /// To be dropped when nobody is to connect any more.
-    pub(super) files: Vec<SocketFile>,
-}
-
-impl Sockets {
-    /// Takes what was handed over; binds what the settings name if that is nothing.
-    ///
-    /// # Errors
-    ///
-    /// A socket that cannot be had, with the setting to change.
-    pub(super) fn open(
-        handed_over: Vec<Listener>,
-        listen: &Listen,
-        write_time: Duration,
-    ) -> anyhow::Result<Self> {
-        let mut files = Vec::new();
-        let listeners = if handed_over.is_empty() {
-            let addresses = listen.addresses.iter();
-            let bound = addresses.map(|address| bind(address, listen.socket_mode, &mut files));
-            bound.collect::<anyhow::Result<_>>()?
-        } else {
-            handed_over
-        };
-        for listener in &listeners {
-            if let Listener::Tcp(socket) = listener {
-                sockets::give_up_after(socket, write_time)?;
-            }
+/// Takes what was handed over; binds what the settings name if that is nothing. The files are to be dropped when nobody
+/// is to connect any more.
+///
+/// # Errors
+///
+/// A socket that cannot be had, with the setting to change.
+pub(super) fn open(
+    handed_over: Vec<Listener>,
+    listen: &Listen,
+    write_time: Duration,
+) -> anyhow::Result<(Vec<Listener>, Vec<SocketFile>)> {
+    let (mut listeners, mut files) = (handed_over, Vec::new());
+    if listeners.is_empty() {
+        for address in &listen.addresses {
+            listeners.push(bind(address, listen.socket_mode, &mut files)?);
         }
-        Ok(Self {
-            shown: listeners.iter().map(activation::shown).collect(),
-            listeners,
-            files,
-        })
     }
+    for listener in &listeners {
+        if let Listener::Tcp(socket) = listener {
+            sockets::give_up_after(socket, write_time)?;
+        }
+    }
+    Ok((listeners, files))
 }
 
 fn bind(address: &Address, mode: u32, files: &mut Vec<SocketFile>) -> anyhow::Result<Listener> {

@@ -21,27 +21,16 @@ use hyperfleet_server_kit::telemetry::{self, Metrics};
 const HOST_NAME: &str = "/proc/sys/kernel/hostname";
 const HOST_NAME_BYTES_MAX: u64 = 256;
 
-/// What it is served from.
-pub(super) struct Parts {
-    pub(super) fleet: EtcdFleet,
-    pub(super) gate: Gate,
-    pub(super) metrics: Metrics,
-    pub(super) tls: Option<ServerConfig>,
-}
-
 /// Answers from now on.
 pub(super) fn start(
     listeners: Vec<Listener>,
-    parts: Parts,
+    tls: Option<ServerConfig>,
+    fleet: EtcdFleet,
+    gate: Gate,
+    metrics: Metrics,
     settings: &Settings,
 ) -> io::Result<Serving> {
     let (limits, times) = (&settings.limits, &settings.timeouts);
-    let Parts {
-        fleet,
-        gate,
-        metrics,
-        tls,
-    } = parts;
     let api = FleetApi {
         fleet,
         clock: Clock::system(),
@@ -57,16 +46,10 @@ pub(super) fn start(
         others: 0,
         has_sides: false,
     });
-    let options = Options {
-        workers: std::thread::available_parallelism().map_or(2, usize::from),
-        connections_max: room.api,
-        head_time: times.read,
-        idle_time: times.idle,
-        tls,
-    };
+    let options = Options::new(times, room.api, tls);
     let memory = api.admission.budget().clone();
     let app = move || api::fleet_app(api.clone());
-    Ok(Server::bind(listeners, app, memory, &options)?.start())
+    Ok(Server::bind(listeners, app, Some(memory), &options)?.start())
 }
 
 /// Where no certificate says who calls, a browser on this machine could be made to. Where anybody else may call,

@@ -1,6 +1,5 @@
 //! Sockets that the service manager hands over (`sd_listen_fds(3)`): any number, TCP and unix mixed.
 
-use std::net::TcpListener;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixListener;
 
@@ -57,7 +56,10 @@ fn check(socket: impl AsFd) -> anyhow::Result<()> {
 /// Where it listens, for people.
 pub fn shown(listener: &Listener) -> String {
     match listener {
-        Listener::Tcp(socket) => tcp(socket),
+        Listener::Tcp(socket) => {
+            let address = socket.local_addr();
+            address.map_or_else(|_| "tcp: unknown".to_owned(), |a| format!("tcp:{a}"))
+        }
         Listener::Unix(socket) => {
             let address = socket.local_addr().ok();
             let path = address.as_ref().and_then(|address| address.as_pathname());
@@ -67,9 +69,4 @@ pub fn shown(listener: &Listener) -> String {
             )
         }
     }
-}
-
-fn tcp(socket: &TcpListener) -> String {
-    let address = socket.local_addr();
-    address.map_or_else(|_| "tcp: unknown".to_owned(), |a| format!("tcp:{a}"))
 }

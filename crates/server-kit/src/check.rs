@@ -17,7 +17,7 @@ pub fn print_check<S>(
     format: CheckFormat,
 ) -> anyhow::Result<()> {
     // What has a fault has no value that could be shown.
-    if loaded.is_sound() {
+    if loaded.faults.is_empty() {
         let effective = loaded.effective();
         print(&match format {
             CheckFormat::Table => settings::as_table(&effective),

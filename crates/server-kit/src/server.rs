@@ -6,12 +6,11 @@ use std::net::TcpListener;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use actix_tls::accept::rustls_0_23::TlsStream;
 use actix_web::body::MessageBody;
-use actix_web::dev::{Extensions, ServerHandle, ServiceFactory, ServiceRequest, ServiceResponse};
+use actix_web::dev::{ServerHandle, ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::rt::net::{TcpStream, UnixStream};
 use actix_web::{App, Error, HttpServer};
 use anyhow::anyhow;
@@ -20,9 +19,10 @@ use rustls::ServerConfig;
 use tokio::task::JoinHandle;
 
 use crate::http::{Connection, ResponseBudget};
+use crate::settings::Timeouts;
 
 /// How long actix waits for requests under way once it is told to stop, in seconds: longer than
-/// anybody waits for it, because who stops the server limits that (``shutdown``).
+/// anybody waits for it, because who stops the server limits that (`shutdown`).
 const DRAIN_SECONDS_MAX: u64 = 24 * 3600;
 
 /// What the kernel holds of an answer that its client does not take, for each connection (accepted
@@ -51,129 +51,34 @@ pub struct Options {
     pub head_time: Duration,
     /// How long a connection is kept for the next request.
     pub idle_time: Duration,
+    /// How long until the whole head of the next request is there; and how long a piece of an answer may lie untaken.
+    pub next_time: Duration,
     /// TLS, if it is spoken here.
     pub tls: Option<ServerConfig>,
 }
 
-impl Default for Options {
-    fn default() -> Self {
+impl Options {
+    /// As settings say it, with a thread for each processor.
+    pub fn new(times: &Timeouts, connections_max: usize, tls: Option<ServerConfig>) -> Self {
         Self {
-            workers: 1,
-            connections_max: 1024,
-            head_time: Duration::from_secs(5),
-            idle_time: Duration::from_secs(75),
-            tls: None,
-        }
-    }
-}
-
-/// Makes a server of an application, on listeners.
-pub fn listen<T, B>(
-    app: impl Fn() -> App<T> + Clone + Send + 'static,
-    listeners: Vec<Listener>,
-    options: &Options,
-    on_connect: impl Fn(&dyn Any, &mut Extensions) + Clone + Send + Sync + 'static,
-) -> io::Result<actix_web::dev::Server>
-where
-    T: ServiceFactory<
-            ServiceRequest,
-            Config = (),
-            Response = ServiceResponse<B>,
-            Error = Error,
-            InitError = (),
-        > + 'static,
-    B: MessageBody + 'static,
-{
-    let connections = (options.connections_max / options.workers).max(1);
-    let mut server = HttpServer::new(app)
-        .workers(options.workers)
-        .max_connections(connections)
-        // Handshakes are limited by nothing else: those that hang must not keep others out.
-        .max_connection_rate(connections)
-        .client_request_timeout(options.head_time)
-        .tls_handshake_timeout(options.head_time)
-        .keep_alive(options.idle_time)
-        .shutdown_timeout(DRAIN_SECONDS_MAX)
-        // A client that goes away ends its request: nobody waits for the answer, and its connection
-        // to the database is for others.
-        .h1_allow_half_closed(false)
-        .disable_signals()
-        .on_connect(on_connect);
-    for listener in listeners {
-        server = match (listener, &options.tls) {
-            (Listener::Tcp(socket), Some(config)) => {
-                server.listen_rustls_0_23(socket, config.clone())?
-            }
-            (Listener::Tcp(socket), None) => server.listen(socket)?,
-            (Listener::Unix(socket), _) => server.listen_uds(socket)?,
-        };
-    }
-    Ok(server.run())
-}
-
-/// How many connections are open.
-#[derive(Debug, Clone, Default)]
-pub struct Connections(Arc<AtomicUsize>);
-
-/// One of them, until it is dropped.
-struct Joined(Connections);
-
-impl Connections {
-    /// How many there are.
-    pub fn open(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// One more, until what this gives is dropped.
-    fn join(&self) -> Joined {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        Joined(self.clone())
-    }
-}
-
-impl Drop for Joined {
-    fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// A second handle on the socket of a connection, below TLS if that is spoken. `None` where the
-/// process has no descriptor left: there the times of actix itself are all there is.
-pub fn socket(io: &dyn Any) -> Option<OwnedFd> {
-    if let Some(stream) = io.downcast_ref::<UnixStream>() {
-        return stream.as_fd().try_clone_to_owned().ok();
-    }
-    let below_tls = io.downcast_ref::<TlsStream<TcpStream>>();
-    let below_tls = below_tls.map(|stream| stream.get_ref().0);
-    let socket = below_tls.or_else(|| io.downcast_ref::<TcpStream>())?;
-    socket.as_fd().try_clone_to_owned().ok()
-}
-
-/// A server while it answers.
-pub struct Serving {
-    pub handle: ServerHandle,
-    pub connections: Connections,
-    task: JoinHandle<io::Result<()>>,
-}
-
-impl Serving {
-    /// Waits until it ends by itself, which it should not.
-    pub async fn failed(&mut self) -> anyhow::Error {
-        match (&mut self.task).await {
-            Ok(Err(error)) => anyhow!("the API's listener failed: {error}"),
-            Ok(Ok(())) | Err(_) => anyhow!("the API's listener ended"),
+            workers: std::thread::available_parallelism().map_or(2, usize::from),
+            connections_max,
+            head_time: times.read,
+            idle_time: times.idle,
+            next_time: times.idle.saturating_add(times.read),
+            tls,
         }
     }
 }
 
 /// A server that listens but does not yet answer.
 pub struct Server {
-    running: actix_web::dev::Server,
-    connections: Connections,
+    pub(super) running: actix_web::dev::Server,
+    connections: Arc<()>,
 }
 
 impl Server {
-    /// Binds an application to listeners. Large answers are held in `memory`.
+    /// Binds an application to listeners. Large answers are held in `memory`, if this server has such.
     ///
     /// # Errors
     ///
@@ -181,7 +86,7 @@ impl Server {
     pub fn bind<T, B>(
         listeners: Vec<Listener>,
         app: impl Fn() -> App<T> + Clone + Send + 'static,
-        memory: ResponseBudget,
+        memory: Option<ResponseBudget>,
         options: &Options,
     ) -> io::Result<Self>
     where
@@ -194,32 +99,43 @@ impl Server {
             > + 'static,
         B: MessageBody + 'static,
     {
-        for listener in &listeners {
-            if let Listener::Tcp(socket) = listener {
+        let connections = Arc::new(());
+        let (counted, next_time) = (Arc::downgrade(&connections), options.next_time);
+        let connections_max = (options.connections_max / options.workers).max(1);
+        let mut server = HttpServer::new(app)
+            .workers(options.workers)
+            .max_connections(connections_max)
+            // Handshakes are limited by nothing else: those that hang must not keep others out.
+            .max_connection_rate(connections_max)
+            .client_request_timeout(options.head_time)
+            .tls_handshake_timeout(options.head_time)
+            .keep_alive(options.idle_time)
+            .shutdown_timeout(DRAIN_SECONDS_MAX)
+            // A client that goes away ends its request: nobody waits for the answer, and its connection
+            // to the database is for others.
+            .h1_allow_half_closed(false)
+            .disable_signals()
+            .on_connect(move |io, data| {
+                let guard = counted.upgrade();
+                Connection::open(data, socket(io), next_time, memory.as_ref(), guard);
+            });
+        for listener in listeners {
+            // Of every listener, so that what a slow client leaves untaken has a bound.
+            if let Listener::Tcp(socket) = &listener {
                 sockopt::set_socket_send_buffer_size(socket, SEND_BYTES)?;
             }
+            server = match (listener, &options.tls) {
+                (Listener::Tcp(socket), Some(config)) => {
+                    server.listen_rustls_0_23(socket, config.clone())?
+                }
+                (Listener::Tcp(socket), None) => server.listen(socket)?,
+                (Listener::Unix(socket), _) => server.listen_uds(socket)?,
+            };
         }
-        let connections = Connections::default();
-        let counted = connections.clone();
-        let idle_time = options.idle_time.saturating_add(options.head_time);
-        let running = listen(app, listeners, options, move |io, data| {
-            let guard = counted.join();
-            Connection::open(data, socket(io), idle_time, Some(&memory), guard);
-        })?;
         Ok(Self {
-            running,
+            running: server.run(),
             connections,
         })
-    }
-
-    /// Stops it from elsewhere.
-    pub fn handle(&self) -> ServerHandle {
-        self.running.handle()
-    }
-
-    /// The connections of its clients.
-    pub fn connections(&self) -> Connections {
-        self.connections.clone()
     }
 
     /// Answers from now on.
@@ -230,9 +146,39 @@ impl Server {
             task: tokio::spawn(self.running),
         }
     }
+}
 
-    /// Answers until stopped.
-    pub async fn run(self) -> io::Result<()> {
-        self.running.await
+/// A second handle on the socket of a connection, below TLS if that is spoken. `None` where the
+/// process has no descriptor left: there the times of actix itself are all there is.
+fn socket(io: &dyn Any) -> Option<OwnedFd> {
+    if let Some(stream) = io.downcast_ref::<UnixStream>() {
+        return stream.as_fd().try_clone_to_owned().ok();
+    }
+    let below_tls = io.downcast_ref::<TlsStream<TcpStream>>();
+    let below_tls = below_tls.map(|stream| stream.get_ref().0);
+    let socket = below_tls.or_else(|| io.downcast_ref::<TcpStream>())?;
+    socket.as_fd().try_clone_to_owned().ok()
+}
+
+/// A server while it answers.
+pub struct Serving {
+    pub(super) handle: ServerHandle,
+    /// This one, and one for each connection.
+    connections: Arc<()>,
+    task: JoinHandle<io::Result<()>>,
+}
+
+impl Serving {
+    /// How many connections are open.
+    pub fn open_connections(&self) -> usize {
+        Arc::strong_count(&self.connections) - 1
+    }
+
+    /// Waits until it ends by itself, which it should not.
+    pub async fn failed(&mut self) -> anyhow::Error {
+        match (&mut self.task).await {
+            Ok(Err(error)) => anyhow!("the API's listener failed: {error}"),
+            Ok(Ok(())) | Err(_) => anyhow!("the API's listener ended"),
+        }
     }
 }

@@ -47,7 +47,7 @@ pub async fn drain(
         "stopping: not ready any more; again to stop at once"
     );
     pause(signals, times.delay).await;
-    let open = serving.connections.open();
+    let open = serving.open_connections();
     tracing::info!(connections = open, "stopping: answering what is under way");
     // Sent at once. When all threads have ended, which they look at once a second, is nobody's
     // business: what counts is that nothing is open.
@@ -55,9 +55,9 @@ pub async fn drain(
     let deadline = Instant::now() + times.drain;
     // A connection that was accepted a moment ago is not counted yet.
     pause(signals, LOOK * 5).await;
-    while serving.connections.open() > 0 {
+    while serving.open_connections() > 0 {
         if Instant::now() >= deadline {
-            let requests = serving.connections.open();
+            let requests = serving.open_connections();
             let seconds = times.drain.as_secs_f64();
             tracing::error!(requests, seconds, "stopping: requests are cut");
             let setting = times.drain_setting;

@@ -1,21 +1,23 @@
 //! The listeners of health and metrics: each with a thread of its own, so that they answer however
 //! busy the API is.
 
-use std::any::Any;
 use std::io;
 use std::net::TcpListener;
 use std::time::Duration;
 
-use actix_web::dev::{Extensions, ServerHandle};
+use actix_web::App;
+use actix_web::dev::ServerHandle;
+use actix_web::middleware::from_fn;
+use actix_web::web::{self, Data, ServiceConfig};
 use rustls::ServerConfig;
 use tokio::sync::oneshot;
 
-use super::server::{self, Listener, Options};
+use super::server::{Listener, Options, Server};
 use crate::clock::Clock;
-use crate::http::{self, ChooseWording, Gate, Scrape};
+use crate::http::{self, ChooseWording};
 
-/// How long a connection is kept for the next question: not so long that those who ask nothing leave
-/// no room for those who do.
+/// How long a connection is kept for the next question, however little of it comes: not so long that those who ask
+/// nothing leave no room for those who do.
 const IDLE_TIME: Duration = Duration::from_secs(5);
 /// How long answers under way may take when everything else has ended.
 pub const DRAIN_TIME: Duration = Duration::from_secs(2);
@@ -28,35 +30,34 @@ pub struct Side {
 }
 
 impl Side {
-    /// Answers `/healthz` and `/readyz`.
-    pub fn health(
+    /// Answers on these routes alone, from now on.
+    pub fn start(
+        name: &'static str,
         listener: TcpListener,
         tls: Option<ServerConfig>,
         connections_max: usize,
         wording: ChooseWording,
-        gate: Gate,
+        mount: impl FnOnce(&mut ServiceConfig) + Clone + Send + 'static,
     ) -> io::Result<Self> {
-        let app = move || http::side(Clock::system(), wording, http::health(gate.clone()));
-        let options = options(tls, connections_max);
-        let server = server::listen(app, vec![Listener::Tcp(listener)], &options, watch)?;
-        Self::start("health", server)
-    }
-
-    /// Answers `/metrics`.
-    pub fn metrics(
-        listener: TcpListener,
-        tls: Option<ServerConfig>,
-        connections_max: usize,
-        wording: ChooseWording,
-        scrape: Scrape,
-    ) -> io::Result<Self> {
-        let app = move || http::side(Clock::system(), wording, http::metrics(scrape.clone()));
-        let options = options(tls, connections_max);
-        let server = server::listen(app, vec![Listener::Tcp(listener)], &options, watch)?;
-        Self::start("metrics", server)
-    }
-
-    fn start(name: &'static str, server: actix_web::dev::Server) -> io::Result<Self> {
+        let app = move || {
+            App::new()
+                .app_data(Data::new(Clock::system()))
+                .configure(mount.clone())
+                .default_service(web::to(http::unknown_path))
+                .wrap(from_fn(move |request, next| {
+                    http::frame(wording, request, next)
+                }))
+        };
+        let options = Options {
+            workers: 1,
+            connections_max,
+            head_time: IDLE_TIME,
+            idle_time: IDLE_TIME,
+            next_time: IDLE_TIME,
+            tls,
+        };
+        // Nobody counts its connections: its end waits for so long and no longer.
+        let server = Server::bind(vec![Listener::Tcp(listener)], app, None, &options)?.running;
         let handle = server.handle();
         let (end, ended) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -86,20 +87,5 @@ impl Side {
     /// Ends it, once what is under way is answered.
     pub async fn stop(self) {
         let _ = tokio::time::timeout(DRAIN_TIME, self.handle.stop(true)).await;
-    }
-}
-
-/// Ends connections whose next question does not come in time, however little of it comes.
-fn watch(io: &dyn Any, data: &mut Extensions) {
-    http::Connection::open(data, server::socket(io), IDLE_TIME, None, ());
-}
-
-fn options(tls: Option<ServerConfig>, connections_max: usize) -> Options {
-    Options {
-        workers: 1,
-        connections_max,
-        head_time: IDLE_TIME,
-        idle_time: IDLE_TIME,
-        tls,
     }
 }

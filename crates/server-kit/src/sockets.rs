@@ -22,13 +22,22 @@ const DESCRIPTORS_SPARE: u64 = 256;
 /// Descriptors of a connection: the second is to end it when its client takes too long.
 const DESCRIPTORS_EACH: u64 = 2;
 
-/// Listens for clients of a listener that `--{name}-host` and `--{name}-port` place.
+/// Listens for clients of a listener that `--{name}-host` and `--{name}-port` place; answers may lie untaken for
+/// `write_time` ([`give_up_after`]).
 ///
 /// # Errors
 ///
 /// An address that cannot be had, with the flag to change.
-pub fn bind(host: &str, port: u16, name: &str) -> anyhow::Result<TcpListener> {
-    listen(host, port).map_err(|error| cannot_listen(&error, host, port, name))
+pub fn bind(
+    host: &str,
+    port: u16,
+    name: &str,
+    write_time: Duration,
+) -> anyhow::Result<TcpListener> {
+    let bound = listen(host, port);
+    let socket = bound.map_err(|error| cannot_listen(&error, host, port, name))?;
+    give_up_after(&socket, write_time)?;
+    Ok(socket)
 }
 
 /// Listens for clients, with room for a burst of them.
@@ -198,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_burst_of_clients_waits_to_be_accepted() {
-        let listener = bind("127.0.0.1", 0, "server").unwrap();
+        let listener = listen("127.0.0.1", 0).unwrap();
         let address = listener.local_addr().unwrap();
         let kernel = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap();
         let burst = kernel.trim().parse::<usize>().unwrap().min(300);

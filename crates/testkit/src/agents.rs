@@ -201,9 +201,9 @@ impl<S: KeyStore> Work<S> {
     fn take_in(&mut self, changes: Vec<Change>) {
         for change in changes {
             let (key, order) = match change {
-                Change::Run { unit, run, .. } => {
+                Change::Run(key, run) => {
                     let run = run.here().map(|run| (run.value.hash, run.value.state));
-                    ((false, unit), run)
+                    ((false, key.unit), run)
                 }
                 Change::Global(unit, Seen::Here(global)) => {
                     ((true, unit), Some((global.value.hash, global.value.state)))

@@ -11,11 +11,10 @@ use actix_web::rt::net::TcpStream;
 use hyperfleet_fleet::api::{FleetApi, Hosts, fleet_app};
 use hyperfleet_fleet::etcd::EtcdKeys;
 use hyperfleet_fleet::registry::{
-    Acquired, Leader, Leading, Machine, Prefix, Registered, Registry, Reports, Run, Step,
-    UnitState, Written,
+    Acquired, Leader, Leading, Machine, Prefix, Registered, Registry, Reports, Step, UnitState,
+    Written,
 };
 use hyperfleet_fleet::{EtcdFleet, Fleet};
-use hyperfleet_fleet_model::unit::DesiredState;
 use hyperfleet_server_kit::http::{Admission, Connection, Gate, Limits, Masks};
 use rustix::net::sockopt::set_socket_send_buffer_size;
 use serde_json::{Value, json};
@@ -200,16 +199,7 @@ impl TestFleet {
     /// Places a unit as an engine would.
     pub async fn place(&self, unit: &str, machine: &str) {
         let found = self.registry.find_unit(unit).await.unwrap().unwrap();
-        let step = Step::Place {
-            unit: unit.to_owned(),
-            machine: machine.to_owned(),
-            run: Run {
-                hash: found.body.value.hash.clone(),
-                state: DesiredState::Launched,
-            },
-            want: found.want.revision,
-        };
-        self.carry_out(step).await;
+        self.carry_out(crate::place(&found, machine)).await;
     }
 
     /// Says why a unit is not placed, as an engine would.

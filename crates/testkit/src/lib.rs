@@ -14,13 +14,17 @@ mod agents;
 mod answer;
 mod authority;
 mod clock;
+mod engine;
 mod etcd;
+mod files;
 mod fleet_api;
 mod memory;
+mod program;
 mod random;
 mod raw;
 mod secure_etcd;
 mod series;
+mod steps;
 
 use std::time::{Duration, Instant};
 
@@ -28,13 +32,17 @@ pub use agents::Agent;
 pub use answer::{Answer, http_client};
 pub use authority::{Authority, Issued};
 pub use clock::TestClock;
+pub use engine::{engine_settings, run_engine};
 pub use etcd::{TestEtcd, etcd_settings, fresh_prefix, shared_etcd, shared_etcd_url};
+pub use files::files_below;
 pub use fleet_api::{IDLE_TIME, TestFleet};
 pub use memory::MemoryKeys;
+pub use program::RunningProgram;
 pub use random::Random;
 pub use raw::{RawAnswer, Then, rest, send_raw_to};
 pub use secure_etcd::{etcd_identity, prepare_etcd_users, secure_etcd};
 pub use series::{Series, sum};
+pub use steps::{move_to, place, withdraw};
 
 /// How long an answer may take before a test gives up on it.
 pub const PATIENCE: Duration = Duration::from_mins(1);

@@ -10,7 +10,7 @@ use hyperfleet_server_kit::settings::Secret;
 #[serde(deny_unknown_fields)]
 pub struct Database {
     /// Which sort of database: there is one.
-    pub dialect: Dialect,
+    pub dialect: String,
     /// All of it in one URL, which then counts alone. TLS may be said beside it, but not what it says
     /// itself.
     pub url: Option<Secret>,
@@ -31,14 +31,6 @@ pub struct Database {
     pub ssl: Ssl,
     /// Connections.
     pub pool: Pool,
-}
-
-/// Which sort of database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Dialect {
-    /// PostgreSQL.
-    Postgres,
 }
 
 /// TLS towards the database.

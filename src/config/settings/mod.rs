@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use database::{Database, Dialect, Pool, Ssl, SslMode};
+pub use database::{Database, Pool, Ssl, SslMode};
 pub use server::{Health, Jwt, Metrics, Server};
 
 use super::catalogue::TABLE;

@@ -86,6 +86,5 @@ fn compile_one(config: &RuleConfig, fault: &mut impl FnMut(String)) -> Option<Ru
         status: status?,
         reason: reason?,
         message: message?,
-        config: config.clone(),
     })
 }

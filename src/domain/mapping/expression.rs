@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::functions::{LANGUAGE, MATCHES, Pattern};
+use super::functions::{LANGUAGE, Pattern};
 use super::{meter, scan, scope};
 use crate::domain::shown;
-use cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue};
+use cel::common::ast::IdedExpr;
 
 /// Enough for any text that [`scan`] lets through, several times over, in a debug build too.
 const PARSER_STACK_BYTES: usize = 64 << 20;
@@ -47,67 +47,13 @@ impl Expression {
             let first = first.trim_start_matches("ERROR: <input>:");
             format!("is no CEL expression (line:column: what) {}", shown(first))
         })?;
-        let mut expression = program.expression().clone();
-        scope::check(&expression)?;
-        let mut patterns = Vec::new();
-        keep_patterns(&mut expression, &mut patterns)?;
+        let expression = program.expression();
+        let patterns = scope::check(expression)?.into_iter();
+        let patterns = patterns.map(Pattern::compile).collect::<Result<_, _>>()?;
         Ok(Self {
             source: source.to_owned(),
-            metered: meter::metered(expression),
+            metered: meter::metered(expression.clone()),
             patterns: Arc::new(patterns),
         })
     }
-}
-
-/// Compiles the patterns of an expression and lets it name them by their place.
-fn keep_patterns(expression: &mut IdedExpr, patterns: &mut Vec<Pattern>) -> Result<(), String> {
-    match &mut expression.expr {
-        Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) | Expr::Struct(_) => Ok(()),
-        Expr::Select(select) => keep_patterns(&mut select.operand, patterns),
-        Expr::List(list) => keep_all(&mut list.elements, patterns),
-        Expr::Map(map) => map.entries.iter_mut().try_for_each(|entry| {
-            let EntryExpr::MapEntry(entry) = &mut entry.expr else {
-                return Ok(());
-            };
-            keep_patterns(&mut entry.key, patterns)?;
-            keep_patterns(&mut entry.value, patterns)
-        }),
-        Expr::Comprehension(loops) => {
-            keep_patterns(&mut loops.iter_range, patterns)?;
-            keep_patterns(&mut loops.accu_init, patterns)?;
-            keep_patterns(&mut loops.loop_step, patterns)?;
-            keep_patterns(&mut loops.result, patterns)
-        }
-        Expr::Call(call) => {
-            if let Some(target) = &mut call.target {
-                keep_patterns(target, patterns)?;
-            }
-            keep_all(&mut call.args, patterns)?;
-            if call.func_name != "matches" {
-                return Ok(());
-            }
-            call.func_name = MATCHES.to_owned();
-            if let Some(target) = call.target.take() {
-                call.args.insert(0, *target);
-            }
-            if let Some(IdedExpr {
-                expr: Expr::Literal(literal),
-                ..
-            }) = call.args.last_mut()
-                && let LiteralValue::String(text) = literal
-            {
-                let pattern = Pattern::compile(text.inner())?;
-                let place = i64::try_from(patterns.len()).unwrap_or(i64::MAX);
-                patterns.push(pattern);
-                *literal = LiteralValue::Int(place.into());
-            }
-            Ok(())
-        }
-    }
-}
-
-fn keep_all(expressions: &mut [IdedExpr], patterns: &mut Vec<Pattern>) -> Result<(), String> {
-    expressions
-        .iter_mut()
-        .try_for_each(|expression| keep_patterns(expression, patterns))
 }

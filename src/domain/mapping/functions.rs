@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, LazyLock};
 
-use cel::common::types::{CelBool, CelInt, CelList, CelMap, CelMapKey, CelNull, CelString};
+use cel::common::types::{CelBool, CelList, CelMap, CelMapKey, CelNull, CelString};
 use cel::common::value::{CowVal, Val};
 use cel::{Context, Env, ExecutionError, FunctionContext};
 use regex::{Regex, RegexBuilder};
 
-use super::meter::{Function, Meter};
+use super::meter::{Function, MATCHES, Meter};
 use super::value;
 
 /// Longest pattern of `matches`, in bytes.
@@ -19,9 +19,6 @@ const PATTERN_SIZE_MAX: usize = 1 << 20;
 const PATTERN_BYTES_PER_UNIT: usize = 2048;
 /// Longest result of `toJson`, in bytes.
 const JSON_BYTES_MAX: usize = 1 << 20;
-/// `x.matches("…")` with a pattern that was compiled at the start: the interpreter would compile it
-/// anew each time.
-pub(super) const MATCHES: &str = "@matches";
 
 /// The language that rules are written in: the standard one with optional values.
 pub(super) static LANGUAGE: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
@@ -125,7 +122,7 @@ impl Pattern {
     }
 }
 
-/// Makes our functions known. `patterns` are those that [`MATCHES`] names by their place.
+/// Makes our functions known. `patterns` are those that the expression names.
 pub(super) fn install(context: &mut Context<'_, '_>, meter: &Meter, patterns: Arc<Vec<Pattern>>) {
     meter.install(context);
     let json_meter = meter.clone();
@@ -160,12 +157,12 @@ fn matches<'c, 'v>(
     patterns: &[Pattern],
     meter: &Meter,
 ) -> Result<CowVal<'c, 'v>, ExecutionError> {
-    let [text, place] = call.args.as_slice() else {
+    let [text, pattern] = call.args.as_slice() else {
         return Err(ExecutionError::missing_argument_or_target());
     };
-    let pattern = place.downcast_ref::<CelInt>().and_then(|place| {
-        let place = usize::try_from(*place.inner()).ok()?;
-        patterns.get(place)
+    let pattern = pattern.downcast_ref::<CelString>().and_then(|text| {
+        let mut compiled = patterns.iter();
+        compiled.find(|pattern| pattern.regex.as_str() == text.inner())
     });
     let (Some(text), Some(pattern)) = (text.downcast_ref::<CelString>(), pattern) else {
         return Err(call.error("only texts can match"));

@@ -23,6 +23,9 @@ pub const UNITS_MAX: usize = 100_000;
 const EACH: &str = "@each";
 const WEIGHED: &str = "@weighed";
 const INDEX: &str = "@index";
+/// `x.matches("…")` with a pattern that was compiled at the start: the interpreter would compile it
+/// anew each time.
+pub(super) const MATCHES: &str = "@matches";
 
 /// A function that rules call.
 pub(super) type Function = Box<
@@ -220,6 +223,11 @@ fn metered_call(id: u64, mut call: CallExpr) -> IdedExpr {
     call.target = call.target.map(|target| Box::new(part(*target)));
     if is_index && let Some(index) = call.args.pop() {
         call.args.push(self::call(INDEX, vec![index]));
+    }
+    if call.func_name == "matches" {
+        call.func_name = MATCHES.to_owned();
+        let text = call.target.take().map(|target| *target);
+        call.args.splice(0..0, text);
     }
     let call = IdedExpr {
         id,

@@ -36,7 +36,7 @@ pub use meter::UNITS_MAX;
 pub(super) use rules::Rule;
 pub use rules::{Derived, MESSAGE_BYTES_MAX, REASON_BYTES_MAX, Rules, is_evaluating};
 pub use scan::{BRACKETS_MAX, OPERATORS_MAX, SOURCE_BYTES_MAX};
-pub use scope::{DEPTH_MAX, LOOPS_MAX, LOOPS_NESTED_MAX, PARTS_MAX};
+pub use scope::{DEPTH_MAX, PARTS_MAX};
 pub use view::{TEXTS_BYTES_MAX, VALUES_MAX};
 
 use super::{Condition, Labels, ReportState, Resource, ResourceState, Tenancy};

@@ -7,9 +7,7 @@ use std::sync::Arc;
 use cel::common::types::CelBool;
 use cel::common::value::CowVal;
 use cel::{Context, Value as Cel};
-use chrono::{DateTime, Utc};
 
-use super::config::RuleConfig;
 use super::expression::Expression;
 use super::failure::{Failure, describe};
 use super::functions::{self, LANGUAGE};
@@ -37,10 +35,9 @@ pub(in crate::domain) struct Rule {
     pub(super) status: Expression,
     pub(super) reason: Expression,
     pub(super) message: Expression,
-    pub(super) config: RuleConfig,
 }
 
-/// The rules of a kind. Equal if they say the same.
+/// The rules of a kind.
 #[derive(Debug)]
 pub struct Rules {
     /// By type.
@@ -59,41 +56,26 @@ pub struct Derived {
     pub failures: Vec<Failure>,
 }
 
-/// What a rule says.
-enum Said {
-    Nothing,
-    Condition {
-        status: ConditionStatus,
-        reason: String,
-        message: String,
-    },
-    /// There is no condition, and somebody should know.
-    Dropped(String),
-}
-
-impl PartialEq for Rules {
-    fn eq(&self, other: &Self) -> bool {
-        let configs = |rules: &Self| rules.sorted.iter().map(|r| &r.config).cloned().collect();
-        let (ours, theirs): (Vec<_>, Vec<_>) = (configs(self), configs(other));
-        ours == theirs && self.paths == other.paths
-    }
-}
-
-impl Eq for Rules {}
-
 impl Rule {
     fn expressions(&self) -> [&Expression; 4] {
         [&self.when, &self.status, &self.reason, &self.message]
     }
 
-    fn say(&self, context: &mut Context<'_, '_>, meter: &Meter) -> Result<Said, String> {
+    /// The condition that it gives, if any, and what is wrong with it. Fails if it cannot be known.
+    fn say(
+        &self,
+        subject: &Subject<'_>,
+        previous: Option<&Condition>,
+        context: &mut Context<'_, '_>,
+        meter: &Meter,
+    ) -> Result<(Option<Condition>, Option<String>), String> {
         let holds = run(&self.when, context, meter, |value| {
             let holds = value.downcast_ref::<CelBool>().map(|b| *b.inner());
             holds.ok_or_else(|| "it is neither true nor false".to_owned())
         });
         let holds = holds.map_err(|error| format!("when: {error}"))?;
         if !holds {
-            return Ok(Said::Nothing);
+            return Ok((None, None));
         }
         let mut text = |part: &str, expression| {
             let text = run(expression, context, meter, |value| {
@@ -104,21 +86,34 @@ impl Rule {
         };
         let status = text("status", &self.status)?;
         let reason = text("reason", &self.reason)?;
-        let message = text("message", &self.message)?;
+        let mut message = text("message", &self.message)?;
         if reason.len() > REASON_BYTES_MAX {
-            return Ok(Said::Dropped(format!(
+            let error = format!(
                 "reason: it is longer than {REASON_BYTES_MAX} bytes, so there is no condition"
-            )));
+            );
+            return Ok((None, Some(error)));
         }
-        Ok(Said::Condition {
-            status: match status.to_lowercase().as_str() {
-                "true" => ConditionStatus::True,
-                "false" => ConditionStatus::False,
-                _ => return Err("status: it is neither True nor False".to_owned()),
-            },
-            reason,
-            message: cut(message),
-        })
+        message.truncate(message.floor_char_boundary(MESSAGE_BYTES_MAX));
+        let status = match status.to_lowercase().as_str() {
+            "true" => ConditionStatus::True,
+            "false" => ConditionStatus::False,
+            _ => return Err("status: it is neither True nor False".to_owned()),
+        };
+        // When what is wanted last changed, whenever the report came that led to the condition (domain
+        // rule 6.4).
+        let reference = subject.state.updated_at;
+        let same = previous.filter(|p| p.status == status);
+        let condition = Condition {
+            created_at: previous.map_or(reference, |p| p.created_at),
+            last_transition_at: same.map_or(reference, |p| p.last_transition_at),
+            last_updated_at: reference,
+            message: Some(message),
+            observed_generation: subject.state.generation,
+            reason: Some(reason),
+            status,
+            kind: self.kind.clone(),
+        };
+        Ok((Some(condition), None))
     }
 }
 
@@ -174,26 +169,10 @@ impl Rules {
             let previous = subject.previous.iter().find(|c| c.kind == rule.kind);
             let said = fits.clone().and_then(|()| {
                 meter.reset();
-                let said = caught(|| rule.say(&mut context, &meter));
+                let said = caught(|| rule.say(subject, previous, &mut context, &meter));
                 said.unwrap_or_else(|| Err("the interpreter gave up".to_owned()))
             });
-            let (condition, error) = match said {
-                Ok(Said::Nothing) => (None, None),
-                Ok(Said::Dropped(error)) => (None, Some(error)),
-                Ok(Said::Condition {
-                    status,
-                    reason,
-                    message,
-                }) => {
-                    let made = Condition {
-                        message: Some(message),
-                        reason: Some(reason),
-                        ..dated(rule, subject, previous, status)
-                    };
-                    (Some(made), None)
-                }
-                Err(error) => (previous.cloned(), Some(error)),
-            };
+            let (condition, error) = said.unwrap_or_else(|error| (previous.cloned(), Some(error)));
             derived.conditions.extend(condition);
             derived.failures.extend(error.map(|error| Failure {
                 kind: subject.state.kind.clone(),
@@ -224,28 +203,6 @@ fn caught<T>(run: impl FnOnce() -> T) -> Option<T> {
     result.ok()
 }
 
-/// A condition without its texts. Its reference time is when what is wanted last changed, whenever
-/// the report came that led to it (domain rule 6.4).
-fn dated(
-    rule: &Rule,
-    subject: &Subject<'_>,
-    previous: Option<&Condition>,
-    status: ConditionStatus,
-) -> Condition {
-    let reference: DateTime<Utc> = subject.state.updated_at;
-    let same = previous.filter(|p| p.status == status);
-    Condition {
-        created_at: previous.map_or(reference, |p| p.created_at),
-        last_transition_at: same.map_or(reference, |p| p.last_transition_at),
-        last_updated_at: reference,
-        message: None,
-        observed_generation: subject.state.generation,
-        reason: None,
-        status,
-        kind: rule.kind.clone(),
-    }
-}
-
 /// Evaluates one expression and takes what is wanted of its value.
 fn run<T>(
     expression: &Expression,
@@ -268,13 +225,6 @@ fn run<T>(
         }
         Err(error) => Err(describe(&error, &expression.source)),
     }
-}
-
-/// As much of a message as is kept, cut between two characters.
-fn cut(mut message: String) -> String {
-    let end = message.floor_char_boundary(MESSAGE_BYTES_MAX);
-    message.truncate(end);
-    message
 }
 
 #[cfg(test)]

@@ -13,13 +13,10 @@ const VARIABLES: [&str; 2] = ["statuses", "resource"];
 pub const DEPTH_MAX: usize = 48;
 /// Most parts of an expression, loops written out.
 pub const PARTS_MAX: usize = 500;
-/// Most loops (`all`, `exists`, `map`, `filter` …) in one expression.
-pub const LOOPS_MAX: usize = 8;
-/// How deep loops may be nested in each other.
-pub const LOOPS_NESTED_MAX: usize = 3;
 
-/// Checks a parsed expression; gives the first fault, with what to change.
-pub(super) fn check(expression: &IdedExpr) -> Result<(), String> {
+/// Checks a parsed expression; gives the patterns that it matches texts with, or the first fault, with
+/// what to change.
+pub(super) fn check(expression: &IdedExpr) -> Result<Vec<&str>, String> {
     if depth(expression) > DEPTH_MAX {
         return Err(format!(
             "is nested deeper than {DEPTH_MAX} levels: simplify it"
@@ -31,11 +28,11 @@ pub(super) fn check(expression: &IdedExpr) -> Result<(), String> {
         ));
     }
     let mut walk = Walk {
-        names: VARIABLES.map(ToOwned::to_owned).to_vec(),
-        loops: 0,
-        nested: 0,
+        names: VARIABLES.to_vec(),
+        patterns: Vec::new(),
     };
-    walk.expression(expression)
+    walk.expression(expression)?;
+    Ok(walk.patterns)
 }
 
 /// How deep an expression is.
@@ -43,14 +40,13 @@ pub(super) fn depth(expression: &IdedExpr) -> usize {
     1 + parts(expression).into_iter().map(depth).max().unwrap_or(0)
 }
 
-struct Walk {
-    names: Vec<String>,
-    loops: usize,
-    nested: usize,
+struct Walk<'e> {
+    names: Vec<&'e str>,
+    patterns: Vec<&'e str>,
 }
 
-impl Walk {
-    fn expression(&mut self, expression: &IdedExpr) -> Result<(), String> {
+impl<'e> Walk<'e> {
+    fn expression(&mut self, expression: &'e IdedExpr) -> Result<(), String> {
         match &expression.expr {
             Expr::Ident(name) => self.name(name),
             Expr::Call(call) => self.call(call),
@@ -62,14 +58,14 @@ impl Walk {
         }
     }
 
-    fn all(&mut self, expressions: Vec<&IdedExpr>) -> Result<(), String> {
+    fn all(&mut self, expressions: Vec<&'e IdedExpr>) -> Result<(), String> {
         expressions
             .into_iter()
             .try_for_each(|expression| self.expression(expression))
     }
 
     fn name(&self, name: &str) -> Result<(), String> {
-        if self.names.iter().any(|known| known == name) || functions::TYPES.contains(&name) {
+        if self.names.contains(&name) || functions::TYPES.contains(&name) {
             return Ok(());
         }
         Err(format!(
@@ -78,7 +74,7 @@ impl Walk {
         ))
     }
 
-    fn call(&mut self, call: &CallExpr) -> Result<(), String> {
+    fn call(&mut self, call: &'e CallExpr) -> Result<(), String> {
         let CallExpr {
             func_name: name,
             target,
@@ -115,23 +111,20 @@ impl Walk {
                 }
             ));
         }
-        let pattern = args.last().map(|pattern| &pattern.expr);
-        if name == "matches" && !matches!(pattern, Some(Expr::Literal(LiteralValue::String(_)))) {
-            return Err(
-                "calls \"matches\" with a pattern that is not a text in quotes: write it out"
-                    .to_owned(),
-            );
+        if name == "matches" {
+            let pattern = args.last().map(|pattern| &pattern.expr);
+            let Some(Expr::Literal(LiteralValue::String(pattern))) = pattern else {
+                return Err(
+                    "calls \"matches\" with a pattern that is not a text in quotes: write it out"
+                        .to_owned(),
+                );
+            };
+            self.patterns.push(pattern.inner());
         }
         self.all(args.iter().collect())
     }
 
-    fn comprehension(&mut self, loops: &ComprehensionExpr) -> Result<(), String> {
-        self.loops += 1;
-        if self.loops > LOOPS_MAX {
-            return Err(format!(
-                "has more than {LOOPS_MAX} loops: simplify it, or make two rules of it"
-            ));
-        }
+    fn comprehension(&mut self, loops: &'e ComprehensionExpr) -> Result<(), String> {
         self.expression(&loops.iter_range)?;
         self.expression(&loops.accu_init)?;
         for name in [&loops.iter_var, &loops.accu_var] {
@@ -142,16 +135,8 @@ impl Walk {
             }
         }
         let outer = self.names.len();
-        self.names
-            .extend([loops.iter_var.clone(), loops.accu_var.clone()]);
-        self.nested += 1;
-        if self.nested > LOOPS_NESTED_MAX {
-            return Err(format!(
-                "nests loops deeper than {LOOPS_NESTED_MAX} levels: simplify it"
-            ));
-        }
+        self.names.extend([&*loops.iter_var, &*loops.accu_var]);
         let inner = self.all(vec![&loops.loop_cond, &loops.loop_step, &loops.result]);
-        self.nested -= 1;
         self.names.truncate(outer);
         inner
     }
@@ -161,30 +146,11 @@ fn is_optional(target: &IdedExpr) -> bool {
     matches!(&target.expr, Expr::Ident(name) if name == "optional")
 }
 
+/// Operators are called by their signs, which no name has. Other functions of the interpreter's own begin with `@`.
 fn is_operator(name: &str) -> bool {
-    use operators as op;
-    [
-        op::CONDITIONAL,
-        op::LOGICAL_AND,
-        op::LOGICAL_OR,
-        op::LOGICAL_NOT,
-        op::SUBSTRACT,
-        op::ADD,
-        op::MULTIPLY,
-        op::DIVIDE,
-        op::MODULO,
-        op::EQUALS,
-        op::NOT_EQUALS,
-        op::GREATER_EQUALS,
-        op::LESS_EQUALS,
-        op::GREATER,
-        op::LESS,
-        op::NEGATE,
-        op::INDEX,
-        op::OPT_INDEX,
-        op::OPT_SELECT,
-        op::NOT_STRICTLY_FALSE,
-        op::IN,
-    ]
-    .contains(&name)
+    let is_sign = |c: char| c.is_ascii_punctuation() && !matches!(c, '_' | '.');
+    if name.starts_with('@') {
+        return [operators::IN, operators::NOT_STRICTLY_FALSE].contains(&name);
+    }
+    name.contains(is_sign)
 }

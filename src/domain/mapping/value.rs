@@ -31,7 +31,7 @@ pub(super) fn masked(value: &Value, depth: usize) -> Boxed<'_> {
         Value::Array(items) if depth < mask::DEPTH_MAX => {
             list(items.iter().map(|item| masked(item, depth + 1)))
         }
-        Value::Array(_) => list(std::iter::empty()),
+        Value::Array(_) => list([]),
         Value::Object(members) => masked_members(members, depth),
     }
 }
@@ -54,12 +54,8 @@ pub(super) fn masked_members(members: &Map<String, Value>, depth: usize) -> Boxe
 }
 
 fn number(number: &Number) -> Boxed<'static> {
-    let is_exact = number.as_i64().map_or_else(
-        || !number.is_u64(),
-        |whole| whole.unsigned_abs() <= EXACT_MAX,
-    );
     match (number.as_i64(), number.as_u64()) {
-        (Some(whole), _) if !is_exact => Box::new(CelInt::from(whole)),
+        (Some(whole), _) if whole.unsigned_abs() > EXACT_MAX => Box::new(CelInt::from(whole)),
         (None, Some(whole)) => Box::new(CelUInt::from(whole)),
         _ => double(number.as_f64().unwrap_or_default()),
     }
@@ -77,12 +73,14 @@ pub(super) fn owned_text(text: String) -> Boxed<'static> {
     Box::new(CelString::from(text))
 }
 
-pub(super) fn list<'v>(items: impl Iterator<Item = Boxed<'v>>) -> Boxed<'v> {
-    Box::new(CelList::from(items.collect::<Vec<_>>()))
+pub(super) fn list<'v>(items: impl IntoIterator<Item = Boxed<'v>>) -> Boxed<'v> {
+    Box::new(CelList::from(Vec::from_iter(items)))
 }
 
-pub(super) fn map<'v>(members: impl Iterator<Item = (&'v str, Boxed<'v>)>) -> Boxed<'v> {
-    let members = members.map(|(name, value)| (CelMapKey::from(name), value));
+pub(super) fn map<'v>(members: impl IntoIterator<Item = (&'v str, Boxed<'v>)>) -> Boxed<'v> {
+    let members = members
+        .into_iter()
+        .map(|(name, value)| (CelMapKey::from(name), value));
     Box::new(CelMap::from(members.collect::<HashMap<_, _>>()))
 }
 

@@ -3,7 +3,7 @@
 use super::mask;
 use super::value::{self, Boxed};
 use super::{Data, Facts, Paths, Subject};
-use crate::domain::{ConditionStatus, Labels, ReportState, moment};
+use crate::domain::{ConditionStatus, ReportState, moment};
 
 /// Most values that rules may be given at once, in the resource and all reports together.
 pub const VALUES_MAX: usize = 20_000;
@@ -79,47 +79,35 @@ pub(super) fn statuses<'a>(subject: &Subject<'a>) -> Boxed<'a> {
     };
     let mut reports: Vec<_> = subject.reports.iter().filter(is_certain).collect();
     reports.sort_by(|a, b| a.adapter.cmp(&b.adapter));
-    value::list(
-        reports
-            .into_iter()
-            .map(|report| status(report, subject.facts)),
-    )
+    let statuses = reports
+        .into_iter()
+        .map(|report| status(report, subject.facts));
+    value::list(statuses)
 }
 
 fn status<'a>(report: &'a ReportState, facts: &'a Facts) -> Boxed<'a> {
     let conditions = report.conditions.iter().map(|condition| {
         let text = |text: &'a Option<String>| value::text(text.as_deref().unwrap_or_default());
-        let status = match condition.status {
-            ConditionStatus::True => "True",
-            ConditionStatus::False => "False",
-            ConditionStatus::Unknown => "Unknown",
-        };
-        value::map(
-            [
-                ("message", text(&condition.message)),
-                ("reason", text(&condition.reason)),
-                ("status", value::text(status)),
-                ("type", value::text(&condition.kind)),
-            ]
-            .into_iter(),
-        )
+        value::map([
+            ("message", text(&condition.message)),
+            ("reason", text(&condition.reason)),
+            ("status", value::text(condition.status.into_str())),
+            ("type", value::text(&condition.kind)),
+        ])
     });
     let data = match facts.data.get(&report.adapter) {
         Some(Data::Read(data)) => value::masked_members(data, 0),
-        Some(Data::TooLarge) | None => value::map(std::iter::empty()),
+        Some(Data::TooLarge) | None => value::map([]),
     };
-    value::map(
-        [
-            ("adapter", value::text(&report.adapter)),
-            ("conditions", value::list(conditions)),
-            ("data", data),
-            (
-                "observed_generation",
-                value::double(f64::from(report.observed_generation)),
-            ),
-        ]
-        .into_iter(),
-    )
+    value::map([
+        ("adapter", value::text(&report.adapter)),
+        ("conditions", value::list(conditions)),
+        ("data", data),
+        (
+            "observed_generation",
+            value::double(f64::from(report.observed_generation)),
+        ),
+    ])
 }
 
 /// The resource without its conditions and links.
@@ -127,7 +115,7 @@ pub(super) fn resource<'a>(subject: &Subject<'a>, paths: &'a Paths) -> Boxed<'a>
     let Subject { state, facts, .. } = *subject;
     let time = |at| value::owned_text(moment::rfc3339(at));
     let id = || value::owned_text(state.id.to_string());
-    let labels = || labels(&facts.labels);
+    let labels = || texts(facts.labels.iter());
     let mut members = vec![
         ("ID", id()),
         ("CreatedTime", time(facts.created_at)),
@@ -139,10 +127,7 @@ pub(super) fn resource<'a>(subject: &Subject<'a>, paths: &'a Paths) -> Boxed<'a>
         ("id", id()),
         ("kind", value::text(&state.kind)),
         ("labels", labels()),
-        (
-            "metadata",
-            value::map(std::iter::once(("labels", labels()))),
-        ),
+        ("metadata", value::map([("labels", labels())])),
         ("name", value::text(state.name.as_str())),
         ("spec", value::masked_members(&facts.spec, 1)),
         ("tenancy", texts(facts.tenancy.iter())),
@@ -158,11 +143,7 @@ pub(super) fn resource<'a>(subject: &Subject<'a>, paths: &'a Paths) -> Boxed<'a>
         members.push(("deleted_by", value::text(&deletion.by)));
         members.push(("deleted_time", time(deletion.at)));
     }
-    value::map(members.into_iter())
-}
-
-fn labels(labels: &Labels) -> Boxed<'_> {
-    texts(labels.iter())
+    value::map(members)
 }
 
 fn texts<'a>(pairs: impl Iterator<Item = (&'a String, &'a String)>) -> Boxed<'a> {

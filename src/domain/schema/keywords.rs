@@ -17,31 +17,61 @@ pub(super) fn split(place: &str) -> (&str, &str) {
     place.split_at(place.find('/').unwrap_or(place.len()))
 }
 
-/// Keywords that hold a schema.
-const SCHEMA: [&str; 12] = [
-    "additionalProperties",
-    "contains",
-    "contentSchema",
-    "else",
-    "if",
-    "items",
-    "not",
-    "propertyNames",
-    "then",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-    "additionalItems",
+/// What the schemas below a keyword are about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Applies {
+    /// The same value.
+    Same,
+    /// A member of it, by name.
+    Member,
+    /// Members that are not named.
+    OtherMembers,
+    /// Members of any name.
+    AnyMember,
+    /// Its elements.
+    Elements,
+    /// Nothing, unless something refers to them.
+    Nothing,
+}
+
+/// How a keyword holds schemas.
+#[derive(Debug, Clone, Copy)]
+enum Holds {
+    One,
+    List,
+    Named,
+}
+
+/// Keywords that hold schemas, how they do, and what these are about.
+const HOLDING: [(&str, Holds, Applies); 21] = [
+    ("$defs", Holds::Named, Applies::Nothing),
+    ("additionalItems", Holds::One, Applies::Elements),
+    ("additionalProperties", Holds::One, Applies::OtherMembers),
+    ("allOf", Holds::List, Applies::Same),
+    ("anyOf", Holds::List, Applies::Same),
+    ("contains", Holds::One, Applies::Elements),
+    ("contentSchema", Holds::One, Applies::Nothing),
+    ("definitions", Holds::Named, Applies::Nothing),
+    ("dependentSchemas", Holds::Named, Applies::Same),
+    ("else", Holds::One, Applies::Same),
+    ("if", Holds::One, Applies::Same),
+    ("items", Holds::One, Applies::Elements),
+    ("not", Holds::One, Applies::Same),
+    ("oneOf", Holds::List, Applies::Same),
+    ("patternProperties", Holds::Named, Applies::AnyMember),
+    ("prefixItems", Holds::List, Applies::Elements),
+    ("properties", Holds::Named, Applies::Member),
+    ("propertyNames", Holds::One, Applies::AnyMember),
+    ("then", Holds::One, Applies::Same),
+    ("unevaluatedItems", Holds::One, Applies::Elements),
+    ("unevaluatedProperties", Holds::One, Applies::AnyMember),
 ];
-/// Keywords that hold a list of schemas.
-const LIST: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
-/// Keywords that hold schemas by name.
-const MAP: [&str; 5] = [
-    "$defs",
-    "definitions",
-    "dependentSchemas",
-    "patternProperties",
-    "properties",
-];
+
+fn holding(keyword: &str) -> Option<(Holds, Applies)> {
+    let found = HOLDING.iter().find(|(name, ..)| *name == keyword)?;
+    Some((found.1, found.2))
+}
+
 /// All the others.
 const PLAIN: [&str; 37] = [
     "$comment",
@@ -86,63 +116,29 @@ const PLAIN: [&str; 37] = [
 /// Whether a schema may have a member of that name (`x-` is for everybody). `nullable` is a word of
 /// 3.0 alone.
 pub(super) fn is_known(name: &str, is_30: bool) -> bool {
-    let lists: [&[&str]; 4] = [&SCHEMA, &LIST, &MAP, &PLAIN];
-    lists.iter().any(|list| list.contains(&name))
+    PLAIN.contains(&name)
+        || holding(name).is_some()
         || name.starts_with("x-")
         || (is_30 && name == "nullable")
 }
 
-/// What the schemas below a keyword are about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Applies {
-    /// The same value.
-    Same,
-    /// A member of it, by name.
-    Member,
-    /// Members that are not named.
-    OtherMembers,
-    /// Members of any name.
-    AnyMember,
-    /// Its elements.
-    Elements,
-    /// Nothing, unless something refers to them.
-    Nothing,
-}
-
-/// What the schemas below a keyword are about.
-pub(super) fn applies(keyword: &str) -> Applies {
-    match keyword {
-        "allOf" | "anyOf" | "dependentSchemas" | "else" | "if" | "not" | "oneOf" | "then" => {
-            Applies::Same
-        }
-        "properties" => Applies::Member,
-        "additionalProperties" => Applies::OtherMembers,
-        "patternProperties" | "propertyNames" | "unevaluatedProperties" => Applies::AnyMember,
-        "additionalItems" | "contains" | "items" | "prefixItems" | "unevaluatedItems" => {
-            Applies::Elements
-        }
-        _ => Applies::Nothing,
-    }
-}
-
-/// The schemas one level below, each with its keyword and its place below the schema, as the end of a
-/// JSON pointer.
-pub(super) fn below(schema: &Map<String, Value>) -> Vec<(&str, String)> {
+/// The schemas one level below, each with what it is about and its place below the schema, as the end
+/// of a JSON pointer.
+pub(super) fn below(schema: &Map<String, Value>) -> Vec<(Applies, String)> {
     let mut found = Vec::new();
     for (name, value) in schema {
-        let name = name.as_str();
-        match value {
-            Value::Array(items) if LIST.contains(&name) => {
+        match (holding(name), value) {
+            (Some((Holds::One, applies)), _) => found.push((applies, format!("/{name}"))),
+            (Some((Holds::List, applies)), Value::Array(items)) => {
                 let places = 0..items.len();
-                found.extend(places.map(|place| (name, format!("/{name}/{place}"))));
+                found.extend(places.map(|place| (applies, format!("/{name}/{place}"))));
             }
-            Value::Object(members) if MAP.contains(&name) => {
+            (Some((Holds::Named, applies)), Value::Object(members)) => {
                 found.extend(members.keys().map(|member| {
                     let member = member.replace('~', "~0").replace('/', "~1");
-                    (name, format!("/{name}/{member}"))
+                    (applies, format!("/{name}/{member}"))
                 }));
             }
-            _ if SCHEMA.contains(&name) => found.push((name, format!("/{name}"))),
             _ => {}
         }
     }
@@ -153,14 +149,11 @@ pub(super) fn below(schema: &Map<String, Value>) -> Vec<(&str, String)> {
 pub(super) fn below_mut(schema: &mut Map<String, Value>) -> Vec<&mut Value> {
     let mut found = Vec::new();
     for (name, value) in schema {
-        let name = name.as_str();
-        if SCHEMA.contains(&name) {
-            found.push(value);
-        } else if LIST.contains(&name) {
-            found.extend(value.as_array_mut().into_iter().flatten());
-        } else if MAP.contains(&name) {
-            let members = value.as_object_mut().into_iter();
-            found.extend(members.flat_map(Map::values_mut));
+        match (holding(name), value) {
+            (Some((Holds::One, _)), value) => found.push(value),
+            (Some((Holds::List, _)), Value::Array(items)) => found.extend(items),
+            (Some((Holds::Named, _)), Value::Object(members)) => found.extend(members.values_mut()),
+            _ => {}
         }
     }
     found

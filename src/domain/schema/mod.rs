@@ -30,31 +30,10 @@ pub struct SchemaDocument {
     is_30: bool,
 }
 
-/// Why a document cannot be used. Each text says what is to be changed.
+/// Why a document cannot be used, and what is to be changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidSchema {
-    /// It is something else.
-    #[error("it is no OpenAPI document: its `openapi` must say \"3.0.…\" or \"3.1.…\", not {0}")]
-    Version(String),
-    /// Its components are not where they belong.
-    #[error("`{0}` must be an object")]
-    Shape(&'static str),
-    /// A component is called what references cannot name.
-    #[error(
-        "the component \"{0}\" must be renamed: letters, digits, \".\", \"-\" and \"_\" may be in names"
-    )]
-    Name(String),
-    /// A component is no schema.
-    #[error("component \"{name}\" cannot be used: {why}{}", place(at))]
-    Component {
-        /// Which one.
-        name: String,
-        /// The reason.
-        why: String,
-        /// Where in the document.
-        at: String,
-    },
-}
+#[error("{0}")]
+pub struct InvalidSchema(String);
 
 /// One kind's schema, ready for use. Cheap to clone.
 #[derive(Clone)]
@@ -79,20 +58,18 @@ impl SchemaDocument {
         let is_version = |prefix: &str| version.as_str().is_some_and(|v| v.starts_with(prefix));
         let is_30 = is_version("3.0.");
         if !is_30 && !is_version("3.1.") {
-            return Err(InvalidSchema::Version(version.to_string()));
+            return Err(InvalidSchema(format!(
+                "it is no OpenAPI document: its `openapi` must say \"3.0.…\" or \"3.1.…\", not {version}"
+            )));
         }
-        let mut components = match document.get_mut("components").map(Value::take) {
-            None | Some(Value::Null) => Map::new(),
-            Some(Value::Object(components)) => components,
-            Some(_) => return Err(InvalidSchema::Shape("components")),
-        };
-        let mut schemas = match components.remove("schemas") {
-            None | Some(Value::Null) => Map::new(),
-            Some(Value::Object(schemas)) => schemas,
-            Some(_) => return Err(InvalidSchema::Shape("components.schemas")),
-        };
+        let components = document.get_mut("components").map(Value::take);
+        let mut components = members(components, "components")?;
+        let mut schemas = members(components.remove("schemas"), "components.schemas")?;
         if let Some(name) = schemas.keys().find(|name| !is_name(name)) {
-            return Err(InvalidSchema::Name(shown(name)));
+            return Err(InvalidSchema(format!(
+                "the component \"{}\" must be renamed: letters, digits, \".\", \"-\" and \"_\" may be in names",
+                shown(name)
+            )));
         }
         let originals = Arc::new(schemas.clone());
         if is_30 {
@@ -114,10 +91,12 @@ impl SchemaDocument {
         let Some(schema) = self.schemas.get(name) else {
             return Ok(None);
         };
-        let fault = |why: String, at: String| InvalidSchema::Component {
-            name: name.to_owned(),
-            why,
-            at,
+        let fault = |why: String, at: String| {
+            let place = match &*at {
+                "" => String::new(),
+                at => format!(" (at {at})"),
+            };
+            InvalidSchema(format!("component \"{name}\" cannot be used: {why}{place}"))
         };
         let sound = soundness::check(&self.originals, name, self.is_30);
         let sound = sound.map_err(|(why, at)| fault(why, at))?;
@@ -206,14 +185,6 @@ impl fmt::Debug for SpecSchema {
     }
 }
 
-impl PartialEq for SpecSchema {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.name == other.0.name && self.0.originals == other.0.originals
-    }
-}
-
-impl Eq for SpecSchema {}
-
 /// As OpenAPI has it.
 fn is_name(name: &str) -> bool {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_');
@@ -229,10 +200,11 @@ fn values(value: &Value) -> usize {
     }
 }
 
-fn place(at: &str) -> String {
-    match at {
-        "" => String::new(),
-        at => format!(" (at {at})"),
+fn members(value: Option<Value>, name: &str) -> Result<Map<String, Value>, InvalidSchema> {
+    match value {
+        None | Some(Value::Null) => Ok(Map::new()),
+        Some(Value::Object(members)) => Ok(members),
+        Some(_) => Err(InvalidSchema(format!("`{name}` must be an object"))),
     }
 }
 

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::keywords::{Applies, COMPONENTS, applies, below, find, is_known, split};
+use super::keywords::{Applies, COMPONENTS, below, find, is_known, split};
 use crate::domain::shown;
 
 /// Most schemas that one value of a spec may have to fit, however deep in the spec it is.
@@ -116,9 +116,9 @@ impl Graph<'_> {
         if let Some(name) = keywords.keys().find(|name| !is_known(name, self.is_30)) {
             return Err(told(&format!("{at}/{name}"), self.unknown(name)));
         }
-        for (keyword, place) in below(keywords) {
+        for (applies, place) in below(keywords) {
             let pointer = format!("{at}{place}");
-            match applies(keyword) {
+            match applies {
                 Applies::Same => node.same.push(pointer),
                 Applies::Member => {
                     let member = place.rsplit('/').next().unwrap_or_default();

@@ -39,8 +39,8 @@ pub(super) fn violations(error: &ValidationError<'_>, spec: &Value) -> Vec<Viola
             vec![Violation::new(field, Constraint::Required, message)]
         }
         kind => {
-            let (constraint, message) = told(kind, error.instance());
-            vec![Violation::new(field, constraint, message)]
+            let message = message(kind, error.instance());
+            vec![Violation::new(field, constraint(kind), message)]
         }
     }
 }
@@ -64,116 +64,80 @@ fn field(pointer: &str) -> String {
     field
 }
 
-fn told(kind: &Kind, instance: &Value) -> (Constraint, String) {
-    let text = |constraint, text: &str| (constraint, text.to_owned());
+fn constraint(kind: &Kind) -> Constraint {
     match kind {
-        Kind::Type { .. } if instance.is_null() => {
-            text(Constraint::Format, "Value is not nullable")
+        Kind::Enum { .. } | Kind::Constant { .. } | Kind::FalseSchema => Constraint::Enum,
+        Kind::PropertyNames { .. }
+        | Kind::Pattern { .. }
+        | Kind::BacktrackLimitExceeded { .. }
+        | Kind::RegexEngineFailure { .. } => Constraint::Pattern,
+        Kind::UniqueItems => Constraint::Unique,
+        Kind::Minimum { .. } | Kind::ExclusiveMinimum { .. } => Constraint::Min,
+        Kind::Maximum { .. } | Kind::ExclusiveMaximum { .. } => Constraint::Max,
+        Kind::MinLength { .. } | Kind::MinItems { .. } | Kind::MinProperties { .. } => {
+            Constraint::MinLength
         }
-        Kind::Type { kind } => (Constraint::Format, format!("value must be {}", types(kind))),
-        Kind::Enum { options } => (
-            Constraint::Enum,
-            format!(
-                "value is not one of the allowed values {}",
-                shown_json(options)
-            ),
-        ),
-        Kind::Constant { expected_value } => (
-            Constraint::Enum,
-            format!("value must be {}", shown_json(expected_value)),
-        ),
-        Kind::FalseSchema => text(Constraint::Enum, "value is not allowed here"),
-        Kind::PropertyNames { error } => (
-            Constraint::Pattern,
-            format!(
-                "the name \"{}\" of a property does not fit: {}",
-                shown(error.instance().as_str().unwrap_or_default()),
-                told(error.kind(), error.instance()).1
-            ),
-        ),
-        Kind::Pattern { pattern } => (
-            Constraint::Pattern,
-            format!("string doesn't match the regular expression \"{pattern}\""),
-        ),
-        Kind::BacktrackLimitExceeded { .. } | Kind::RegexEngineFailure { .. } => text(
-            Constraint::Pattern,
-            "string is too much for the regular expression of the schema",
-        ),
-        Kind::Format { format } => (
-            Constraint::Format,
-            format!("string doesn't match the format \"{format}\""),
-        ),
-        Kind::UniqueItems => text(Constraint::Unique, "duplicate items found"),
-        Kind::Contains => text(Constraint::Format, "no item is as one of them must be"),
-        Kind::AdditionalItems { .. } | Kind::UnevaluatedItems { .. } => text(
-            Constraint::MaxLength,
-            "there are more items than the schema describes",
-        ),
-        Kind::MultipleOf { multiple_of } => (
-            Constraint::Format,
-            format!("number must be a multiple of {multiple_of}"),
-        ),
-        Kind::OneOfNotValid { .. } => text(
-            Constraint::Format,
-            "value doesn't match any schema from \"oneOf\"",
-        ),
-        Kind::OneOfMultipleValid { .. } => text(
-            Constraint::Format,
-            "value matches more than one schema from \"oneOf\"",
-        ),
-        Kind::AnyOf { .. } => text(
-            Constraint::Format,
-            "doesn't match any schema from \"anyOf\"",
-        ),
-        Kind::Not { .. } => text(Constraint::Format, "value matches the schema from \"not\""),
+        Kind::MaxLength { .. }
+        | Kind::MaxItems { .. }
+        | Kind::MaxProperties { .. }
+        | Kind::AdditionalItems { .. }
+        | Kind::UnevaluatedItems { .. } => Constraint::MaxLength,
+        _ => Constraint::Format,
+    }
+}
+
+fn message(kind: &Kind, instance: &Value) -> String {
+    match kind {
+        Kind::Type { .. } if instance.is_null() => "Value is not nullable".to_owned(),
+        Kind::Type { kind } => format!("value must be {}", types(kind)),
+        Kind::Enum { options } => {
+            let options = shown_json(options);
+            format!("value is not one of the allowed values {options}")
+        }
+        Kind::Constant { expected_value } => {
+            format!("value must be {}", shown_json(expected_value))
+        }
+        Kind::FalseSchema => "value is not allowed here".to_owned(),
+        Kind::PropertyNames { error } => {
+            let name = shown(error.instance().as_str().unwrap_or_default());
+            let why = message(error.kind(), error.instance());
+            format!("the name \"{name}\" of a property does not fit: {why}")
+        }
+        Kind::Pattern { pattern } => {
+            format!("string doesn't match the regular expression \"{pattern}\"")
+        }
+        Kind::BacktrackLimitExceeded { .. } | Kind::RegexEngineFailure { .. } => {
+            "string is too much for the regular expression of the schema".to_owned()
+        }
+        Kind::Format { format } => format!("string doesn't match the format \"{format}\""),
+        Kind::UniqueItems => "duplicate items found".to_owned(),
+        Kind::Contains => "no item is as one of them must be".to_owned(),
+        Kind::AdditionalItems { .. } | Kind::UnevaluatedItems { .. } => {
+            "there are more items than the schema describes".to_owned()
+        }
+        Kind::MultipleOf { multiple_of } => format!("number must be a multiple of {multiple_of}"),
+        Kind::OneOfNotValid { .. } => "value doesn't match any schema from \"oneOf\"".to_owned(),
+        Kind::OneOfMultipleValid { .. } => {
+            "value matches more than one schema from \"oneOf\"".to_owned()
+        }
+        Kind::AnyOf { .. } => "doesn't match any schema from \"anyOf\"".to_owned(),
+        Kind::Not { .. } => "value matches the schema from \"not\"".to_owned(),
         Kind::ContentEncoding { .. }
         | Kind::ContentMediaType { .. }
         | Kind::FromUtf8 { .. }
         | Kind::Custom { .. }
-        | Kind::Referencing(_) => text(Constraint::Format, "value doesn't fit the schema"),
-        limit => limits(limit),
-    }
-}
-
-/// Keywords that compare with a number.
-fn limits(kind: &Kind) -> (Constraint, String) {
-    match kind {
-        Kind::Minimum { limit } => (Constraint::Min, format!("number must be at least {limit}")),
-        Kind::Maximum { limit } => (Constraint::Max, format!("number must be at most {limit}")),
-        Kind::ExclusiveMinimum { limit } => {
-            (Constraint::Min, format!("number must be more than {limit}"))
-        }
-        Kind::ExclusiveMaximum { limit } => {
-            (Constraint::Max, format!("number must be less than {limit}"))
-        }
-        Kind::MinLength { limit } => (
-            Constraint::MinLength,
-            format!("minimum string length is {limit}"),
-        ),
-        Kind::MaxLength { limit } => (
-            Constraint::MaxLength,
-            format!("maximum string length is {limit}"),
-        ),
-        Kind::MinItems { limit } => (
-            Constraint::MinLength,
-            format!("minimum number of items is {limit}"),
-        ),
-        Kind::MaxItems { limit } => (
-            Constraint::MaxLength,
-            format!("maximum number of items is {limit}"),
-        ),
-        Kind::MinProperties { limit } => (
-            Constraint::MinLength,
-            format!("there must be at least {limit} properties"),
-        ),
-        Kind::MaxProperties { limit } => (
-            Constraint::MaxLength,
-            format!("there must be at most {limit} properties"),
-        ),
-        other => (
-            Constraint::Format,
-            format!("value doesn't fit the schema's \"{}\"", other.keyword()),
-        ),
+        | Kind::Referencing(_) => "value doesn't fit the schema".to_owned(),
+        Kind::Minimum { limit } => format!("number must be at least {limit}"),
+        Kind::Maximum { limit } => format!("number must be at most {limit}"),
+        Kind::ExclusiveMinimum { limit } => format!("number must be more than {limit}"),
+        Kind::ExclusiveMaximum { limit } => format!("number must be less than {limit}"),
+        Kind::MinLength { limit } => format!("minimum string length is {limit}"),
+        Kind::MaxLength { limit } => format!("maximum string length is {limit}"),
+        Kind::MinItems { limit } => format!("minimum number of items is {limit}"),
+        Kind::MaxItems { limit } => format!("maximum number of items is {limit}"),
+        Kind::MinProperties { limit } => format!("there must be at least {limit} properties"),
+        Kind::MaxProperties { limit } => format!("there must be at most {limit} properties"),
+        other => format!("value doesn't fit the schema's \"{}\"", other.keyword()),
     }
 }
 

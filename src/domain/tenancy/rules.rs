@@ -1,5 +1,4 @@
 use std::collections::BTreeSet;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -51,21 +50,6 @@ pub struct Dimension {
     pub required: bool,
 }
 
-/// One thing that is wrong with a configuration.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    /// Path of the setting below `server.tenant`, such as `dimensions[0].header`.
-    pub setting: String,
-    /// What is wrong with it.
-    pub message: String,
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "server.tenant.{}: {}", self.setting, self.message)
-    }
-}
-
 /// How requests say for whom they are made. The default is that they do not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules(Option<Config>);
@@ -76,7 +60,7 @@ impl Rules {
     /// # Errors
     ///
     /// Everything that is wrong with it, in the order of the settings.
-    pub fn new(config: Config) -> Result<Self, Vec<Fault>> {
+    pub fn new(config: Config) -> Result<Self, Vec<String>> {
         if !config.enabled {
             if config.enforce {
                 let message = "needs server.tenant.enabled: true, which says who sees what";
@@ -207,25 +191,22 @@ fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_token)
 }
 
-fn fault(setting: impl Into<String>, message: impl Into<String>) -> Fault {
-    Fault {
-        setting: setting.into(),
-        message: message.into(),
-    }
+fn fault(setting: &str, message: &str) -> String {
+    format!("server.tenant.{setting}: {message}")
 }
 
-fn check_header(setting: &str, header: &str, faults: &mut Vec<Fault>) {
+fn check_header(setting: &str, header: &str, faults: &mut Vec<String>) {
     if header.is_empty() {
         faults.push(fault(setting, "is required: the name of a header"));
     } else if !is_token(header) {
         faults.push(fault(setting, "is no name that a header can have"));
     } else if FORBIDDEN.iter().any(|f| f.eq_ignore_ascii_case(header)) {
         let message = format!("must not be {header}: what it says is secret, tenancies are shown");
-        faults.push(fault(setting, message));
+        faults.push(fault(setting, &message));
     }
 }
 
-fn check_dimensions(config: &Config, faults: &mut Vec<Fault>) {
+fn check_dimensions(config: &Config, faults: &mut Vec<String>) {
     let dimensions = &config.dimensions;
     if dimensions.is_empty() {
         faults.push(fault("dimensions", "needs one at least"));
@@ -233,7 +214,7 @@ fn check_dimensions(config: &Config, faults: &mut Vec<Fault>) {
     }
     if dimensions.len() > DIMENSIONS_MAX {
         let message = format!("may have {DIMENSIONS_MAX} at most");
-        faults.push(fault("dimensions", message));
+        faults.push(fault("dimensions", &message));
         return;
     }
     let mut headers = BTreeSet::new();
@@ -258,7 +239,7 @@ fn check_dimensions(config: &Config, faults: &mut Vec<Fault>) {
             let message = format!(
                 "must be {KEY_BYTES_MAX} characters at most, of A-Z, a-z, 0-9, '.', '_', '-'"
             );
-            faults.push(fault(&setting, message));
+            faults.push(fault(&setting, &message));
         }
         if !keys.insert(key) && !key.is_empty() {
             faults.push(fault(&setting, "is the key of another dimension, too"));

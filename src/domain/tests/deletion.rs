@@ -335,7 +335,7 @@ fn referrers_that_the_caller_does_not_see_hold_it_back_without_a_name() {
         (vec![of_another, seen], "Version \"v1\""),
     ] {
         let refusal = delete(&channel, &referrers, &kinds(), &origin(9)).unwrap_err();
-        assert_eq!(refusal.subject(), ("Channel", id(1)));
+        assert_eq!((&*refusal.kind, refusal.id), ("Channel", id(1)));
         let expected = format!(
             "cannot delete Channel \"r1\": referenced by {by} — remove the reference(s) before deleting"
         );

@@ -15,7 +15,7 @@ use super::laws::{
 };
 use super::world::{Ended, KINDS, Row, SOURCES, Says, TARGETS, World};
 use crate::domain::audit::Action;
-use crate::domain::lifecycle::{Outcome, Refusal};
+use crate::domain::lifecycle::{Outcome, RefusalReason};
 use crate::domain::{ConditionStatus, ResourceId};
 
 /// One request. What it is about is picked among the resources that are there by then.
@@ -272,12 +272,12 @@ fn name(ended: &Ended) -> &'static str {
         Ended::Completed(_) => "completed with owners",
         Ended::Forced(o) if o.removed.len() == 1 => "forced alone",
         Ended::Forced(_) => "forced with more",
-        Ended::Refused(refusal) => match refusal {
-            Refusal::MarkedForDeletion { .. } => "marked for deletion",
-            Refusal::ActiveChildren { .. } => "active children",
-            Refusal::Referenced { .. } => "referenced",
-            Refusal::NotFinalizing { .. } => "not finalizing",
-            Refusal::GenerationsExhausted { .. } => "generations exhausted",
+        Ended::Refused(refusal) => match refusal.reason {
+            RefusalReason::MarkedForDeletion => "marked for deletion",
+            RefusalReason::ActiveChildren { .. } => "active children",
+            RefusalReason::Referenced { .. } => "referenced",
+            RefusalReason::NotFinalizing => "not finalizing",
+            RefusalReason::GenerationsExhausted => "generations exhausted",
         },
     }
 }

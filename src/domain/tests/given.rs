@@ -35,6 +35,11 @@ pub(super) fn origin_of(actor: &str, second: i64) -> Origin {
     }
 }
 
+/// The adapters that a kind waits for; none for one that is not configured.
+pub(super) fn required<'a>(registry: &'a EntityRegistry, kind: &str) -> &'a [String] {
+    registry.get(kind).map_or(&[], |e| &e.required_adapters)
+}
+
 /// A kind with the plural that its name suggests.
 pub(super) fn kind(kind: &str, required_adapters: &[&str]) -> EntityConfig {
     EntityConfig {

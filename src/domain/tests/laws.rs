@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::given::condition;
+use super::given::{condition, required};
 use super::world::{Row, World};
 use crate::domain::aggregation::RECONCILED;
 use crate::domain::audit::{Action, Change};
@@ -66,7 +66,7 @@ pub(super) fn laws_of_the_state(world: &World) {
         let children = world.children(*id).count();
         let reconciled = condition(&state.conditions, RECONCILED);
         let is_reconciled = reconciled.is_some_and(|c| c.status == ConditionStatus::True);
-        let required = world.registry.required_adapters(&state.kind);
+        let required = required(&world.registry, &state.kind);
         if state.is_finalizing() {
             assert!(
                 !is_reconciled || children == 0,
@@ -175,7 +175,7 @@ pub(super) fn laws_of_the_outcome(before: &Rows, world: &World, outcome: &Outcom
             assert!(is_forced || gone.action == Action::HardDelete);
             assert_eq!(gone.reason.is_some(), is_forced, "force has a reason");
             // What was active a moment ago has no report at the generation that it got then.
-            let required = world.registry.required_adapters(&old.kind);
+            let required = required(&world.registry, &old.kind);
             assert!(is_forced || old.is_finalizing() || required.is_empty());
         }
         assert_eq!(changes.next(), None);

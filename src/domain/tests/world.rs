@@ -118,7 +118,7 @@ impl World {
         ResourceSnapshot {
             state: row.resource.state.clone(),
             reports: row.reports.clone(),
-            children: children.min(ResourceSnapshot::CHILDREN_COUNTED_MAX),
+            children: children.min(2),
             facts: None,
         }
     }

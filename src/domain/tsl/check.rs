@@ -2,9 +2,9 @@
 
 use chrono::{DateTime, NaiveDate, Utc};
 
-use super::expression::{Comparison, Expression};
-use super::field::{ConditionPart, Field, Property, Type};
-use super::filter::{Filter, Predicate, Test, Value};
+use super::expression::{Comparison, Expression, UNSUPPORTED};
+use super::field::{ConditionPart, Field, Property, Type, Value};
+use super::filter::{Filter, Predicate, Test};
 use super::lexer::date_length;
 use super::number::Number;
 use super::{Fault, PATTERN_BYTES_MAX, SPEC_VALUES_MAX, TESTS_MAX};
@@ -35,37 +35,18 @@ pub(super) fn filter(expression: &Expression, negated: bool) -> Result<Filter, F
 
 /// Checks how much work a filter is.
 pub(super) fn limits(filter: &Filter) -> Result<(), Fault> {
-    let (mut tests, mut of_spec) = (0, 0);
-    count(filter, &mut tests, &mut of_spec);
-    if tests > TESTS_MAX {
+    let tests = filter.tests();
+    let fields = tests.iter().flat_map(|test| test.fields());
+    if tests.len() > TESTS_MAX {
         return Err(Fault::says(format!(
             "search has more than {TESTS_MAX} tests"
         )));
     }
-    if of_spec > SPEC_VALUES_MAX {
+    if fields.filter(|f| matches!(f, Field::Spec(_))).count() > SPEC_VALUES_MAX {
         let message = format!("search looks at more than {SPEC_VALUES_MAX} values of specs");
         return Err(Fault::says(message));
     }
     Ok(())
-}
-
-fn count(filter: &Filter, tests: &mut usize, of_spec: &mut usize) {
-    match filter {
-        Filter::All(parts) | Filter::Any(parts) => {
-            for part in parts {
-                count(part, tests, of_spec);
-            }
-        }
-        Filter::Test(test) => {
-            let other = match &test.predicate {
-                Predicate::ComparesWith(_, other) => Some(other),
-                _ => None,
-            };
-            let fields = std::iter::once(&test.field).chain(other);
-            *tests += 1;
-            *of_spec += fields.filter(|f| matches!(f, Field::Spec(_))).count();
-        }
-    }
 }
 
 fn test(expression: &Expression) -> Result<(Field, Predicate), Fault> {
@@ -256,17 +237,35 @@ fn literal(expression: &Expression) -> Result<Literal<'_>, Fault> {
 /// What is said of an expression that is no comparison.
 fn no_comparison(expression: &Expression) -> Fault {
     match expression {
-        Expression::Unsupported(operator, _) => Fault::says(format!(
-            "unsupported comparison operator: {}",
-            operator.code()
-        )),
-        other => {
-            let said = shown(&other.to_string());
-            Fault::says(format!(
-                "expected a comparison, such as name = 'x', found: {said}"
-            ))
+        Expression::Unsupported(operator, _) => {
+            let named = UNSUPPORTED.iter().find(|(sign, _)| sign == operator);
+            let code = named.map_or("", |(_, code)| code);
+            Fault::says(format!("unsupported comparison operator: {code}"))
         }
+        other => Fault::says(format!(
+            "expected a comparison, such as name = 'x', found: {}",
+            shown(&said(other))
+        )),
     }
+}
+
+/// A name, a literal or a list as it is written.
+fn said(expression: &Expression) -> String {
+    match expression {
+        Expression::Name(name) => name.clone(),
+        Expression::Text(text) => quoted(text),
+        Expression::Number(number) => number.as_str().to_owned(),
+        Expression::Boolean(value) => value.to_string(),
+        Expression::List(items) => {
+            let items: Vec<_> = items.iter().map(said).collect();
+            format!("[{}]", items.join(", "))
+        }
+        _ => "…".to_owned(),
+    }
+}
+
+pub(super) fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\\', r"\\").replace('\'', r"\'"))
 }
 
 /// The values of one predicate, all of one sort.
@@ -314,7 +313,7 @@ fn of_condition(part: ConditionPart, literal: Literal<'_>) -> Result<Value, Faul
     match part {
         ConditionPart::Status => {
             let text = literal.text();
-            if ConditionStatus::parse(&text).is_some() {
+            if text.parse::<ConditionStatus>().is_ok() {
                 return Ok(Value::Text(text));
             }
             Err(Fault::says(format!(
@@ -337,28 +336,26 @@ fn of_condition(part: ConditionPart, literal: Literal<'_>) -> Result<Value, Faul
 
 fn observed_generation(literal: Literal<'_>) -> Result<Value, Fault> {
     const FIELD: &str = "condition subfield 'observed_generation'";
-    let Literal::Number(number) = literal else {
-        let got = shown(&literal.text());
-        return Err(Fault::says(format!(
-            "expected integer value for {FIELD}, got {got}"
-        )));
+    let got = match literal {
+        Literal::Number(number) if number.is_integer() => {
+            let integer = number.as_i64().and_then(|n| i32::try_from(n).ok());
+            return match integer {
+                Some(integer) => Ok(Value::Integer(integer.into())),
+                None => Err(Fault::says(format!(
+                    "value {number} is out of 32-bit integer range for {FIELD}"
+                ))),
+            };
+        }
+        Literal::Number(number) => number.to_string(),
+        other => shown(&other.text()),
     };
-    if !number.is_integer() {
-        return Err(Fault::says(format!(
-            "expected integer value for {FIELD}, got {number}"
-        )));
-    }
-    match number.as_i64().and_then(|n| i32::try_from(n).ok()) {
-        Some(integer) => Ok(Value::Integer(integer.into())),
-        None => Err(Fault::says(format!(
-            "value {number} is out of 32-bit integer range for {FIELD}"
-        ))),
-    }
+    let message = format!("expected integer value for {FIELD}, got {got}");
+    Err(Fault::says(message))
 }
 
 /// What is said of a property that was asked for what it has not.
 fn unfit(property: Property) -> Option<Fault> {
-    let name = property.name();
+    let name = property.into_str();
     match Field::Property(property).value_type() {
         Type::Text => None,
         Type::Integer | Type::Number => {

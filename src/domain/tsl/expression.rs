@@ -1,9 +1,10 @@
 //! What a search says, before it is known whether it makes sense.
 
+use strum::{EnumString, IntoStaticStr};
+
 use super::number::Number;
 
-/// A search as it is written. [`Display`](std::fmt::Display) writes it so that it reads as the same
-/// again.
+/// A search as it is written.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Expression {
     /// Two or more.
@@ -25,49 +26,30 @@ pub(super) enum Expression {
     Text(String),
     Number(Number),
     Boolean(bool),
-    /// What can be said in the language, but is not understood of resources.
-    Unsupported(Unsupported, Vec<Expression>),
+    /// What can be said in the language, but is not understood of resources: one of [`UNSUPPORTED`]
+    /// and its operands.
+    Unsupported(&'static str, Vec<Expression>),
 }
 
-/// How two values compare.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// How two values compare, as searches and SQL write it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumString, IntoStaticStr)]
+#[strum(const_into_str)]
 pub enum Comparison {
-    /// `=`
+    #[strum(serialize = "=")]
     Equal,
-    /// `!=`
+    #[strum(serialize = "!=")]
     NotEqual,
-    /// `<`
+    #[strum(serialize = "<")]
     Less,
-    /// `<=`
+    #[strum(serialize = "<=")]
     LessOrEqual,
-    /// `>`
+    #[strum(serialize = ">")]
     Greater,
-    /// `>=`
+    #[strum(serialize = ">=")]
     GreaterOrEqual,
 }
 
 impl Comparison {
-    pub(super) const ALL: [Self; 6] = [
-        Self::Equal,
-        Self::NotEqual,
-        Self::Less,
-        Self::LessOrEqual,
-        Self::Greater,
-        Self::GreaterOrEqual,
-    ];
-
-    /// As searches and SQL write it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Equal => "=",
-            Self::NotEqual => "!=",
-            Self::Less => "<",
-            Self::LessOrEqual => "<=",
-            Self::Greater => ">",
-            Self::GreaterOrEqual => ">=",
-        }
-    }
-
     /// The same comparison with its sides exchanged.
     pub(super) fn mirrored(self) -> Self {
         match self {
@@ -84,69 +66,17 @@ impl Comparison {
     }
 }
 
-/// An operator that is read, and refused with a message that names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unsupported {
-    Matches,
-    MatchesNot,
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
-    Remainder,
-    Len,
-    Any,
-    All,
-    Sum,
-}
-
-impl Unsupported {
-    #[cfg(test)]
-    pub(super) const ALL: [Self; 11] = [
-        Self::Matches,
-        Self::MatchesNot,
-        Self::Add,
-        Self::Subtract,
-        Self::Multiply,
-        Self::Divide,
-        Self::Remainder,
-        Self::Len,
-        Self::Any,
-        Self::All,
-        Self::Sum,
-    ];
-
-    /// As searches write it.
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Matches => "~=",
-            Self::MatchesNot => "~!",
-            Self::Add => "+",
-            Self::Subtract => "-",
-            Self::Multiply => "*",
-            Self::Divide => "/",
-            Self::Remainder => "%",
-            Self::Len => "len",
-            Self::Any => "any",
-            Self::All => "all",
-            Self::Sum => "sum",
-        }
-    }
-
-    /// As messages call it.
-    pub(super) fn code(self) -> &'static str {
-        match self {
-            Self::Matches => "REQ",
-            Self::MatchesNot => "RNE",
-            Self::Add => "ADD",
-            Self::Subtract => "SUB",
-            Self::Multiply => "MUL",
-            Self::Divide => "DIV",
-            Self::Remainder => "MOD",
-            Self::Len => "LEN",
-            Self::Any => "ANY",
-            Self::All => "ALL",
-            Self::Sum => "SUM",
-        }
-    }
-}
+/// Operators that are read and refused, and what the message calls each.
+pub(super) const UNSUPPORTED: [(&str, &str); 11] = [
+    ("~=", "REQ"),
+    ("~!", "RNE"),
+    ("+", "ADD"),
+    ("-", "SUB"),
+    ("*", "MUL"),
+    ("/", "DIV"),
+    ("%", "MOD"),
+    ("len", "LEN"),
+    ("any", "ANY"),
+    ("all", "ALL"),
+    ("sum", "SUM"),
+];

@@ -1,6 +1,10 @@
 //! What a search may ask about.
 
+use chrono::{DateTime, Utc};
+use strum::{EnumDiscriminants, EnumString, IntoStaticStr};
+
 use super::Fault;
+use super::number::Number;
 
 /// Something about a resource. Closed, and checked letter by letter: no user text names a column.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -15,8 +19,9 @@ pub enum Field {
     Condition(String, ConditionPart),
 }
 
-/// A property that every resource has, or may have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// A property that every resource has, or may have, by the name that searches use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumString, IntoStaticStr)]
+#[strum(const_into_str, serialize_all = "snake_case")]
 pub enum Property {
     /// Identity.
     Id,
@@ -61,49 +66,28 @@ pub enum ConditionPart {
     ObservedGeneration,
 }
 
-/// What values of a field are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Type {
+/// What a field is compared with.
+#[derive(Debug, Clone, PartialEq, Hash, EnumDiscriminants)]
+#[strum_discriminants(name(Type), doc = "What values of a field are.")]
+pub enum Value {
     /// Text.
-    Text,
-    /// Integers.
-    Integer,
-    /// Numbers of any sort, in specs.
-    Number,
-    /// Moments.
-    Time,
+    Text(String),
+    /// An integer, for fields that hold integers only.
+    Integer(i64),
+    /// Any number, for values of specs.
+    Number(Number),
+    /// A moment, in whole microseconds.
+    Time(DateTime<Utc>),
+}
+
+impl Value {
+    /// As what a field is read that is compared with it.
+    pub fn value_type(&self) -> Type {
+        self.into()
+    }
 }
 
 impl Property {
-    /// Every property, by the name that searches use.
-    pub const NAMES: [(&'static str, Self); 14] = [
-        ("id", Self::Id),
-        ("kind", Self::Kind),
-        ("name", Self::Name),
-        ("href", Self::Href),
-        ("generation", Self::Generation),
-        ("created_time", Self::CreatedTime),
-        ("updated_time", Self::UpdatedTime),
-        ("deleted_time", Self::DeletedTime),
-        ("created_by", Self::CreatedBy),
-        ("updated_by", Self::UpdatedBy),
-        ("deleted_by", Self::DeletedBy),
-        ("owner_id", Self::OwnerId),
-        ("owner_kind", Self::OwnerKind),
-        ("owner_href", Self::OwnerHref),
-    ];
-
-    fn parse(name: &str) -> Option<Self> {
-        let found = Self::NAMES.iter().find(|(n, _)| *n == name);
-        found.map(|(_, property)| *property)
-    }
-
-    pub(super) fn name(self) -> &'static str {
-        let mut names = Self::NAMES.iter();
-        let found = names.find(|(_, property)| *property == self);
-        found.map_or("", |(name, _)| name)
-    }
-
     fn value_type(self) -> Type {
         match self {
             Self::Generation => Type::Integer,
@@ -146,9 +130,9 @@ impl Field {
             let message = format!("{first} is not a related resource of Resource");
             return Err(Fault::says(message));
         }
-        match Property::parse(name) {
-            Some(property) => Ok(Self::Property(property)),
-            None => Err(Fault::says("invalid field in search or order query")),
+        match name.parse() {
+            Ok(property) => Ok(Self::Property(property)),
+            Err(_) => Err(Fault::says("invalid field in search or order query")),
         }
     }
 
@@ -175,8 +159,7 @@ fn spec(path: &str) -> Result<Field, Fault> {
         if segment.is_empty() {
             return Err(Fault::says("spec field segment cannot be empty"));
         }
-        let is_lower = |c: char| c == '_' || c.is_ascii_lowercase() || c.is_ascii_digit();
-        if !segment.chars().all(is_lower) {
+        if !is_word(segment) {
             return Err(Fault::says(format!(
                 "spec field segment '{segment}' is invalid: must contain only lowercase letters, digits, and underscores"
             )));
@@ -221,9 +204,10 @@ fn condition(rest: &str) -> Result<Field, Fault> {
 
 /// Lower-case words, joined by dots.
 fn is_field_name(name: &str) -> bool {
-    let is_word = |word: &str| {
-        let is_lower = |c: char| c == '_' || c.is_ascii_lowercase() || c.is_ascii_digit();
-        !word.is_empty() && word.chars().all(is_lower)
-    };
     name.split('.').all(is_word)
+}
+
+fn is_word(word: &str) -> bool {
+    let is_lower = |c: char| c == '_' || c.is_ascii_lowercase() || c.is_ascii_digit();
+    !word.is_empty() && word.chars().all(is_lower)
 }

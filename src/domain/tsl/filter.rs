@@ -1,10 +1,7 @@
 //! A search that makes sense.
 
-use chrono::{DateTime, Utc};
-
 use super::expression::Comparison;
-use super::field::{Field, Property, Type};
-use super::number::Number;
+use super::field::{Field, Property, Type, Value};
 
 /// Which resources match. `not` stands at single tests only.
 ///
@@ -55,32 +52,16 @@ pub enum Predicate {
     },
 }
 
-/// What a field is compared with.
-#[derive(Debug, Clone, PartialEq, Hash)]
-pub enum Value {
-    /// Text.
-    Text(String),
-    /// An integer, for fields that hold integers only.
-    Integer(i64),
-    /// Any number, for values of specs.
-    Number(Number),
-    /// A moment, in whole microseconds.
-    Time(DateTime<Utc>),
-}
-
-impl Value {
-    /// As what a field is read that is compared with it.
-    pub fn value_type(&self) -> Type {
-        match self {
-            Self::Text(_) => Type::Text,
-            Self::Integer(_) => Type::Integer,
-            Self::Number(_) => Type::Number,
-            Self::Time(_) => Type::Time,
-        }
-    }
-}
-
 impl Test {
+    /// What it is about: one field, or two that are compared.
+    pub(super) fn fields(&self) -> impl Iterator<Item = &Field> {
+        let other = match &self.predicate {
+            Predicate::ComparesWith(_, other) => Some(other),
+            _ => None,
+        };
+        std::iter::once(&self.field).chain(other)
+    }
+
     /// As what its fields are read.
     pub fn value_type(&self) -> Type {
         let value = match &self.predicate {
@@ -93,15 +74,18 @@ impl Test {
 }
 
 impl Filter {
+    /// Every test in it.
+    pub(super) fn tests(&self) -> Vec<&Test> {
+        match self {
+            Self::All(parts) | Self::Any(parts) => parts.iter().flat_map(Self::tests).collect(),
+            Self::Test(test) => vec![test],
+        }
+    }
+
     /// Whether it asks about a property anywhere.
     pub fn mentions(&self, property: Property) -> bool {
         let field = Field::Property(property);
-        match self {
-            Self::All(parts) | Self::Any(parts) => parts.iter().any(|p| p.mentions(property)),
-            Self::Test(test) => {
-                test.field == field
-                    || matches!(&test.predicate, Predicate::ComparesWith(_, other) if *other == field)
-            }
-        }
+        let mut fields = self.tests().into_iter().flat_map(Test::fields);
+        fields.any(|asked| *asked == field)
     }
 }

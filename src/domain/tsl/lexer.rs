@@ -1,6 +1,6 @@
 //! Text to tokens, each with its place in the text.
 
-use super::number::Number;
+use super::number::{Number, SUFFIXES};
 
 /// Words that mean something, in any case. In tokens they are lower case.
 const KEYWORDS: [&str; 15] = [
@@ -208,7 +208,7 @@ fn number_length(text: &str) -> usize {
 }
 
 fn suffix_length(text: &str) -> usize {
-    if !text.starts_with(['k', 'K', 'm', 'M', 'g', 'G', 't', 'T', 'p', 'P']) {
+    if !text.starts_with(|c: char| SUFFIXES.contains(c.to_ascii_lowercase())) {
         return 0;
     }
     if text[1..].starts_with('i') { 2 } else { 1 }

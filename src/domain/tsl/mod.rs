@@ -27,17 +27,20 @@ mod field;
 mod filter;
 #[cfg(any(test, feature = "laws"))]
 #[doc(hidden)]
+#[path = "tests/laws.rs"]
 pub mod laws;
 mod lexer;
 mod number;
 mod parser;
+#[cfg(any(test, feature = "laws"))]
+#[path = "tests/print.rs"]
 mod print;
 #[cfg(test)]
 mod tests;
 
 pub use expression::Comparison;
-pub use field::{ConditionPart, Field, Property, Type};
-pub use filter::{Filter, Predicate, Test, Value};
+pub use field::{ConditionPart, Field, Property, Type, Value};
+pub use filter::{Filter, Predicate, Test};
 pub use number::Number;
 
 /// Longest search, in bytes.

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// Letters that multiply a number, in any case, each a thousand times what the one before it does.
+pub(super) const SUFFIXES: &str = "kmgtp";
+
 /// A decimal number of any size that is sensible. Kept as text, so that integers beyond 2^53 are
 /// compared exactly.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -108,14 +111,9 @@ fn factor(suffix: &str) -> Option<u128> {
     };
     let power = match letter {
         "" => 0,
-        "k" | "K" => 1,
-        "m" | "M" => 2,
-        "g" | "G" => 3,
-        "t" | "T" => 4,
-        "p" | "P" => 5,
-        _ => return None,
+        letter => 1 + SUFFIXES.find(&letter.to_ascii_lowercase())?,
     };
-    Some(base.pow(power))
+    Some(base.pow(u32::try_from(power).ok()?))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Tokens to an expression, by recursive descent; the depth is bounded, so the stack is.
 
-use super::expression::{Comparison, Expression, Unsupported};
+use super::expression::{Comparison, Expression};
 use super::lexer::{Lexer, SyntaxFault, Token, unexpected};
 use super::{DEPTH_MAX, ELEMENTS_MAX};
 
@@ -10,7 +10,13 @@ pub(super) fn parse(text: &str) -> Result<Expression, SyntaxFault> {
     if let Some(at) = text.find('\0') {
         return Err(unexpected('\0', at));
     }
-    let mut parser = Parser::new(text)?;
+    let mut parser = Parser {
+        lexer: Lexer::new(text),
+        token: Token::End,
+        at: 0,
+        depth: 0,
+    };
+    parser.advance()?;
     let expression = parser.either()?;
     if parser.token == Token::End {
         Ok(expression)
@@ -30,17 +36,6 @@ struct Parser<'a> {
 type Parsed = Result<Expression, SyntaxFault>;
 
 impl<'a> Parser<'a> {
-    fn new(text: &'a str) -> Result<Self, SyntaxFault> {
-        let mut lexer = Lexer::new(text);
-        let (token, at) = lexer.next()?;
-        Ok(Self {
-            lexer,
-            token,
-            at,
-            depth: 0,
-        })
-    }
-
     fn advance(&mut self) -> Result<Token<'a>, SyntaxFault> {
         let (token, at) = self.lexer.next()?;
         self.at = at;
@@ -130,22 +125,19 @@ impl<'a> Parser<'a> {
         let Token::Symbol(symbol) = self.token else {
             return None;
         };
-        let is_word = ["is", "not", "in", "between", "like", "ilike"].contains(&symbol);
-        let compares =
-            is_word || comparison_sign(symbol).is_some() || matching_sign(symbol).is_some();
+        let others = ["is", "not", "in", "between", "like", "ilike", "~=", "~!"];
+        let compares = others.contains(&symbol) || symbol.parse::<Comparison>().is_ok();
         compares.then_some(symbol)
     }
 
     fn compared(&mut self, left: Box<Expression>, operator: &'static str) -> Parsed {
         self.expect(operator)?;
-        if let Some(comparison) = comparison_sign(operator) {
+        if let Ok(comparison) = operator.parse() {
             let right = Box::new(self.sum()?);
             return Ok(Expression::Compare(left, comparison, right));
         }
-        if let Some(operator) = matching_sign(operator) {
-            return Ok(Expression::Unsupported(operator, vec![*left, self.sum()?]));
-        }
         match operator {
+            "~=" | "~!" => Ok(Expression::Unsupported(operator, vec![*left, self.sum()?])),
             "is" => {
                 let is_not = self.take("not")?;
                 self.expect("null")?;
@@ -198,39 +190,21 @@ impl<'a> Parser<'a> {
     }
 
     fn sum(&mut self) -> Parsed {
-        self.chain(
-            &[("+", Unsupported::Add), ("-", Unsupported::Subtract)],
-            Self::product,
-        )
+        self.chain(&["+", "-"], Self::product)
     }
 
     fn product(&mut self) -> Parsed {
-        let operators = [
-            ("*", Unsupported::Multiply),
-            ("/", Unsupported::Divide),
-            ("%", Unsupported::Remainder),
-        ];
-        self.chain(&operators, Self::unary)
+        self.chain(&["*", "/", "%"], Self::unary)
     }
 
     /// Operands of one level. Of several operators the last one stands for all: none is supported.
-    fn chain(
-        &mut self,
-        operators: &[(&'static str, Unsupported)],
-        operand: fn(&mut Self) -> Parsed,
-    ) -> Parsed {
-        let first = operand(self)?;
-        let mut operands = vec![first];
+    fn chain(&mut self, operators: &[&str], operand: fn(&mut Self) -> Parsed) -> Parsed {
+        let mut operands = vec![operand(self)?];
         let mut last = None;
-        loop {
-            let mut found = None;
-            for (sign, operator) in operators {
-                if self.take(sign)? {
-                    found = Some(*operator);
-                    break;
-                }
-            }
-            let Some(operator) = found else { break };
+        while let Token::Symbol(operator) = self.token
+            && operators.contains(&operator)
+        {
+            self.advance()?;
             last = Some(operator);
             operands.push(operand(self)?);
         }
@@ -244,19 +218,13 @@ impl<'a> Parser<'a> {
         if self.take("-")? {
             return Ok(match self.deeper(Self::unary)? {
                 Expression::Number(number) => Expression::Number(number.negated()),
-                other => Expression::Unsupported(Unsupported::Subtract, vec![other]),
+                other => Expression::Unsupported("-", vec![other]),
             });
         }
-        for (word, operator) in [
-            ("len", Unsupported::Len),
-            ("any", Unsupported::Any),
-            ("all", Unsupported::All),
-            ("sum", Unsupported::Sum),
-        ] {
-            if self.take(word)? {
-                let operand = self.deeper(Self::unary)?;
-                return Ok(Expression::Unsupported(operator, vec![operand]));
-            }
+        if let Token::Symbol(operator @ ("len" | "any" | "all" | "sum")) = self.token {
+            self.advance()?;
+            let operand = self.deeper(Self::unary)?;
+            return Ok(Expression::Unsupported(operator, vec![operand]));
         }
         self.primary()
     }
@@ -287,15 +255,6 @@ impl<'a> Parser<'a> {
             }),
         }
     }
-}
-
-fn comparison_sign(symbol: &str) -> Option<Comparison> {
-    Comparison::ALL.into_iter().find(|c| c.as_str() == symbol)
-}
-
-fn matching_sign(symbol: &str) -> Option<Unsupported> {
-    let signs = [Unsupported::Matches, Unsupported::MatchesNot];
-    signs.into_iter().find(|o| o.as_str() == symbol)
 }
 
 fn one_or(mut parts: Vec<Expression>, several: fn(Vec<Expression>) -> Expression) -> Expression {

@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::expression::{Comparison, Expression, Unsupported};
+use super::expression::{Expression, UNSUPPORTED};
 use super::number::Number;
 use super::*;
 
@@ -364,6 +364,10 @@ const MEANINGLESS: &[(&str, &str)] = &[
         "true",
         "expected a comparison, such as name = 'x', found: true",
     ),
+    (
+        "['a', 1, true, name, 1 + 2, (a = 1)]",
+        "expected a comparison, such as name = 'x', found: ['a', 1, true, name, …, …]",
+    ),
     ("1 = 1", "a comparison needs a field on one side"),
     (
         "'a' in ['a']",
@@ -468,8 +472,16 @@ fn expression() -> impl Strategy<Value = Expression> {
             vec(inner.clone(), 2..4).prop_map(Expression::And),
             vec(inner.clone(), 2..4).prop_map(Expression::Or),
             boxed().prop_map(Expression::Not),
-            (boxed(), select(&Comparison::ALL[..]), boxed())
-                .prop_map(|(left, comparison, right)| Expression::Compare(left, comparison, right)),
+            (
+                boxed(),
+                select(&["=", "!=", "<", "<=", ">", ">="][..]),
+                boxed()
+            )
+                .prop_map(|(left, sign, right)| Expression::Compare(
+                    left,
+                    sign.parse().unwrap(),
+                    right
+                )),
             (boxed(), vec(inner.clone(), 0..4))
                 .prop_map(|(left, list)| Expression::In(left, Box::new(Expression::List(list)))),
             (boxed(), boxed(), boxed()).prop_map(|(a, b, c)| Expression::Between(a, b, c)),
@@ -481,10 +493,10 @@ fn expression() -> impl Strategy<Value = Expression> {
                 }
             }),
             boxed().prop_map(Expression::IsNull),
-            (select(&Unsupported::ALL[..7]), inner.clone(), inner.clone())
-                .prop_map(|(operator, a, b)| Expression::Unsupported(operator, vec![a, b])),
-            (select(&Unsupported::ALL[7..]), inner)
-                .prop_map(|(operator, a)| Expression::Unsupported(operator, vec![a])),
+            (select(&UNSUPPORTED[..7]), inner.clone(), inner.clone())
+                .prop_map(|((operator, _), a, b)| Expression::Unsupported(operator, vec![a, b])),
+            (select(&UNSUPPORTED[7..]), inner)
+                .prop_map(|((operator, _), a)| Expression::Unsupported(operator, vec![a])),
         ]
     })
 }

@@ -15,14 +15,13 @@ use flate2::write::GzEncoder;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use page::Served;
 pub(super) use page::{document, file, page};
 
 /// The document in the bytes that are served: made once, however often it is asked for.
 #[derive(Debug, Clone)]
 pub struct Document {
-    plain: Bytes,
-    /// The same by gzip; unset if that failed, which memory does not.
-    packed: Option<Bytes>,
+    bytes: Served,
     /// Which document it is.
     tag: EntityTag,
 }
@@ -37,10 +36,13 @@ impl Document {
             .write_all(plain.as_bytes())
             .and_then(|()| gzip.finish());
         Self {
-            packed: packed.ok().map(Bytes::from),
+            bytes: Served {
+                plain: Bytes::from(plain),
+                // Unset if that failed, which memory does not.
+                packed: packed.ok().map(Bytes::from),
+            },
             // Weak: packed or not, it is the same document.
             tag: EntityTag::new_weak(URL_SAFE_NO_PAD.encode(digest)),
-            plain: Bytes::from(plain),
         }
     }
 }

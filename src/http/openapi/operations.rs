@@ -13,7 +13,7 @@ use crate::http::request::Route;
 use crate::wire::schemas::examples::{self, Examples};
 use crate::wire::schemas::{KindNames, Names, parameters};
 use hyperfleet_server_kit::openapi::{
-    any, empty_answer, json_answer, json_body, operation, parameter, refuse, with_parameters,
+    self, any, empty_answer, json_answer, json_body, operation, parameter, with_parameters,
 };
 
 /// Tag of what the service says of itself.
@@ -104,23 +104,30 @@ impl<'a> Subject<'a> {
 
     /// Begins an operation on the list.
     fn of_list(&self, id: String, summary: String, text: &str) -> OperationBuilder {
-        let mut described = operation(id, self.names.many.clone(), summary, text);
-        if self.parent.is_some() {
-            described = described.parameter(path_id(self.parent_id(), "Id of the parent."));
-            described = refuse(described, &REFUSALS, &[404]);
-        }
-        refuse(with_request_id_chosen(described), &REFUSALS, &COMMON)
+        self.operation(id, summary, text, None)
     }
 
     /// Begins an operation on one resource.
     fn of_one(&self, id: String, summary: String, text: &str) -> OperationBuilder {
-        let mut described = operation(id, self.names.many.clone(), summary, text);
-        if self.parent.is_some() {
-            described = described.parameter(path_id(self.parent_id(), "Id of the parent."));
-        }
-        described = described.parameter(path_id(&self.names.id, "Id of the resource."));
-        described = refuse(described, &REFUSALS, &[404]);
-        refuse(with_request_id_chosen(described), &REFUSALS, &COMMON)
+        let own_id = path_id(&self.names.id, "Id of the resource.");
+        self.operation(id, summary, text, Some(own_id))
+    }
+
+    fn operation(
+        &self,
+        id: String,
+        summary: String,
+        text: &str,
+        own_id: Option<Parameter>,
+    ) -> OperationBuilder {
+        let parent = self
+            .parent
+            .map(|_| path_id(self.parent_id(), "Id of the parent."));
+        let ids: Vec<_> = parent.into_iter().chain(own_id).collect();
+        let missing: &[u16] = if ids.is_empty() { &[] } else { &[404] };
+        let described = operation(id, self.names.many.clone(), summary, text);
+        let described = refuse(with_parameters(described, ids), missing);
+        refuse(with_request_id_chosen(described), &COMMON)
     }
 
     /// An answer with one of the kind's schemas.
@@ -147,7 +154,7 @@ pub(in crate::http) fn list(subject: &Subject<'_>) -> OperationBuilder {
     let listed = subject.examples().map(|examples| examples.listed(kind));
     let page = subject.answer("A page of resources.", "List", listed);
     let described = shared(described, parameters::resources()).response("200", page);
-    refuse(described, &REFUSALS, &[400, 504])
+    refuse(described, &[400, 504])
 }
 
 pub(in crate::http) fn create(subject: &Subject<'_>) -> OperationBuilder {
@@ -162,7 +169,7 @@ pub(in crate::http) fn create(subject: &Subject<'_>) -> OperationBuilder {
     let described = if subject.is_flat_child() {
         let summary = format!("Refused: create a {what} below its parent");
         let described = subject.of_list(id, summary, "Answers 422 once the body is right.");
-        refuse(described, &REFUSALS, &[422])
+        refuse(described, &[422])
     } else {
         let created = subject.examples().map(Examples::created);
         let summary = format!("Create a {what}{}", subject.below());
@@ -172,9 +179,9 @@ pub(in crate::http) fn create(subject: &Subject<'_>) -> OperationBuilder {
             Some(_) => &[409],
             None => &[409, 422],
         };
-        refuse(described, &REFUSALS, statuses)
+        refuse(described, statuses)
     };
-    refuse(described.request_body(body), &REFUSALS, &WITH_BODY)
+    refuse(described.request_body(body), &WITH_BODY)
 }
 
 pub(in crate::http) fn get(subject: &Subject<'_>) -> OperationBuilder {
@@ -183,7 +190,7 @@ pub(in crate::http) fn get(subject: &Subject<'_>) -> OperationBuilder {
     let created = subject.examples().map(Examples::created);
     let described = shared(described, vec![parameters::fields()])
         .response("200", subject.answer("The resource.", "", created));
-    refuse(described, &REFUSALS, &[400])
+    refuse(described, &[400])
 }
 
 pub(in crate::http) fn patch(subject: &Subject<'_>) -> OperationBuilder {
@@ -196,7 +203,7 @@ pub(in crate::http) fn patch(subject: &Subject<'_>) -> OperationBuilder {
     let patched = subject.answer("The resource as it is now.", "", created);
     let described = subject.of_one(id, format!("Change a {}", subject.what()), text);
     let described = described.request_body(body).response("200", patched);
-    refuse(refuse(described, &REFUSALS, &[409]), &REFUSALS, &WITH_BODY)
+    refuse(refuse(described, &[409]), &WITH_BODY)
 }
 
 pub(in crate::http) fn delete(subject: &Subject<'_>) -> OperationBuilder {
@@ -206,7 +213,7 @@ pub(in crate::http) fn delete(subject: &Subject<'_>) -> OperationBuilder {
     let described = subject.of_one(id, format!("Delete a {}", subject.what()), text);
     let deleted = subject.examples().map(Examples::deleted);
     let deleted = subject.answer("The resource, being deleted or just removed.", "", deleted);
-    refuse(described.response("202", deleted), &REFUSALS, &[409])
+    refuse(described.response("202", deleted), &[409])
 }
 
 pub(in crate::http) fn force_delete(subject: &Subject<'_>) -> OperationBuilder {
@@ -220,7 +227,7 @@ pub(in crate::http) fn force_delete(subject: &Subject<'_>) -> OperationBuilder {
     let described = described
         .request_body(json_body(schema, Some(examples::force_delete())))
         .response("204", nothing("It is removed."));
-    refuse(refuse(described, &REFUSALS, &[409]), &REFUSALS, &WITH_BODY)
+    refuse(refuse(described, &[409]), &WITH_BODY)
 }
 
 pub(in crate::http) fn reports(subject: &Subject<'_>) -> OperationBuilder {
@@ -230,10 +237,10 @@ pub(in crate::http) fn reports(subject: &Subject<'_>) -> OperationBuilder {
     };
     let summary = format!("List the reports on a {}", subject.what());
     let described = subject.of_one(id, summary, "First reporter first.");
-    let list = "AdapterStatusList".to_owned();
-    let page = answer("A page of reports.", list, Some(examples::reports()));
+    let example = Some(examples::reports());
+    let page = answer("A page of reports.", "AdapterStatusList", example);
     let described = shared(described, parameters::page()).response("200", page);
-    refuse(described, &REFUSALS, &[400])
+    refuse(described, &[400])
 }
 
 pub(in crate::http) fn report(subject: &Subject<'_>) -> OperationBuilder {
@@ -241,11 +248,7 @@ pub(in crate::http) fn report(subject: &Subject<'_>) -> OperationBuilder {
     let summary = format!("Report on a {}", subject.what());
     let schema = Ref::from_schema_name("AdapterStatusCreateRequest");
     let reported = Some(examples::reported());
-    let kept = answer(
-        "The report as it is kept.",
-        "AdapterStatus".to_owned(),
-        reported,
-    );
+    let kept = answer("The report as it is kept.", "AdapterStatus", reported);
     let discarded =
         "The report is discarded: a later one is known, or it is of a generation to come.";
     let described = subject.of_one(format!("put{}Statuses", subject.one()), summary, text);
@@ -253,7 +256,7 @@ pub(in crate::http) fn report(subject: &Subject<'_>) -> OperationBuilder {
         .request_body(json_body(schema, Some(examples::report())))
         .response("201", kept)
         .response("204", nothing(discarded));
-    refuse(described, &REFUSALS, &WITH_BODY)
+    refuse(described, &WITH_BODY)
 }
 
 pub(in crate::http) fn audit(subject: &Subject<'_>) -> OperationBuilder {
@@ -264,11 +267,10 @@ pub(in crate::http) fn audit(subject: &Subject<'_>) -> OperationBuilder {
         let text = |member: &str| resource[member].as_str().unwrap_or_default();
         examples::audit(text("kind"), text("name"))
     });
-    let list = "AuditList".to_owned();
-    let page = answer("A page of the trail, newest first.", list, example);
+    let page = answer("A page of the trail, newest first.", "AuditList", example);
     let described = operation("getAudit", AUDIT, "List changes", text).response("200", page);
     let described = with_parameters(with_request_id_chosen(described), parameters::audit());
-    refuse(refuse(described, &REFUSALS, &COMMON), &REFUSALS, &[400])
+    refuse(refuse(described, &COMMON), &[400])
 }
 
 pub(in crate::http) fn metadata(_: &Subject<'_>) -> OperationBuilder {
@@ -299,10 +301,10 @@ pub(in crate::http) fn page(_: &Subject<'_>) -> OperationBuilder {
 fn of_service(id: &str, summary: &str, answer: ResponseBuilder) -> OperationBuilder {
     let described = operation(id, SERVICE, summary, "");
     let described = described.response("200", with_request_id(answer).build());
-    refuse(with_request_id_chosen(described), &REFUSALS, &[405, 500])
+    refuse(with_request_id_chosen(described), &[405, 500])
 }
 
-fn answer(text: &str, schema: String, example: Option<Value>) -> Response {
+fn answer(text: &str, schema: impl Into<String>, example: Option<Value>) -> Response {
     with_headers(json_answer(text, Ref::from_schema_name(schema), example)).build()
 }
 
@@ -321,6 +323,11 @@ fn shared(described: OperationBuilder, parameters: Vec<Parameter>) -> OperationB
     parameters.into_iter().fold(described, |described, one| {
         described.parameter_ref(Ref::new(format!("#/components/parameters/{}", one.name)))
     })
+}
+
+/// Adds the refusals with these statuses.
+fn refuse(described: OperationBuilder, statuses: &[u16]) -> OperationBuilder {
+    openapi::refuse(described, &REFUSALS, statuses)
 }
 
 fn with_request_id_chosen(described: OperationBuilder) -> OperationBuilder {

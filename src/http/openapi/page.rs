@@ -6,15 +6,17 @@ use std::io::Read as _;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use actix_web::http::header::{
-    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, ETag, IfNoneMatch, VARY,
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, ETag, HeaderName, IfNoneMatch, VARY,
 };
 use actix_web::web::{Bytes, Data, Header};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use flate2::read::GzDecoder;
 use utoipa_swagger_ui::{Config, SwaggerFile};
 
 use super::Document;
 use hyperfleet_server_kit::http::{FOR_EVERYBODY, Problem, pieces};
+
+const VARIES: (HeaderName, &str) = (VARY, "Accept-Encoding");
 
 /// How the page is set up: our own document, and no badge from elsewhere that says whether it is
 /// valid.
@@ -22,6 +24,29 @@ static CONFIG: LazyLock<Arc<Config<'static>>> = LazyLock::new(|| {
     let config = Config::from("/api/hyperfleet/v1/openapi");
     Arc::new(config.use_base_layout().validator_url("none"))
 });
+
+/// Bytes that are served, and the same by gzip if there is that.
+#[derive(Debug, Clone)]
+pub(super) struct Served {
+    pub(super) plain: Bytes,
+    pub(super) packed: Option<Bytes>,
+}
+
+impl Served {
+    /// Packed to those who understand it; unpacked to others. All that a middleware before has left in
+    /// `Accept-Encoding` is gzip, or nothing.
+    fn answer(self, request: &HttpRequest, mut answer: HttpResponseBuilder) -> HttpResponse {
+        let Some(packed) = self.packed else {
+            return pieces(answer, self.plain);
+        };
+        answer.insert_header(VARIES);
+        if !request.headers().contains_key(ACCEPT_ENCODING) {
+            return pieces(answer, self.plain);
+        }
+        answer.insert_header((CONTENT_ENCODING, "gzip"));
+        pieces(answer, packed)
+    }
+}
 
 /// `GET` of the document; 304 to those who have it.
 pub(in crate::http) async fn document(
@@ -42,23 +67,11 @@ pub(in crate::http) async fn document(
     };
     answer.insert_header(FOR_EVERYBODY);
     answer.insert_header(ETag(document.tag.clone()));
-    answer.insert_header((VARY, "Accept-Encoding"));
     if is_known {
-        return answer.finish();
+        return answer.insert_header(VARIES).finish();
     }
     answer.content_type("application/json");
-    match &document.packed {
-        Some(packed) if accepts_gzip(&request) => {
-            answer.insert_header((CONTENT_ENCODING, "gzip"));
-            pieces(answer, packed.clone())
-        }
-        _ => pieces(answer, document.plain.clone()),
-    }
-}
-
-/// All that a middleware before has left there is gzip, or nothing.
-fn accepts_gzip(request: &HttpRequest) -> bool {
-    request.headers().contains_key(ACCEPT_ENCODING)
+    document.bytes.clone().answer(&request, answer)
 }
 
 /// `GET` of the page.
@@ -82,59 +95,40 @@ pub(in crate::http) async fn file(request: HttpRequest) -> Result<HttpResponse, 
         Ok(None)
     };
     match found {
-        Ok(Some(file)) => served(&request, name, file),
+        Ok(Some(file)) => {
+            let mut answer = HttpResponse::Ok();
+            answer.insert_header(FOR_EVERYBODY);
+            answer.insert_header((CONTENT_TYPE, file.content_type.clone()));
+            Ok(keep(name, file)?.answer(&request, answer))
+        }
         Ok(None) => Err(Problem::unknown_path(request.path())),
         Err(error) => Err(Problem::internal(error.to_string())),
     }
 }
 
-/// The file packed, where it is kept so, to those who understand it; unpacked to others.
-fn served(
-    request: &HttpRequest,
-    name: &str,
-    file: SwaggerFile<'_>,
-) -> Result<HttpResponse, Problem> {
-    let mut answer = HttpResponse::Ok();
-    answer.insert_header(FOR_EVERYBODY);
-    answer.insert_header((CONTENT_TYPE, file.content_type.clone()));
-    let is_packed = file.gzpipped;
-    let kept = keep(name, file)?;
-    if !is_packed {
-        return Ok(pieces(answer, kept.plain));
-    }
-    answer.insert_header((VARY, "Accept-Encoding"));
-    if accepts_gzip(request) {
-        answer.insert_header((CONTENT_ENCODING, "gzip"));
-        return Ok(pieces(answer, kept.packed));
-    }
-    Ok(pieces(answer, kept.plain))
-}
-
-/// A file in the bytes that are served.
-#[derive(Clone)]
-struct Kept {
-    packed: Bytes,
-    plain: Bytes,
-}
-
 /// What was made of a file when it was first asked for: anybody may ask for it, as often as they
 /// like.
-fn keep(name: &str, file: SwaggerFile<'_>) -> Result<Kept, Problem> {
-    static KEPT: Mutex<BTreeMap<String, Kept>> = Mutex::new(BTreeMap::new());
+fn keep(name: &str, file: SwaggerFile<'_>) -> Result<Served, Problem> {
+    static KEPT: Mutex<BTreeMap<String, Served>> = Mutex::new(BTreeMap::new());
     let mut all = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(kept) = all.get(name) {
         return Ok(kept.clone());
     }
-    let packed = Bytes::from(file.bytes.into_owned());
-    let plain = if file.gzpipped {
-        let mut bytes = Vec::new();
-        let read = GzDecoder::new(&*packed).read_to_end(&mut bytes);
+    let bytes = Bytes::from(file.bytes.into_owned());
+    let kept = if file.gzpipped {
+        let mut plain = Vec::new();
+        let read = GzDecoder::new(&*bytes).read_to_end(&mut plain);
         read.map_err(|error| Problem::internal(error.to_string()))?;
-        bytes.into()
+        Served {
+            plain: plain.into(),
+            packed: Some(bytes),
+        }
     } else {
-        packed.clone()
+        Served {
+            plain: bytes,
+            packed: None,
+        }
     };
-    let kept = Kept { packed, plain };
     all.insert(name.to_owned(), kept.clone());
     Ok(kept)
 }

@@ -1,14 +1,13 @@
 //! Problems as answers of the document. Their examples are made as real ones are.
 
 use serde_json::{Value, json};
-use utoipa::PartialSchema;
 use utoipa::openapi::example::ExampleBuilder;
 use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::schema::{Object, Type};
 use utoipa::openapi::{ComponentsBuilder, ContentBuilder, Header, Ref, Response, ResponseBuilder};
 
 use crate::app;
-use crate::auth::{IdentityFault, Refusal};
+use crate::auth::{IdentityFault, Refusal, TokenFault};
 use crate::domain::tenancy::Denied;
 use crate::domain::{EntityRegistry, ListFilterKind};
 use crate::http::problem::{Body, ValidationErrorConstraint, ViolationView, unavailable};
@@ -45,15 +44,9 @@ pub(in crate::http) fn components(
     registry: &EntityRegistry,
 ) -> ComponentsBuilder {
     let builder = builder
-        .schema("Error", <Body<'_> as PartialSchema>::schema())
-        .schema(
-            "ValidationError",
-            <ViolationView<'_> as PartialSchema>::schema(),
-        )
-        .schema(
-            "ValidationErrorConstraint",
-            ValidationErrorConstraint::schema(),
-        );
+        .schema_from::<Body<'_>>()
+        .schema_from::<ViolationView<'_>>()
+        .schema_from::<ValidationErrorConstraint>();
     let headers = headers().into_iter();
     let builder = headers.fold(builder, |b, (name, header)| b.header(name, header));
     REFUSALS
@@ -100,15 +93,16 @@ fn headers() -> [(&'static str, Header); 8] {
 }
 
 fn described(status: u16, text: &str, registry: &EntityRegistry) -> Response {
-    let shown = examples_of(status, registry)
+    let examples = examples_of(status, registry)
         .into_iter()
         .map(|(name, problem)| {
-            let example = ExampleBuilder::new().summary(name).value(Some(problem));
+            let example = ExampleBuilder::new().summary(name);
+            let example = example.value(Some(shown(&problem)));
             (name.replace(' ', "-"), example.build())
         });
     let content = ContentBuilder::new()
         .schema(Some(Ref::from_schema_name("Error")))
-        .examples_from_iter(shown)
+        .examples_from_iter(examples)
         .build();
     let answer = empty_answer(text).content("application/problem+json", content);
     let more: &[&str] = match status {
@@ -127,85 +121,71 @@ fn described(status: u16, text: &str, registry: &EntityRegistry) -> Response {
 }
 
 /// Problems of a status, each with what it is an example of.
-fn examples_of(status: u16, registry: &EntityRegistry) -> Vec<(&'static str, Value)> {
-    let kind = registry
-        .entities()
-        .first()
-        .map_or("Resource", |e| &e.kind)
-        .to_owned();
+fn examples_of(status: u16, registry: &EntityRegistry) -> Vec<(&'static str, Problem)> {
+    let first = registry.entities().first();
+    let kind = first.map_or_else(|| "Resource".to_owned(), |e| e.kind.clone());
     let id = "019b7868-8e00-7000-8000-000000000002".to_owned();
     let header = "X-Org".to_owned();
-    let problems: Vec<(&str, Option<Problem>)> = match status {
+    let unknown = || Refusal::Unidentified(IdentityFault::NotFound("email".to_owned()));
+    match status {
         400 => bad_requests(registry),
         401 => vec![
-            ("no token", Some(Refusal::Missing.into())),
-            ("expired token", Some(Refusal::Expired.into())),
+            ("no token", Refusal::Missing.into()),
             (
-                "nobody knows who",
-                Some(Refusal::Unidentified(IdentityFault::NotFound("email".to_owned())).into()),
+                "expired token",
+                Refusal::Invalid(TokenFault::Expired).into(),
             ),
+            ("nobody knows who", unknown().into()),
         ],
         403 => vec![
-            ("no tenant", Some(Denied::Missing { header }.into())),
-            ("system identity", Some(Denied::OnlyReports.into())),
+            ("no tenant", Denied::Missing { header }.into()),
+            ("system identity", Denied::OnlyReports.into()),
         ],
-        404 => vec![(
-            "no such resource",
-            Some(app::Error::NotFound { kind, id }.into()),
-        )],
+        404 => vec![("no such resource", app::Error::NotFound { kind, id }.into())],
         405 => vec![(
             "other methods",
-            Some(Problem::method_not_allowed("GET, HEAD, POST")),
+            Problem::method_not_allowed("GET, HEAD, POST"),
         )],
-        409 => vec![("name taken", Some(app::Error::NameTaken { kind }.into()))],
-        408 => vec![("slow body", Some(Problem::slow_body()))],
-        413 => vec![("too large", Some(Problem::too_large()))],
-        415 => vec![("unknown packing", Some(Problem::packed("br", &UNDERSTOOD)))],
-        422 => vec![("child kind", child_kind(registry))],
-        429 => vec![("too many", Some(Problem::too_many(1)))],
+        408 => vec![("slow body", Problem::slow_body())],
+        409 => vec![("name taken", app::Error::NameTaken { kind }.into())],
+        413 => vec![("too large", Problem::too_large())],
+        415 => vec![("unknown packing", Problem::packed("br", &UNDERSTOOD))],
+        422 => Vec::from_iter(child_kind(registry).map(|problem| ("child kind", problem))),
+        429 => vec![("too many", Problem::too_many(1))],
         503 => vec![
-            ("database away", Some(unavailable(""))),
-            ("too much to do", Some(Problem::busy())),
-            ("starting", Some(Problem::starting())),
+            ("database away", unavailable("")),
+            ("too much to do", Problem::busy()),
+            ("starting", Problem::starting()),
         ],
-        504 => vec![("slow search", Some(app::Error::TooSlow.into()))],
-        _ => vec![("fault", Some(Problem::internal("")))],
-    };
-    let problems = problems.into_iter();
-    problems
-        .filter_map(|(name, problem)| Some((name, shown(&problem?))))
-        .collect()
+        504 => vec![("slow search", app::Error::TooSlow.into())],
+        _ => vec![("fault", Problem::internal(""))],
+    }
 }
 
-fn bad_requests(registry: &EntityRegistry) -> Vec<(&'static str, Option<Problem>)> {
+fn bad_requests(registry: &EntityRegistry) -> Vec<(&'static str, Problem)> {
     let param = |name: &str, value: &str| Params::new(vec![(name.to_owned(), value.to_owned())]);
-    let body = wire::resource(b"{\"name\": \"A\"}", Kinds::Any(registry));
-    vec![
-        ("several faults of a body", body.err().map(Problem::from)),
-        (
-            "unreadable body",
-            wire::patch(b"{", None).err().map(Problem::from),
-        ),
-        (
-            "patch without a change",
-            wire::patch(b"{}", None).err().map(Problem::from),
-        ),
-        (
-            "parameter",
-            param("size", "0").page().err().map(Problem::from),
-        ),
-        (
-            "search",
-            param("search", "name =")
-                .filter(ListFilterKind::Search)
-                .err()
-                .map(Problem::from),
-        ),
-        (
-            "order",
-            param("order", "nmae").order().err().map(Problem::from),
-        ),
-    ]
+    let body = |body: &[u8]| {
+        wire::resource(body, Kinds::Any(registry))
+            .err()
+            .map(Problem::from)
+    };
+    let patch = |body: &[u8]| wire::patch(body, None).err().map(Problem::from);
+    let size = param("size", "0").page().err();
+    let search = param("search", "name =")
+        .filter(ListFilterKind::Search)
+        .err();
+    let order = param("order", "nmae").order().err();
+    let all = [
+        ("several faults of a body", body(b"{\"name\": \"A\"}")),
+        ("unreadable body", patch(b"{")),
+        ("patch without a change", patch(b"{}")),
+        ("parameter", size.map(Problem::from)),
+        ("search", search.map(Problem::from)),
+        ("order", order.map(Problem::from)),
+    ];
+    let all = all.into_iter();
+    all.filter_map(|(name, problem)| Some((name, problem?)))
+        .collect()
 }
 
 fn child_kind(registry: &EntityRegistry) -> Option<Problem> {

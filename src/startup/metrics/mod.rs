@@ -8,21 +8,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::app::Service;
 use hyperfleet_server_kit::telemetry::{GaugeFamily, Metrics};
 pub use table::METRIC_TABLES;
-use unreconciled::Pending;
 
 /// The metrics of the API. Cheap to clone.
 #[derive(Clone)]
 pub struct ApiMetrics {
     metrics: Metrics,
-    unreconciled: Arc<Mutex<Vec<Pending>>>,
+    unreconciled: Arc<Mutex<Vec<GaugeFamily>>>,
 }
 
 impl ApiMetrics {
     /// Shows, among these, what [`ApiMetrics::refresh`] finds.
     pub fn new(metrics: Metrics) -> Self {
-        let unreconciled: Arc<Mutex<Vec<Pending>>> = Arc::default();
+        let unreconciled: Arc<Mutex<Vec<GaugeFamily>>> = Arc::default();
         let shown = Arc::clone(&unreconciled);
-        metrics.add_source(move || unreconciled::families(&lock(&shown)));
+        metrics.add_source(move || lock(&shown).clone());
         Self {
             metrics,
             unreconciled,

@@ -1,4 +1,7 @@
+use chrono::{DateTime, TimeDelta};
+
 use super::*;
+use crate::app::Unreconciled;
 use hyperfleet_server_kit::program::Build;
 
 const BUILD: Build = Build {
@@ -17,14 +20,16 @@ fn metrics() -> ApiMetrics {
 fn unreconciled_resources_are_shown_as_alerts_look_for_them() {
     let metrics = metrics();
     assert!(!metrics.render().contains("_pending_reconciliation{"));
-    let gauge = |resource_type: &str, is_delete, stuck| Pending {
-        resource_type: resource_type.to_owned(),
-        is_delete,
+    let now = DateTime::UNIX_EPOCH;
+    let counted = |kind: &str, is_deleting, stuck| Unreconciled {
+        kind: kind.to_owned(),
+        is_deleting,
         count: 3,
         stuck,
-        stuck_seconds: if stuck > 0 { 90.5 } else { 0.0 },
+        since: Some(now - TimeDelta::milliseconds(90_500)),
     };
-    *lock(&metrics.unreconciled) = vec![gauge("cluster", false, 2), gauge("no\"de", true, 0)];
+    let counted = [counted("Cluster", false, 2), counted("No\"de", true, 0)];
+    *lock(&metrics.unreconciled) = unreconciled::families(&counted, now);
     let text = metrics.render();
     for line in [
         "# TYPE hyperfleet_api_resource_pending_reconciliation gauge",

@@ -19,16 +19,6 @@ const REFRESHED: &str = "hyperfleet_api_reconciliation_refresh_timestamp_seconds
 /// How often they are counted.
 const PERIOD: Duration = Duration::from_secs(15);
 
-/// The unreconciled resources of one kind, and those being deleted apart.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Pending {
-    pub(super) resource_type: String,
-    pub(super) is_delete: bool,
-    pub(super) count: i64,
-    pub(super) stuck: i64,
-    pub(super) stuck_seconds: f64,
-}
-
 impl ApiMetrics {
     /// Counts for ever. What has not been reconciled for longer than `threshold` counts as stuck.
     pub(in crate::startup) async fn keep(
@@ -73,33 +63,21 @@ impl ApiMetrics {
         // Those who answer requests have connections of their own.
         service.rest();
         let counted = counted.inspect_err(|_| metrics::counter!(ERRORS).increment(1))?;
-        *lock(&self.unreconciled) = counted.iter().map(|one| pending(one, now)).collect();
+        *lock(&self.unreconciled) = families(&counted, now);
         let since_1970 = now - DateTime::UNIX_EPOCH;
         metrics::gauge!(REFRESHED).set(since_1970.as_seconds_f64());
         Ok(())
     }
 }
 
-fn pending(counted: &Unreconciled, now: DateTime<Utc>) -> Pending {
-    let since = counted.since.filter(|_| counted.stuck > 0);
-    let stuck_for = since.map_or(TimeDelta::zero(), |since| now - since);
-    Pending {
-        resource_type: counted.kind.to_lowercase(),
-        is_delete: counted.is_deleting,
-        count: counted.count,
-        stuck: counted.stuck,
-        stuck_seconds: stuck_for.as_seconds_f64(),
-    }
-}
-
-/// The three gauges; none where nothing is pending.
-pub(super) fn families(pending: &[Pending]) -> Vec<GaugeFamily> {
-    if pending.is_empty() {
+/// The three gauges, of each kind and of those being deleted apart; none where nothing is pending.
+pub(super) fn families(counted: &[Unreconciled], now: DateTime<Utc>) -> Vec<GaugeFamily> {
+    if counted.is_empty() {
         return Vec::new();
     }
-    let family = |name, value: fn(&Pending) -> f64| {
-        let series = pending.iter().map(|one| {
-            let (kind, is_delete) = (one.resource_type.clone(), one.is_delete.to_string());
+    let family = |name, value: &dyn Fn(&Unreconciled) -> f64| {
+        let series = counted.iter().map(|one| {
+            let (kind, is_delete) = (one.kind.to_lowercase(), one.is_deleting.to_string());
             (
                 vec![("resource_type", kind), ("is_delete", is_delete)],
                 value(one),
@@ -110,11 +88,15 @@ pub(super) fn families(pending: &[Pending]) -> Vec<GaugeFamily> {
             series: series.collect(),
         }
     };
+    let stuck_seconds = |one: &Unreconciled| {
+        let since = one.since.filter(|_| one.stuck > 0);
+        since.map_or(0.0, |since| (now - since).as_seconds_f64())
+    };
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     [
-        family(PENDING, |one| one.count as f64),
-        family(STUCK, |one| one.stuck as f64),
-        family(STUCK_SECONDS, |one| one.stuck_seconds),
+        family(PENDING, &|one| one.count as f64),
+        family(STUCK, &|one| one.stuck as f64),
+        family(STUCK_SECONDS, &stuck_seconds),
     ]
     .into()
 }

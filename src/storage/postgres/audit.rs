@@ -1,57 +1,41 @@
 //! Table `audit_entries`: the trail of changes.
 
 use chrono::{DateTime, Utc};
+use sqlx::postgres::PgRow;
 use sqlx::types::Json;
+use sqlx::{FromRow, Row as _};
 use uuid::Uuid;
 
 use super::measure::SqlOperation::{Create, Delete, Raw};
 use super::measure::SqlTable::Audit;
 use super::{Db, Error};
 use crate::domain::Tenancy;
-use crate::domain::audit::{Action, Change, Entry, Origin};
+use crate::domain::audit::{Change, Entry, Origin};
 
-/// A row of the trail.
-#[derive(sqlx::FromRow)]
-pub(super) struct EntryRow {
-    sequence: i64,
-    at: DateTime<Utc>,
-    actor: String,
-    request_id: String,
-    action: String,
-    kind: String,
-    resource_id: Uuid,
-    name: String,
-    generation_before: Option<i32>,
-    generation_after: Option<i32>,
-    reason: Option<String>,
-    tenancy: Json<Tenancy>,
-}
-
-impl TryFrom<EntryRow> for Entry {
-    type Error = Error;
-
-    fn try_from(row: EntryRow) -> Result<Self, Error> {
-        let action = Action::parse(&row.action).ok_or(Error::Corrupt {
-            column: "action",
-            value: row.action,
-        })?;
+impl FromRow<'_, PgRow> for Entry {
+    fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
+        let action: &str = row.try_get("action")?;
+        let action = action
+            .parse()
+            .map_err(|_| sqlx::Error::decode(format!("a stored action is impossible: {action}")))?;
+        let tenancy: Json<Tenancy> = row.try_get("tenancy")?;
         Ok(Self {
-            sequence: row.sequence,
+            sequence: row.try_get("sequence")?,
             origin: Origin {
-                actor: row.actor,
-                request_id: row.request_id,
-                at: row.at,
+                actor: row.try_get("actor")?,
+                request_id: row.try_get("request_id")?,
+                at: row.try_get("at")?,
             },
             change: Change {
                 action,
-                kind: row.kind,
-                id: row.resource_id.into(),
-                name: row.name,
-                generation_before: row.generation_before,
-                generation_after: row.generation_after,
-                reason: row.reason,
+                kind: row.try_get("kind")?,
+                id: row.try_get::<Uuid, _>("resource_id")?.into(),
+                name: row.try_get("name")?,
+                generation_before: row.try_get("generation_before")?,
+                generation_after: row.try_get("generation_after")?,
+                reason: row.try_get("reason")?,
             },
-            tenancy: row.tenancy.0,
+            tenancy: tenancy.0,
         })
     }
 }
@@ -65,7 +49,7 @@ impl Db<'_> {
     ) -> Result<(), Error> {
         let actions: Vec<_> = changes
             .iter()
-            .map(|c| c.action.as_str().to_owned())
+            .map(|c| c.action.into_str().to_owned())
             .collect();
         let kinds: Vec<_> = changes.iter().map(|c| c.kind.clone()).collect();
         let ids: Vec<Uuid> = changes.iter().map(|c| c.id.as_uuid()).collect();

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::error::Error as StdError;
 
 use deadpool::managed::PoolError;
@@ -81,10 +82,7 @@ impl Error {
 
 /// Whether a statement was ended because its time was up.
 pub(super) fn is_out_of_time(error: &sqlx::Error) -> bool {
-    let sqlx::Error::Database(error) = error else {
-        return false;
-    };
-    error.code().is_some_and(|code| code == "57014")
+    code(error).is_some_and(|code| code == "57014")
 }
 
 /// Says what was being done when sqlx failed.
@@ -116,11 +114,11 @@ fn is_refusal(code: &str) -> bool {
 
 /// Whether the same request may succeed later without anybody changing anything.
 fn is_transient(error: &sqlx::Error) -> bool {
-    let code = match error {
-        sqlx::Error::Database(db) => db.code(),
-        _ => None,
-    };
-    is_connection_lost(error) || code.is_some_and(|code| is_transient_code(&code))
+    is_connection_lost(error) || code(error).is_some_and(|code| is_transient_code(&code))
+}
+
+fn code(error: &sqlx::Error) -> Option<Cow<'_, str>> {
+    error.as_database_error()?.code()
 }
 
 /// Whether the connection is gone, and with it, most likely, all others to the same server; or leads

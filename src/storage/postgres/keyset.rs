@@ -22,11 +22,8 @@ pub(super) fn push_after(query: &mut QueryBuilder<Postgres>, position: &Position
 /// `(a, b) > ($1, $2)`: the one form that the server finds the begin of in an index.
 fn push_row_comparison(query: &mut QueryBuilder<Postgres>, keys: &[Key]) {
     query.push("((");
-    for (place, key) in keys.iter().enumerate() {
-        query.push(if place == 0 { "" } else { ", " });
-        query.push(column(key.field));
-    }
-    query.push(")");
+    let columns: Vec<_> = keys.iter().map(|key| column(key.field)).collect();
+    query.push(columns.join(", ")).push(")");
     query.push(keys.first().map_or(" > ", |key| operator(key.direction)));
     query.push("(");
     for (place, value) in keys.iter().filter_map(|key| key.value.as_ref()).enumerate() {

@@ -5,7 +5,6 @@ use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use sqlx::{FromRow, Postgres, QueryBuilder, Row as _};
 
-use super::audit::EntryRow;
 use super::columns::{column, literal};
 use super::error::is_out_of_time;
 use super::keyset::push_after;
@@ -15,10 +14,10 @@ use super::row::{COLUMNS, ResourceRow};
 use super::search::Search;
 use super::{Db, Error};
 use crate::domain::audit::{Entry, Filter};
-use crate::domain::page::{Direction, KindPath, Listing, Order, OrderField, Page};
+use crate::domain::page::{Direction, Listing, Order, OrderField, Page};
 use crate::domain::position::Position;
 use crate::domain::tenancy::TenantScope;
-use crate::domain::{ListFilter, Resource, ResourceId};
+use crate::domain::{EntityRegistry, ListFilter, Resource, ResourceId};
 
 /// A page of a list of resources.
 #[derive(Debug, Clone)]
@@ -29,8 +28,8 @@ pub struct ListQuery<'a> {
     pub owner: Option<ResourceId>,
     /// The conditions that listed resources meet.
     pub filters: Vec<ListFilter>,
-    /// Where resources of each kind are found, for a search.
-    pub paths: Vec<KindPath>,
+    /// The kinds, for a search: the URLs of their resources are made from ids.
+    pub registry: &'a EntityRegistry,
     /// How the list is sorted.
     pub order: Order,
     /// The page.
@@ -45,9 +44,10 @@ pub struct ListQuery<'a> {
 enum Total {
     /// From the numbers that triggers keep, less finalizing resources.
     Kept,
-    /// Counted by an index.
+    /// Counted by an index that has nothing else: a condition on one column, equal to one value.
     Counted,
-    /// Counted among the rows that the page is taken from, which are found once for both.
+    /// Counted among the rows that the page is taken from, which are found once for both. For every condition that may
+    /// have to look at many rows: its statement is planned for its values, and told when it takes too long.
     Found,
 }
 
@@ -61,7 +61,7 @@ impl ListQuery<'_> {
         filters.chain(owned).max().unwrap_or(Total::Kept)
     }
 
-    fn is_filtered(&self) -> bool {
+    fn is_found_once(&self) -> bool {
         self.total() == Total::Found
     }
 }
@@ -75,10 +75,10 @@ impl Db<'_> {
         let mut query = statement(wanted);
         // Searches differ in their texts: kept, they would push out the statements that do not.
         // Planned with its values, each also gets the plan that fits them.
-        let query = query.build().persistent(!wanted.is_filtered());
+        let query = query.build().persistent(!wanted.is_found_once());
         let result = query.fetch_all(self.wire()).await;
         // A list waits for nobody's locks: what takes its whole time is the search itself.
-        let is_too_slow = wanted.is_filtered() && result.as_ref().is_err_and(is_out_of_time);
+        let is_too_slow = wanted.is_found_once() && result.as_ref().is_err_and(is_out_of_time);
         let rows = self.done(result, Query(Resources), "list resources");
         if is_too_slow {
             return Err(Error::TooSlow {
@@ -122,11 +122,7 @@ impl Db<'_> {
         query.push(") e ON true ORDER BY e.sequence DESC");
         let result = query.build().fetch_all(self.wire()).await;
         let rows = self.done(result, Query(Audit), "list the audit trail")?;
-        let (total, rows) = self.read_page::<EntryRow>(&rows, "sequence")?;
-        let items = rows
-            .into_iter()
-            .map(Entry::try_from)
-            .collect::<Result<_, _>>()?;
+        let (total, items) = self.read_page(&rows, "sequence")?;
         Ok(Listing {
             page,
             items,
@@ -179,7 +175,7 @@ fn push_audit_filter(query: &mut QueryBuilder<Postgres>, view: &TenantScope, fil
         query.push(" AND actor = ").push_bind(actor);
     }
     if let Some(action) = action {
-        query.push(" AND action = ").push_bind(action.as_str());
+        query.push(" AND action = ").push_bind(action.into_str());
     }
     if let Some(since) = since {
         query.push(" AND at >= ").push_bind(since);
@@ -202,7 +198,7 @@ fn push_audit_filter(query: &mut QueryBuilder<Postgres>, view: &TenantScope, fil
 /// reason to walk the whole list in the hope that a page comes together early.
 fn statement(wanted: &ListQuery<'_>) -> QueryBuilder<Postgres> {
     let mut query = QueryBuilder::new("");
-    if wanted.is_filtered() {
+    if wanted.is_found_once() {
         query.push("WITH found AS MATERIALIZED (SELECT id");
         for (field, _) in wanted.order.keys().filter(|(f, _)| *f != OrderField::Id) {
             query.push(", ").push(column(field));
@@ -217,14 +213,14 @@ fn statement(wanted: &ListQuery<'_>) -> QueryBuilder<Postgres> {
         .push(" FROM (");
     push_total(&mut query, wanted);
     query.push(") total LEFT JOIN (SELECT id FROM ");
-    if wanted.is_filtered() {
+    if wanted.is_found_once() {
         query.push("found");
     } else {
         query.push("resources");
         push_filter(&mut query, wanted);
     }
     if let Some(position) = &wanted.after {
-        query.push(if wanted.is_filtered() {
+        query.push(if wanted.is_found_once() {
             " WHERE "
         } else {
             " AND "
@@ -292,7 +288,7 @@ fn push_filter(query: &mut QueryBuilder<Postgres>, wanted: &ListQuery<'_>) {
             }
             ListFilter::Search(search) => {
                 query.push(" AND ");
-                Search(&wanted.paths).push_filter(query, search);
+                Search(wanted.registry).push_filter(query, search);
             }
             ListFilter::IncludeDeleted(true) => {}
             ListFilter::IncludeDeleted(false) => {

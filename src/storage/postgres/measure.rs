@@ -32,45 +32,30 @@ pub(super) enum SqlOperation {
     Raw,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, strum::IntoStaticStr)]
+#[strum(const_into_str, serialize_all = "snake_case")]
 pub(super) enum SqlTable {
     Resources,
     AdapterReports,
     ResourceReferences,
     Audit,
+    #[strum(serialize = "_sqlx_migrations")]
     Migrations,
 }
 
 impl SqlOperation {
-    /// The older service's name for it, and the word of SQL.
-    fn names(self) -> (&'static str, &'static str) {
+    /// The older service's name for it, the word of SQL, and the table.
+    fn names(self) -> (&'static str, &'static str, Option<&'static str>) {
         match self {
-            Self::Create(_) => ("create", "INSERT"),
-            Self::Query(_) => ("query", "SELECT"),
-            Self::Update(_) => ("update", "UPDATE"),
-            Self::Delete(_) => ("delete", "DELETE"),
-            Self::Begin => ("begin", "BEGIN"),
-            Self::Commit => ("commit", "COMMIT"),
-            Self::Rollback => ("rollback", "ROLLBACK"),
-            Self::Raw => ("raw", "SQL"),
+            Self::Create(table) => ("create", "INSERT", Some(table.into_str())),
+            Self::Query(table) => ("query", "SELECT", Some(table.into_str())),
+            Self::Update(table) => ("update", "UPDATE", Some(table.into_str())),
+            Self::Delete(table) => ("delete", "DELETE", Some(table.into_str())),
+            Self::Begin => ("begin", "BEGIN", None),
+            Self::Commit => ("commit", "COMMIT", None),
+            Self::Rollback => ("rollback", "ROLLBACK", None),
+            Self::Raw => ("raw", "SQL", None),
         }
-    }
-
-    fn table(self) -> Option<&'static str> {
-        let table = match self {
-            Self::Create(table)
-            | Self::Query(table)
-            | Self::Update(table)
-            | Self::Delete(table) => table,
-            Self::Begin | Self::Commit | Self::Rollback | Self::Raw => return None,
-        };
-        Some(match table {
-            SqlTable::Resources => "resources",
-            SqlTable::AdapterReports => "adapter_reports",
-            SqlTable::ResourceReferences => "resource_references",
-            SqlTable::Audit => "audit",
-            SqlTable::Migrations => "_sqlx_migrations",
-        })
     }
 }
 
@@ -100,8 +85,8 @@ impl Statement {
         error: Option<&sqlx::Error>,
     ) {
         let elapsed = self.since.elapsed();
-        let (label, _) = operation.names();
-        let table = operation.table().unwrap_or("unknown");
+        let (label, _, table) = operation.names();
+        let table = table.unwrap_or("unknown");
         metrics::histogram!(DURATION, "operation" => label, "table" => table).record(elapsed);
         let fault = error.and_then(|error| fault(operation, error));
         if let Some(fault) = fault {
@@ -151,9 +136,9 @@ fn name(span: &Span, operation: SqlOperation, fault: Option<&'static str>) {
     if span.is_disabled() {
         return;
     }
-    let (_, verb) = operation.names();
+    let (_, verb, table) = operation.names();
     span.record("db.operation.name", verb);
-    if let Some(table) = operation.table() {
+    if let Some(table) = table {
         span.record("db.collection.name", table);
         span.record("otel.name", format!("{verb} {table}"));
     } else {
@@ -177,7 +162,7 @@ pub(super) fn waited(time: Duration, error: Option<&PoolError<sqlx::Error>>) {
 }
 
 /// Shows every failure that can be counted, at 0.
-pub(super) fn count_from_zero() {
+pub fn count_from_zero() {
     let statements = ["begin", "create", "delete", "query", "raw", "update"];
     let faults = [
         "connection_error",

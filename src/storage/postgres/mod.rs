@@ -35,7 +35,7 @@ mod snapshots;
 mod unreconciled;
 mod wire;
 
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use deadpool::managed::{PoolError, TimeoutType};
@@ -45,6 +45,7 @@ use uuid::Uuid;
 
 pub use error::Error;
 pub use list::ListQuery;
+pub use measure::count_from_zero;
 pub use pool::{Keep, Settings};
 pub use probe::Probe;
 pub use resources::Created;
@@ -74,8 +75,9 @@ pub struct Store {
     pool: Pool,
     reader: Option<Reader>,
     settings: Arc<Settings>,
-    /// What was made by [`Store::share`], to be closed with this one.
-    shares: Arc<Mutex<Vec<Store>>>,
+    /// The pools of the first store and of all shares that were made of it: they are counted, trimmed and closed
+    /// together.
+    pools: Arc<Mutex<Vec<Pool>>>,
 }
 
 /// A connection for single statements. Dropped with an answer still to come, it is closed.
@@ -112,17 +114,13 @@ pub struct Connections {
 impl Store {
     /// Makes a handle. Connects to nothing yet.
     pub fn new(settings: Settings) -> Self {
+        let pool = pool::pool(&settings);
         Self {
-            pool: pool::pool(&settings),
+            pools: Arc::new(Mutex::new(vec![pool.clone()])),
+            pool,
             reader: None,
             settings: Arc::new(settings),
-            shares: Arc::default(),
         }
-    }
-
-    /// Shows how statements can fail, at 0: a first failure would not be seen as growth.
-    pub fn count_from_zero(&self) {
-        measure::count_from_zero();
     }
 
     /// The same database, over connections of its own: one of `shares` equal parts of what the
@@ -136,12 +134,20 @@ impl Store {
             ..Settings::clone(&self.settings)
         };
         let share = Self {
+            pool: pool::pool(&settings),
             reader: (connections > 1).then(|| Reader::new(&settings)),
-            ..Self::new(settings)
+            settings: Arc::new(settings),
+            pools: Arc::clone(&self.pools),
         };
-        let mut made = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
-        made.push(share.clone());
+        let mut pools = self.pools();
+        pools.push(share.pool.clone());
+        pools.extend(share.reader.as_ref().map(Reader::pool));
+        drop(pools);
         share
+    }
+
+    fn pools(&self) -> MutexGuard<'_, Vec<Pool>> {
+        self.pools.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One resource, if it is there. Outside any transaction, by one statement, which others may
@@ -183,57 +189,35 @@ impl Store {
         })
     }
 
-    /// How its connections and those of its shares are used.
+    /// How all connections are used, those of shares, too.
     pub fn connections(&self) -> Connections {
         let mut sum = Connections {
             max: self.settings.connections_max,
             ..Connections::default()
         };
-        let reader = self.reader.as_ref().map(Reader::pool);
-        for pool in std::iter::once(&self.pool).chain(reader) {
-            let status = pool.status();
+        for status in self.pools().iter().map(Pool::status) {
             sum.open += status.size;
             sum.in_use += status.size.saturating_sub(status.available);
             sum.waiting += status.waiting;
         }
-        let shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
-        for share in shares.iter().map(Self::connections) {
-            sum.open += share.open;
-            sum.in_use += share.in_use;
-            sum.waiting += share.waiting;
-        }
         sum
     }
 
-    /// Closes the connections that idle and need not be kept, those of its shares, too.
+    /// Closes the connections that idle and need not be kept, those of shares, too.
     pub fn trim(&self) {
-        let shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut pools = Vec::new();
-        for store in std::iter::once(self).chain(shares.iter()) {
-            pools.push(&store.pool);
-            pools.extend(store.reader.as_ref().map(Reader::pool));
-        }
-        pool::trim(&pools, &self.settings.keep);
+        pool::trim(&self.pools(), &self.settings.keep);
     }
 
-    /// Closes the connections that idle, but not those of its shares: what was needed once need
+    /// Closes the connections of its own that idle, but not those of shares: what was needed once need
     /// not be kept beside them.
     pub fn rest(&self) {
         self.pool.retain(|_, _| false);
     }
 
-    /// Closes every idle connection, those of its shares, too; nothing can be had from this store
-    /// and its shares any more.
+    /// Closes every idle connection, those of shares, too; nothing can be had from this store and its
+    /// shares any more.
     pub fn close(&self) {
-        self.pool.close();
-        if let Some(reader) = &self.reader {
-            reader.close();
-        }
-        let shares =
-            std::mem::take(&mut *self.shares.lock().unwrap_or_else(PoisonError::into_inner));
-        for share in shares {
-            share.close();
-        }
+        self.pools().iter().for_each(Pool::close);
     }
 }
 

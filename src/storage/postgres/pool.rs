@@ -98,26 +98,15 @@ impl managed::Manager for Maker {
 
 /// Makes one connection, outside any pool, under a name of its own.
 pub(super) async fn connect(settings: &Settings, name: &str) -> Result<Link, sqlx::Error> {
-    let connection = options(settings, name).connect().await?;
-    Ok(Link {
-        connection,
-        health: Health::Good,
-        statement: None,
-        limit: limit(settings),
-    })
+    managed::Manager::create(&maker(settings, name)).await
 }
 
-/// How long an answer is waited for: the server ends the statement before that, if it is there.
-fn limit(settings: &Settings) -> Option<Duration> {
+fn maker(settings: &Settings, name: &str) -> Maker {
     let time = Duration::from_millis(settings.statement_milliseconds_max);
-    (!time.is_zero()).then(|| time.saturating_add(SILENCE_MAX))
-}
-
-fn options(settings: &Settings, name: &str) -> PgConnectOptions {
     let statement_timeout = format!("{}ms", settings.statement_milliseconds_max);
     // Statements are logged by `measure`, with the request that they belong to.
     let quiet = settings.connect.clone().disable_statement_logging();
-    quiet.application_name(name).options([
+    let options = quiet.application_name(name).options([
         ("statement_timeout", statement_timeout.as_str()),
         // A transaction that nobody goes on with must not hold its locks.
         ("idle_in_transaction_session_timeout", "60s"),
@@ -125,19 +114,19 @@ fn options(settings: &Settings, name: &str) -> PgConnectOptions {
         ("client_connection_check_interval", "2s"),
         // Times and texts come in one form whatever the server is set to.
         ("timezone", "UTC"),
-    ])
+    ]);
+    Maker {
+        options,
+        // The server ends the statement before that, if it is there.
+        limit: (!time.is_zero()).then(|| time.saturating_add(SILENCE_MAX)),
+        lifetime: settings.keep.lifetime,
+    }
 }
 
 /// Makes the pool. Connects to nothing yet.
 pub(super) fn pool(settings: &Settings) -> Pool {
     let wait = Duration::from_secs(settings.acquire_seconds_max);
-    let options = options(settings, "hyperfleet-api");
-    let maker = Maker {
-        options,
-        limit: limit(settings),
-        lifetime: settings.keep.lifetime,
-    };
-    Pool::builder(maker)
+    Pool::builder(maker(settings, "hyperfleet-api"))
         .max_size(settings.connections_max)
         .wait_timeout(Some(wait))
         .create_timeout(Some(wait))
@@ -152,7 +141,7 @@ pub(super) fn pool(settings: &Settings) -> Pool {
 /// Closes idle connections of these pools that need not be kept: what is too old, or was not used
 /// for too long, and of the rest all but the `idle_max` that were used last, whichever pool they are
 /// in. A busy thread keeps what it uses, and all of them as many as the settings say.
-pub(super) fn trim(pools: &[&Pool], keep: &Keep) {
+pub(super) fn trim(pools: &[Pool], keep: &Keep) {
     let used_at = |metrics: &Metrics| metrics.recycled.unwrap_or(metrics.created);
     let mut times = Vec::new();
     for pool in pools {

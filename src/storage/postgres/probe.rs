@@ -55,10 +55,9 @@ impl Probe {
     async fn connect(&self) -> Result<Link, Error> {
         let time = Duration::from_secs(self.settings.acquire_seconds_max);
         let connected = timeout(time, pool::connect(&self.settings, NAME)).await;
-        let late = |_| PoolError::Timeout(TimeoutType::Create);
-        let connected = connected.map_err(late);
-        connected
-            .and_then(|link| link.map_err(PoolError::Backend))
-            .map_err(Error::no_connection)
+        let connected = connected.map_or(Err(PoolError::Timeout(TimeoutType::Create)), |link| {
+            link.map_err(PoolError::Backend)
+        });
+        connected.map_err(Error::no_connection)
     }
 }

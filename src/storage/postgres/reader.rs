@@ -127,12 +127,8 @@ impl Reader {
         answered.await.unwrap_or(Err(Unanswered::Failed))
     }
 
-    pub(super) fn pool(&self) -> &Pool {
-        &self.pool
-    }
-
-    pub(super) fn close(&self) {
-        self.pool.close();
+    pub(super) fn pool(&self) -> Pool {
+        self.pool.clone()
     }
 
     async fn answer_all(self) {

@@ -108,7 +108,7 @@ impl Db<'_> {
             origin.at,
             origin.actor,
             origin.request_id,
-            Action::Create.as_str(),
+            Action::Create.into_str(),
             view.tenancy().map(Json) as _,
         )
         .fetch_one(self.wire())
@@ -152,7 +152,7 @@ impl Db<'_> {
             origin.at,
             origin.actor,
             origin.request_id,
-            Action::Patch.as_str(),
+            Action::Patch.into_str(),
             before.state.generation,
             state.updated_at,
         )

@@ -69,28 +69,22 @@ impl Db<'_> {
         let needed = MIGRATOR
             .iter()
             .filter(|m| !m.migration_type.is_down_migration());
-        let mut known: BTreeMap<_, _> = needed
-            .map(|m| {
-                (
-                    m.version,
-                    (m.description.to_string(), MigrationState::Missing),
-                )
-            })
-            .collect();
+        let missing = needed.map(|m| Migration {
+            version: m.version,
+            description: m.description.to_string(),
+            state: MigrationState::Missing,
+        });
+        let mut known: BTreeMap<_, _> = missing.map(|m| (m.version, m)).collect();
         for (version, description) in self.applied_migrations().await? {
-            known
-                .entry(version)
-                .and_modify(|(_, state)| *state = MigrationState::Applied)
-                .or_insert((description, MigrationState::Unknown));
-        }
-        let known = known.into_iter();
-        Ok(known
-            .map(|(version, (description, state))| Migration {
+            let known = known.entry(version);
+            let applied = known.and_modify(|m| m.state = MigrationState::Applied);
+            applied.or_insert(Migration {
                 version,
                 description,
-                state,
-            })
-            .collect())
+                state: MigrationState::Unknown,
+            });
+        }
+        Ok(known.into_values().collect())
     }
 
     async fn applied_migrations(&mut self) -> Result<Vec<(i64, String)>, Error> {

@@ -6,16 +6,15 @@ use sqlx::{Postgres, QueryBuilder};
 use uuid::Uuid;
 
 use super::columns::literal;
-use crate::domain::ResourceId;
 use crate::domain::aggregation::{LAST_KNOWN_RECONCILED, RECONCILED};
-use crate::domain::page::KindPath;
 use crate::domain::tsl::{
     Comparison, ConditionPart, Field, Filter, Predicate, Property, Test, Type, Value,
 };
+use crate::domain::{Entity, EntityRegistry, PATHS_BASE, ResourceId};
 
-/// Where resources of each kind are found, which comparing URLs takes.
+/// The kinds, which say where their resources are found: URLs are compared, too.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Search<'a>(pub(super) &'a [KindPath]);
+pub(super) struct Search<'a>(pub(super) &'a EntityRegistry);
 
 impl Search<'_> {
     /// Adds the condition, in parentheses. What is neither true nor false of a row (SQL's null,
@@ -61,11 +60,11 @@ impl Search<'_> {
                 query.push(" IS NULL");
             }
             Predicate::Compares(comparison, value) => {
-                query.push(" ").push(comparison.as_str()).push(" ");
+                query.push(" ").push(comparison.into_str()).push(" ");
                 push_value(query, value);
             }
             Predicate::ComparesWith(comparison, other) => {
-                query.push(" ").push(comparison.as_str()).push(" ");
+                query.push(" ").push(comparison.into_str()).push(" ");
                 self.push_field(query, other, test.value_type());
             }
             Predicate::In(values) => {
@@ -145,34 +144,24 @@ impl Search<'_> {
     fn push_by_kind(self, query: &mut QueryBuilder<Postgres>, property: Property) {
         // The first branch, which no kind takes, says that all are texts.
         query.push("(CASE kind WHEN '' THEN NULL::text");
-        for path in self.0 {
-            query
-                .push(" WHEN ")
-                .push(literal(&path.kind))
-                .push(" THEN ");
-            let owner = path.owner.as_ref();
+        let flat = |entity: &Entity| literal(&format!("{PATHS_BASE}/{}/", entity.plural));
+        for entity in self.0.entities() {
+            let owner = entity.parent.as_deref().and_then(|kind| self.0.get(kind));
+            query.push(" WHEN ").push(literal(&entity.kind));
+            query.push(" THEN ");
             match (property, owner) {
-                (Property::Href, None) => {
-                    query.push(literal(&path.before_id)).push(" || id::text");
-                }
+                (Property::Href, None) => query.push(flat(entity)).push(" || id::text"),
                 (Property::Href, Some(owner)) => {
-                    query
-                        .push(literal(&owner.before_id))
-                        .push(" || owner_id::text || ");
-                    query.push(literal(&path.before_id)).push(" || id::text");
+                    query.push(flat(owner)).push(" || owner_id::text || ");
+                    query.push(literal(&format!("/{}/", entity.plural)));
+                    query.push(" || id::text")
                 }
                 (Property::OwnerHref, Some(owner)) => {
-                    query
-                        .push(literal(&owner.before_id))
-                        .push(" || owner_id::text");
+                    query.push(flat(owner)).push(" || owner_id::text")
                 }
-                (_, Some(owner)) => {
-                    query.push(literal(&owner.kind));
-                }
-                (_, None) => {
-                    query.push("NULL");
-                }
-            }
+                (_, Some(owner)) => query.push(literal(&owner.kind)),
+                (_, None) => query.push("NULL"),
+            };
         }
         query.push(" END)");
     }

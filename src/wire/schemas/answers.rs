@@ -1,37 +1,30 @@
 //! Answers as schemas: those of `views`, made fit for each kind.
 
 use serde_json::json;
+use utoipa::PartialSchema as _;
 use utoipa::openapi::schema::{ArrayBuilder, Object, Schema, SchemaType};
 use utoipa::openapi::{Ref, RefOr};
-use utoipa::{PartialSchema, ToSchema};
 
 use super::names::KindNames;
-use super::object::object;
+use super::object::{any_spec, object};
 use crate::domain::Entity;
 use crate::wire::fields::WHOLE;
-use crate::wire::views::{ListView, ResourceView, StatusView};
+use crate::wire::views::{LinkView, ListView, ResourceView};
 
 /// A resource: of one kind, or of any where none is given.
 pub(super) fn resource(entity: Option<&Entity>, names: &KindNames) -> Object {
     let mut schema = object(ResourceView::schema());
-    let mut put = |member: &str, schema_of: &str| {
-        let reference = Ref::from_schema_name(schema_of);
-        schema
-            .properties
-            .insert(member.to_owned(), reference.into());
-    };
-    put("status", &names.schema("Status"));
+    let reference = |suffix| RefOr::from(Ref::from_schema_name(names.schema(suffix)));
+    let properties = &mut schema.properties;
+    properties.insert("status".to_owned(), reference("Status"));
     match entity {
         Some(entity) => {
-            if entity.spec_schema.is_none() {
-                put("spec", &names.schema("Spec"));
-            } else {
+            let spec = match &entity.spec_schema {
+                None => reference("Spec"),
                 // What was stored before the schema came, or became stricter, need not fit it.
-                let spec = super::object::any_spec(&entity.kind);
-                schema
-                    .properties
-                    .insert("spec".to_owned(), Schema::Object(spec).into());
-            }
+                Some(_) => Schema::Object(any_spec(&entity.kind)).into(),
+            };
+            properties.insert("spec".to_owned(), spec);
             schema.description = Some(described(entity));
             if entity.parent.is_some() {
                 schema.required.push("owner_references".to_owned());
@@ -60,14 +53,9 @@ pub(super) fn sparse_resource() -> Object {
     schema
 }
 
-/// What is known of a resource.
-pub(super) fn status() -> Object {
-    object(StatusView::schema())
-}
-
 /// A page of what is called `item`; its `kind` is `name`.
 pub(super) fn list(name: &str, item: &str) -> Object {
-    let mut schema = object(ListView::<LinkShape>::schema());
+    let mut schema = object(ListView::<LinkView<'_>>::schema());
     let items = ArrayBuilder::new().items(Ref::from_schema_name(item));
     schema
         .properties
@@ -104,7 +92,3 @@ fn described(entity: &Entity) -> String {
     };
     format!("A resource of kind `{}`{owned}. {adapters}", entity.kind)
 }
-
-/// Stands for the items of a list, which are put in afterwards.
-#[derive(ToSchema)]
-struct LinkShape;

@@ -5,6 +5,7 @@
 //! beyond ASCII may fit the schema and be refused.
 
 use serde_json::{Map, Value, json};
+use strum::VariantNames as _;
 
 use crate::domain::Report;
 use crate::domain::audit::Action;
@@ -54,7 +55,7 @@ pub(super) fn fixed() -> Map<String, Value> {
         },
         "AuditAction": {
             "type": "string", "description": "What is done to a resource; `hard_delete` is its removal once all work is done.",
-            "enum": Action::ALL.map(Action::as_str),
+            "enum": Action::VARIANTS,
         },
         "ConditionRequest": {
             "type": "object", "description": "One condition of a report.", "required": ["status", "type"],

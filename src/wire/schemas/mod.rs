@@ -13,12 +13,12 @@ mod specs;
 mod tests;
 
 use serde_json::{Value, json};
+use utoipa::PartialSchema as _;
 use utoipa::openapi::schema::{Object, Schema};
 use utoipa::openapi::{Components, ComponentsBuilder};
-use utoipa::{PartialSchema, ToSchema};
 
 use crate::domain::{Entity, EntityRegistry};
-use crate::wire::views::{EntryView, LinkView, ReportView};
+use crate::wire::views::{EntryView, LinkView, ReportView, StatusView};
 
 pub use names::{KindNames, Names};
 
@@ -72,7 +72,7 @@ fn answers_of_kind(
     builder.schemas_from_iter([
         of("", answers::resource(entity, names)),
         of("List", answers::list(&list, &names.one)),
-        of("Status", answers::status()),
+        of("Status", object::object(StatusView::schema())),
     ])
 }
 
@@ -80,20 +80,12 @@ fn answers_of_kind(
 fn fixed_answers() -> ComponentsBuilder {
     let list = |name, item| (name, Schema::Object(answers::numbered_list(name, item)));
     ComponentsBuilder::new()
-        .schemas_from_iter([
-            named::<ReportView<'_>>("AdapterStatus"),
-            named::<EntryView<'_>>("AuditEntry"),
-            named::<LinkView<'_>>("ObjectReference"),
-        ])
+        .schema_from::<ReportView<'_>>()
+        .schema_from::<EntryView<'_>>()
+        .schema_from::<LinkView<'_>>()
         .schemas_from_iter([
             list("AdapterStatusList", "AdapterStatus"),
             list("AuditList", "AuditEntry"),
             ("SparseResource", Schema::Object(answers::sparse_resource())),
         ])
-}
-
-/// A derived schema, under the name that others know it by.
-fn named<T: ToSchema>(name: &'static str) -> (&'static str, utoipa::openapi::RefOr<Schema>) {
-    debug_assert!(T::name() == name, "{} is not {name}", T::name());
-    (name, <T as PartialSchema>::schema())
 }

@@ -93,17 +93,15 @@ fn schemas_of(one: &str) -> impl Iterator<Item = String> {
 
 /// `node-pool` is `NodePool`.
 fn pascal(text: &str) -> String {
-    let words = text.split(['-', '_']);
-    words
-        .map(|word| match word.chars().next() {
-            Some(first) => format!(
-                "{}{}",
-                first.to_ascii_uppercase(),
-                &word[first.len_utf8()..]
-            ),
-            None => String::new(),
-        })
-        .collect()
+    let mut name = String::new();
+    for word in text.split(['-', '_']) {
+        let first = name.len();
+        name.push_str(word);
+        if let Some(first) = name.get_mut(first..=first) {
+            first.make_ascii_uppercase();
+        }
+    }
+    name
 }
 
 /// The plural in the letters of the kind, as far as both are the same: `NodePool` and `nodepools`

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hyperfleet::auth::Authentication;
-use hyperfleet::http::{Admission, Gate, Limits};
+use hyperfleet_server_kit::http::{Admission, Gate, Limits};
 use serde_json::{Value, json};
 
 use super::signer::Signer;

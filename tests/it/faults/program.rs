@@ -1,23 +1,20 @@
 //! The real program, as a user starts it.
 
-use std::io::{BufRead as _, BufReader, Read};
+use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
+use std::process::Command;
 
+use hyperfleet_testkit::RunningProgram;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use super::until;
 use crate::support::{TestApi, TestDatabase};
 
-/// A running program. Killed with the test, should that end first.
+/// A running program, and what it reads.
 pub(super) struct Program {
-    child: Child,
-    said: Arc<Mutex<String>>,
-    listeners: Vec<JoinHandle<()>>,
+    running: RunningProgram,
     /// What it reads, for as long as it runs.
     folder: Option<TempDir>,
 }
@@ -69,17 +66,8 @@ impl Program {
             }
         }
         command.envs(variables.iter().copied());
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let said = Arc::default();
-        let listeners = vec![
-            listen(child.stdout.take().unwrap(), &said),
-            listen(child.stderr.take().unwrap(), &said),
-        ];
         Self {
-            child,
-            said,
-            listeners,
+            running: RunningProgram::start(command),
             folder: None,
         }
     }
@@ -110,19 +98,14 @@ impl Program {
 
     /// The most memory that it has had so far, in KiB.
     pub(super) fn memory_peak(&self) -> u64 {
-        let file = format!("/proc/{}/status", self.child.id());
+        let file = format!("/proc/{}/status", self.id());
         let status = std::fs::read_to_string(file).unwrap();
         let (_, rest) = status.split_once("VmHWM:").unwrap();
         let number = rest.split_whitespace().next().unwrap();
         number.parse().unwrap()
     }
 
-    /// What it has said so far.
-    pub(super) fn said(&self) -> String {
-        self.said.lock().unwrap().clone()
-    }
-
-    /// The same as it reads without the escapes of JSON, in which errors of the start are told, too.
+    /// What it has said, without the escapes of JSON, in which errors of the start are told, too.
     pub(super) fn said_plainly(&self) -> String {
         self.said().replace("\\\"", "\"").replace("\\\\", "\\")
     }
@@ -130,73 +113,33 @@ impl Program {
     /// Where it listens, by the name of the listener, as soon as it says so.
     pub(super) async fn address(&mut self, listener: &str) -> String {
         let mark = format!("\"{listener}\":\"");
-        let mut address = None;
-        until("it listens", async || {
-            let status = self.child.try_wait().unwrap();
-            let said = self.said();
-            assert!(status.is_none(), "it ended with {status:?}: {said}");
-            let found = said
-                .split_once(&mark)
-                .and_then(|(_, rest)| rest.split_once('"'));
-            address = found.map(|(address, _)| address.to_owned());
-            address.is_some()
-        })
-        .await;
-        address.unwrap()
+        let find = |said: &str| {
+            let (_, rest) = said.split_once(&mark)?;
+            Some(rest.split_once('"')?.0.to_owned())
+        };
+        self.until_found("it listens", find).await
     }
 
     /// Waits until it serves; a client of it.
     pub(super) async fn serving(&mut self, database: TestDatabase) -> TestApi {
-        let mut address = None;
-        until("it serves", async || {
-            let status = self.child.try_wait().unwrap();
-            let said = self.said();
-            assert!(status.is_none(), "it ended with {status:?}: {said}");
-            address = address_in(&said);
-            address.is_some()
-        })
-        .await;
-        let base = format!("http://{}/api/hyperfleet/v1", address.unwrap());
+        let address = self.until_found("it serves", address_in).await;
+        let base = format!("http://{address}/api/hyperfleet/v1");
         TestApi::remote(&base, database)
     }
+}
 
-    /// Waits for its end, and for the last of what it says.
-    pub(super) async fn ended(&mut self) -> ExitStatus {
-        let mut status = None;
-        until("it ends", async || {
-            status = self.child.try_wait().unwrap();
-            status.is_some()
-        })
-        .await;
-        for listener in self.listeners.drain(..) {
-            listener.join().unwrap();
-        }
-        status.unwrap()
-    }
+impl Deref for Program {
+    type Target = RunningProgram;
 
-    pub(super) fn signal(&self, signal: Signal) {
-        let pid = i32::try_from(self.child.id()).unwrap();
-        kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+    fn deref(&self) -> &RunningProgram {
+        &self.running
     }
 }
 
-impl Drop for Program {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+impl DerefMut for Program {
+    fn deref_mut(&mut self) -> &mut RunningProgram {
+        &mut self.running
     }
-}
-
-/// Keeps what comes out of a pipe.
-fn listen(pipe: impl Read + Send + 'static, said: &Arc<Mutex<String>>) -> JoinHandle<()> {
-    let said = said.clone();
-    std::thread::spawn(move || {
-        for line in BufReader::new(pipe).lines().map_while(Result::ok) {
-            let mut said = said.lock().unwrap();
-            said.push_str(&line);
-            said.push('\n');
-        }
-    })
 }
 
 /// The address in the log line of `serve`, or in the banner of `dev`.

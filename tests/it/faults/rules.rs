@@ -102,7 +102,7 @@ async fn a_hostile_rule_is_a_fault_of_the_configuration_and_nothing_worse() {
         ("Signs", "!".repeat(5000) + "true"),
         (
             "Loops",
-            "statuses.all(s, ".repeat(9) + "true" + &")".repeat(9),
+            "statuses.all(s, ".repeat(90) + "true" + &")".repeat(90),
         ),
         (
             "Doubled",

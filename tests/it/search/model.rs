@@ -92,11 +92,7 @@ fn property_of(resource: &Json, property: Property) -> Option<&Json> {
         Property::OwnerId => resource.get("owner_references")?.get("id"),
         Property::OwnerKind => resource.get("owner_references")?.get("kind"),
         Property::OwnerHref => resource.get("owner_references")?.get("href"),
-        other => {
-            let mut names = Property::NAMES.iter();
-            let (name, _) = names.find(|(_, p)| *p == other).unwrap();
-            resource.get(name)
-        }
+        other => resource.get(other.into_str()),
     }
 }
 

@@ -3,13 +3,16 @@ use std::sync::Arc;
 
 use hyperfleet::app::Service;
 use hyperfleet::auth::Authentication;
+use hyperfleet::config::Settings;
 use hyperfleet::domain::EntityRegistry;
 use hyperfleet::domain::entity_config::{self, EntityConfig};
 use hyperfleet::domain::tenancy::Rules;
-use hyperfleet::http::{Admission, Api, Build, Gate, Limits, Masks};
+use hyperfleet::http::Api;
 use hyperfleet::startup::{self, Options};
 use hyperfleet::storage::postgres::Store;
 use hyperfleet_fleet::EtcdFleet;
+use hyperfleet_server_kit::http::{Admission, Gate, Limits, Masks};
+use hyperfleet_server_kit::program::Build;
 use serde_json::{Value, json};
 
 use super::{Answer, PATIENCE, TestClock, TestDatabase, http_client};
@@ -132,9 +135,13 @@ impl TestApi {
         };
         adjust(&mut api);
         let address = listener.local_addr().unwrap();
-        let server = startup::bind(listener, &api, &Options::default()).unwrap();
+        let options = Options {
+            workers: 1,
+            ..Options::new(&Settings::default().server.timeouts, 1024, None)
+        };
+        let server = startup::bind(listener, &api, &options).unwrap();
         let base = format!("http://{address}/api/hyperfleet/v1");
-        tokio::spawn(server.run());
+        server.start();
         Self {
             base,
             client: http_client(),

@@ -170,9 +170,10 @@ impl ReportRow {
 
 impl Row {
     fn assert_sound(&self, registry: &EntityRegistry) {
-        let required = registry.required_adapters(&self.kind);
+        let entity = registry.get(&self.kind);
+        let required = entity.map_or(&[][..], |e| &e.required_adapters);
         // What rules add to the conditions is for their own tests.
-        if required.is_empty() || registry.rules(&self.kind).is_some() {
+        if required.is_empty() || entity.is_some_and(|e| e.rules.is_some()) {
             return;
         }
         // Aggregation changes nothing when it is repeated: these are the conditions that follow

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::cluster::{Cluster, Node, Unit};
 use super::machine_id::MachineId;
 use super::model::{Change, Job, Machine};
-use crate::unit::{DesiredState, Requirements, UnitName};
+use crate::unit::UnitName;
 
 impl Cluster {
     /// Takes over a change that was seen.
@@ -15,24 +15,37 @@ impl Cluster {
     pub fn apply(&mut self, change: Change) {
         match change {
             Change::Machine(machine) => self.put_machine(machine),
-            Change::MachineGone(id) => self.remove_machine(&id),
-            Change::Unit {
-                unit,
-                requirements,
-                desired,
-            } => self.put_unit(unit, requirements, desired),
-            Change::UnitGone(unit) => self.remove_unit(&unit),
-            Change::Placed { unit, machine } => {
-                let machine = machine.filter(|id| !id.as_str().is_empty());
-                if self.units.contains_key(&unit) {
-                    self.set_placement(&unit, machine);
+            Change::MachineGone(id) => {
+                if self.unclear.remove(&id) {
+                    self.suspects
+                        .extend(self.placed.get(&id).into_iter().flatten().cloned());
                 }
+                self.remove_machine(&id);
             }
+            Change::MachineUnclear(id) => {
+                self.remove_machine(&id);
+                self.unclear.insert(id);
+            }
+            Change::Unit(job) => self.put_unit(job),
+            Change::UnitGone(unit) => self.remove_unit(&unit),
         }
+    }
+
+    /// Says whether machines that are not there are taken to come back: units that are to be active stay placed on them
+    /// then.
+    pub fn await_machines(&mut self, awaits: bool) {
+        self.awaits_machines = awaits;
+        let gone = self
+            .placed
+            .iter()
+            .filter(|(id, _)| !self.machines.contains_key(*id));
+        self.suspects
+            .extend(gone.flat_map(|(_, units)| units).cloned());
     }
 
     fn put_machine(&mut self, machine: Machine) {
         let Machine { id, metadata } = machine;
+        self.unclear.remove(&id);
         if self
             .machines
             .get(&id)
@@ -78,19 +91,16 @@ impl Cluster {
         self.suspects.extend(units);
     }
 
-    fn put_unit(&mut self, name: UnitName, requirements: Requirements, desired: DesiredState) {
-        if let Some(Unit { job, .. }) = self.units.get(&name)
-            && (&job.requirements, job.desired) == (&requirements, desired)
+    fn put_unit(&mut self, job: Job) {
+        if let Some(Unit { job: known, .. }) = self.units.get(&job.name)
+            && (&known.requirements, known.desired, known.is_pinned)
+                == (&job.requirements, job.desired, job.is_pinned)
         {
+            self.set_placement(&job.name, job.placed_on);
             return;
         }
-        let placed_on = self.withdraw_unit(&name).and_then(|job| job.placed_on);
-        self.enter_unit(Job {
-            name,
-            requirements,
-            desired,
-            placed_on,
-        });
+        self.withdraw_unit(&job.name);
+        self.enter_unit(job);
     }
 
     fn remove_unit(&mut self, name: &UnitName) {
@@ -99,8 +109,10 @@ impl Cluster {
     }
 
     /// Takes a unit out of everything.
-    fn withdraw_unit(&mut self, name: &UnitName) -> Option<Job> {
-        let unit = self.units.get(name)?;
+    fn withdraw_unit(&mut self, name: &UnitName) {
+        let Some(unit) = self.units.get(name) else {
+            return;
+        };
         let (is_placeable, is_global) = (unit.job.is_placeable(), unit.job.is_active_global());
         if is_placeable && let Some(machine) = unit.job.placed_on.clone() {
             self.leave(name, &machine);
@@ -114,7 +126,7 @@ impl Cluster {
             self.unlink(name);
         }
         self.names.remove(name);
-        self.units.remove(name).map(|unit| unit.job)
+        self.units.remove(name);
     }
 
     /// Takes a unit in that is not known, with its placement.

@@ -20,6 +20,10 @@ pub struct Cluster {
     pub(super) machines: HashMap<MachineId, Node>,
     /// The same machines in order.
     pub(super) ids: BTreeSet<MachineId>,
+    /// Machines of which nobody can tell whether they are there.
+    pub(super) unclear: BTreeSet<MachineId>,
+    /// Whether that is so of every machine that is not there.
+    pub(super) awaits_machines: bool,
     pub(super) units: HashMap<UnitName, Unit>,
     /// The same units in order.
     pub(super) names: BTreeSet<UnitName>,
@@ -114,6 +118,13 @@ impl Cluster {
     /// How many machines are there.
     pub fn machine_count(&self) -> usize {
         self.machines.len()
+    }
+
+    /// Units that an active ordinary unit follows.
+    pub(super) fn leaders(&self, name: &str) -> impl Iterator<Item = &String> {
+        let unit = self.units.get(name).filter(|unit| unit.job.is_placeable());
+        let unit = unit.into_iter();
+        unit.flat_map(|unit| &unit.job.requirements.machine_of)
     }
 
     pub(super) fn judge<'a>(

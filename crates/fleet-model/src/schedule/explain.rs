@@ -1,21 +1,21 @@
 //! Why a unit has no machine (decision F6).
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
 
 use super::cluster::Cluster;
 use super::machine_id::MachineId;
 use super::rules::Refusal;
 use crate::shown;
-use crate::unit::{Requirements, UnitName};
+use crate::unit::UnitName;
 
 /// How many machines of a group are named.
 pub const EXAMPLES_MAX: usize = 5;
 
 /// Why a unit that is to be on a machine is on none.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Explanation {
+pub enum Explanation<'a> {
     /// No machine is there.
     NoMachines,
     /// It follows units that follow it: these, in turn, beginning with itself.
@@ -23,46 +23,26 @@ pub enum Explanation {
     /// It follows this unit, which is on no machine.
     WaitsFor(UnitName),
     /// No machine can run it.
-    Refused(Vec<Group>),
+    Refused(Vec<Group<'a>>),
     /// Nothing is in its way: the next plan places it, here if nothing comes first.
     NotYet(MachineId),
 }
 
 /// Machines that cannot run a unit for the same reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Group {
+pub struct Group<'a> {
     /// The first requirement of each that it does not meet.
-    pub requirement: Requirement,
+    pub refusal: Refusal<'a>,
     /// How many there are.
     pub count: usize,
     /// The first of them by id, [`EXAMPLES_MAX`] at most.
-    pub machines: Vec<MachineId>,
-}
-
-/// A requirement that machines do not meet, in the order in which they are looked at.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Requirement {
-    /// `MachineID`: it asks for this one.
-    MachineId(String),
-    /// `MachineMetadata`: none of the values that it asks for under a key.
-    Metadata {
-        /// The key.
-        key: String,
-        /// The first of the values that it asks for, in order, [`EXAMPLES_MAX`] at most.
-        values: Vec<String>,
-        /// Whether it asks for more of them.
-        more: bool,
-    },
-    /// `MachineOf`: this unit is on another machine.
-    MachineOf(String),
-    /// `Conflicts`, its own or that of a unit there.
-    Conflicts,
+    pub machines: Vec<&'a str>,
 }
 
 impl Cluster {
     /// Why a unit is on no machine. `None` if it is on one, is to be on none or runs everywhere, or
     /// there is no such unit. Takes time in proportion to the machines.
-    pub fn explain(&self, unit: &str) -> Option<Explanation> {
+    pub fn explain(&self, unit: &str) -> Option<Explanation<'_>> {
         let job = &self.units.get(unit)?.job;
         if !job.is_placeable() || job.placed_on.is_some() {
             return None;
@@ -104,11 +84,7 @@ impl Cluster {
         let mut come_by: HashMap<&str, &str> = HashMap::new();
         let mut ahead = VecDeque::from([name.as_str()]);
         while let Some(last) = ahead.pop_front() {
-            let unit = self.units.get(last).filter(|unit| unit.job.is_placeable());
-            for next in unit
-                .iter()
-                .flat_map(|unit| &unit.job.requirements.machine_of)
-            {
+            for next in self.leaders(last) {
                 if next == name.as_str() {
                     let way = std::iter::successors(Some(last), |at| come_by.get(at).copied());
                     let mut way: Vec<_> = way.map(UnitName::stored).collect();
@@ -124,9 +100,9 @@ impl Cluster {
         None
     }
 
-    fn groups(&self, name: &UnitName) -> Vec<Group> {
+    fn groups(&self, name: &UnitName) -> Vec<Group<'_>> {
         let unit = &self.units[name];
-        let mut groups: BTreeMap<Refusal<'_>, (usize, Vec<MachineId>)> = BTreeMap::new();
+        let mut groups: BTreeMap<Refusal<'_>, (usize, Vec<&str>)> = BTreeMap::new();
         for id in &self.ids {
             let Err(refusal) = self.judge(unit, id, &self.machines[id]) else {
                 continue;
@@ -134,13 +110,13 @@ impl Cluster {
             let (count, machines) = groups.entry(refusal).or_default();
             *count += 1;
             if machines.len() < EXAMPLES_MAX {
-                machines.push(id.clone());
+                machines.push(id.as_str());
             }
         }
         let groups = groups.into_iter();
         groups
             .map(|(refusal, (count, machines))| Group {
-                requirement: Requirement::of(refusal, &unit.job.requirements),
+                refusal,
                 count,
                 machines,
             })
@@ -148,27 +124,7 @@ impl Cluster {
     }
 }
 
-impl Requirement {
-    fn of(refusal: Refusal<'_>, asked: &Requirements) -> Self {
-        match refusal {
-            Refusal::MachineId(wanted) => Self::MachineId(wanted.to_owned()),
-            Refusal::Metadata(key) => {
-                let values = asked.metadata.get(key);
-                let count = values.map_or(0, BTreeSet::len);
-                let values = values.into_iter().flatten().take(EXAMPLES_MAX);
-                Self::Metadata {
-                    key: key.to_owned(),
-                    values: values.cloned().collect(),
-                    more: count > EXAMPLES_MAX,
-                }
-            }
-            Refusal::MachineOf(leader) => Self::MachineOf(leader.to_owned()),
-            Refusal::Conflict => Self::Conflicts,
-        }
-    }
-}
-
-impl fmt::Display for Explanation {
+impl fmt::Display for Explanation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoMachines => f.write_str("there are no machines"),
@@ -193,38 +149,38 @@ impl fmt::Display for Explanation {
     }
 }
 
-impl fmt::Display for Group {
+impl fmt::Display for Group<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let machines = if self.count == 1 {
+        let noun = if self.count == 1 {
             "machine"
         } else {
             "machines"
         };
-        write!(f, "{}: {} {machines} (", self.requirement, self.count)?;
-        for (index, machine) in self.machines.iter().enumerate() {
-            let separator = if index == 0 { "" } else { ", " };
-            write!(f, "{separator}{machine}")?;
-        }
-        f.write_str(if self.count > self.machines.len() {
-            ", …)"
-        } else {
-            ")"
-        })
+        let is_part = self.count > self.machines.len();
+        let more = if is_part { ", …" } else { "" };
+        let machines = self.machines.join(", ");
+        write!(
+            f,
+            "{}: {} {noun} ({machines}{more})",
+            self.refusal, self.count
+        )
     }
 }
 
-impl fmt::Display for Requirement {
+impl fmt::Display for Refusal<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::MachineId(wanted) => write!(f, "MachineID={wanted}"),
-            Self::Metadata { key, values, more } => {
-                let separator = format!(" or {key}=");
-                let values: Vec<_> = values.iter().map(|value| shown(value)).collect();
-                let more = if *more { " or …" } else { "" };
-                write!(f, "MachineMetadata={key}={}{more}", values.join(&separator))
+            Self::Metadata(key, values) => {
+                let some = values.iter().take(EXAMPLES_MAX);
+                let some: Vec<_> = some.map(|value| shown(value)).collect();
+                let some = some.join(&format!(" or {key}="));
+                let is_part = values.len() > EXAMPLES_MAX;
+                let more = if is_part { " or …" } else { "" };
+                write!(f, "MachineMetadata={key}={some}{more}")
             }
             Self::MachineOf(leader) => write!(f, "MachineOf={leader}"),
-            Self::Conflicts => f.write_str("Conflicts"),
+            Self::Conflict => f.write_str("Conflicts"),
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::cluster::Cluster;
 use super::machine_id::MachineId;
 use super::patterns::{PatternId, increase};
+use super::pools::forget;
 use crate::unit::{Glob, Requirements, UnitName};
 
 impl Cluster {
@@ -87,12 +88,7 @@ impl Cluster {
             }
         }
         for leader in asked.machine_of.iter().filter(|_| !asked.is_global) {
-            if let Some(followers) = self.followers.get_mut(leader) {
-                followers.remove(name);
-                if followers.is_empty() {
-                    self.followers.remove(leader);
-                }
-            }
+            forget(&mut self.followers, leader, name);
         }
         self.replacers.remove(name);
         if !asked.is_global {

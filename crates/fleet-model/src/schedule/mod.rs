@@ -6,7 +6,7 @@
 //!                │                 patterns (who is in whose way), followers
 //!                │  suspects       what these changes may have made wrong
 //!                ▼
-//!            Cluster::plan   ──▶ Plan: Withdraw, Place   carried out by the engine, seen again
+//!            Cluster::plan   ──▶ [Task]                  carried out by the engine, seen again
 //!            Cluster::explain ─▶ Explanation             why a unit has no machine
 //! ```
 //!
@@ -34,8 +34,8 @@ mod tests;
 mod waiting;
 
 pub use cluster::Cluster;
-pub use explain::{EXAMPLES_MAX, Explanation, Group, Requirement};
+pub use explain::{EXAMPLES_MAX, Explanation, Group};
 pub use machine_id::MachineId;
-pub use model::{Change, Job, Machine, Plan, Task};
+pub use model::{Change, Job, Machine, Task};
 pub use reason::Reason;
 pub use rules::{Beside, Neighbours, Refusal, can_run, globals_on};

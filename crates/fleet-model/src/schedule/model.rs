@@ -26,6 +26,8 @@ pub struct Job {
     pub desired: DesiredState,
     /// The machine that it is placed on, there or not. Means nothing for a global unit.
     pub placed_on: Option<MachineId>,
+    /// Whether it stays where it is, or nowhere, whatever is asked: it is not the engine's to change.
+    pub is_pinned: bool,
 }
 
 impl Job {
@@ -47,71 +49,26 @@ pub enum Change {
     Machine(Machine),
     /// A machine is no longer there.
     MachineGone(MachineId),
-    /// A unit is there, with this content: it has appeared, or its content was replaced. Its
-    /// placement stays as it is.
-    Unit {
-        /// Its name.
-        unit: UnitName,
-        /// What it asks for now.
-        requirements: Requirements,
-        /// What is wanted of it now.
-        desired: DesiredState,
-    },
+    /// Whether a machine is there cannot be told: nothing is placed on it, and what is to be active and is placed on it
+    /// stays.
+    MachineUnclear(MachineId),
+    /// A unit is there: it has appeared, or its content or its placement has changed. An empty machine id would be one
+    /// like any other.
+    Unit(Job),
     /// A unit is no longer there, and neither is its placement.
     UnitGone(UnitName),
-    /// A unit is placed on this machine, or on none (an empty id is none). Of a unit that is not
-    /// known, this says nothing.
-    Placed {
-        /// Its name.
-        unit: UnitName,
-        /// Where it is placed.
-        machine: Option<MachineId>,
-    },
 }
 
-/// One thing for the engine to do.
+/// One thing for the engine to do with a unit. A plan either takes it from a machine or places it; to do both at once,
+/// where that is possible, is the engine's.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Task {
-    /// Place a unit that is placed nowhere.
-    Place {
-        /// The unit.
-        unit: UnitName,
-        /// Where to.
-        machine: MachineId,
-        /// Why.
-        reason: Reason,
-    },
-    /// Take a unit from the machine that it is placed on.
-    Withdraw {
-        /// The unit.
-        unit: UnitName,
-        /// Where from.
-        machine: MachineId,
-        /// Why.
-        reason: Reason,
-    },
-}
-
-impl Task {
-    /// The unit that it is about.
-    pub fn unit(&self) -> &UnitName {
-        match self {
-            Self::Place { unit, .. } | Self::Withdraw { unit, .. } => unit,
-        }
-    }
-
-    /// The machine that it is about.
-    pub fn machine(&self) -> &MachineId {
-        match self {
-            Self::Place { machine, .. } | Self::Withdraw { machine, .. } => machine,
-        }
-    }
-}
-
-/// What to do, in this order. A unit is withdrawn at most once, placed at most once, and never
-/// placed where it was withdrawn from.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Plan {
-    /// The tasks.
-    pub tasks: Vec<Task>,
+pub struct Task {
+    /// The unit.
+    pub unit: UnitName,
+    /// The machine that it is taken from.
+    pub from: Option<MachineId>,
+    /// The machine that it is placed on.
+    pub to: Option<MachineId>,
+    /// Why.
+    pub reason: Reason,
 }

@@ -30,7 +30,7 @@ pub(super) struct Pattern {
     pub(super) declared_on: Counts,
     pub(super) matched_on: Counts,
     /// Units on each machine that replace what it matches.
-    pub(super) replacing_on: BTreeMap<MachineId, BTreeSet<UnitName>>,
+    pub(super) replacing_on: HashMap<MachineId, BTreeSet<UnitName>>,
     /// Units that wait for somebody to leave.
     pub(super) waiting: BTreeSet<UnitName>,
 }
@@ -105,7 +105,7 @@ impl Patterns {
             globals_matched: 0,
             declared_on: Counts::new(),
             matched_on: Counts::new(),
-            replacing_on: BTreeMap::new(),
+            replacing_on: HashMap::new(),
             waiting: BTreeSet::new(),
         };
         self.by_id.insert(id, pattern);

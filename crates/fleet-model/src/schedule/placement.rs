@@ -4,6 +4,7 @@
 use super::cluster::Cluster;
 use super::machine_id::MachineId;
 use super::patterns::{decrease, increase};
+use super::pools::forget;
 use crate::unit::UnitName;
 
 impl Cluster {
@@ -41,20 +42,19 @@ impl Cluster {
         if self.machines.contains_key(machine) {
             self.join_present(name, machine);
             self.renew_globals_beside(name, machine);
+        } else {
+            self.suspect_followers(name, machine);
         }
     }
 
     /// An active ordinary unit leaves a machine, there or not. It may still say that it is on it.
     pub(super) fn leave(&mut self, name: &UnitName, machine: &MachineId) {
-        if let Some(units) = self.placed.get_mut(machine) {
-            units.remove(name);
-            if units.is_empty() {
-                self.placed.remove(machine);
-            }
-        }
+        forget(&mut self.placed, machine, name);
         if self.machines.contains_key(machine) {
             self.leave_present(name, machine);
             self.renew_globals_beside(name, machine);
+        } else {
+            self.suspect_followers(name, machine);
         }
     }
 
@@ -106,13 +106,7 @@ impl Cluster {
             decrease(&mut self.patterns.get_mut(id).matched_on, machine);
         }
         for &id in &unit.replaces {
-            let on = &mut self.patterns.get_mut(id).replacing_on;
-            if let Some(units) = on.get_mut(machine) {
-                units.remove(name);
-                if units.is_empty() {
-                    on.remove(machine);
-                }
-            }
+            forget(&mut self.patterns.get_mut(id).replacing_on, machine, name);
         }
     }
 

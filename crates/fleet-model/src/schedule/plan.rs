@@ -15,7 +15,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::cluster::Cluster;
 use super::machine_id::MachineId;
-use super::model::{Plan, Task};
+use super::model::Task;
 use super::reason::Reason;
 use super::rules::Refusal;
 use crate::unit::UnitName;
@@ -46,15 +46,17 @@ struct Draft {
 }
 
 impl Cluster {
-    /// What to do, and why. The state stays as it is; asked again, it gives the same.
+    /// What to do, in this order, and why: a unit is taken from a machine at most once, placed at most once, and never
+    /// placed where it was taken from. The state stays as it is; asked again, it gives the same.
     ///
     /// It costs what has changed since the last plan and what there is to do. Once a plan is empty
     /// the next ones cost nothing until something changes.
     ///
     /// # Guarantees
     /// Carried out, it breaks no requirement, and leaves nothing to plan but what `Replaces` asks
-    /// of units that it has brought together. A unit that may stay where it is, stays.
-    pub fn plan(&mut self) -> Plan {
+    /// of units that it has brought together. A unit that may stay where it is, stays; a pinned one does so even where it
+    /// may not, and others make way for it.
+    pub fn plan(&mut self) -> Vec<Task> {
         let mut draft = Draft::default();
         self.settle(&mut draft);
         let later = self.place(&mut draft);
@@ -62,9 +64,7 @@ impl Cluster {
             self.set_placement(&unit, machine);
         }
         self.suspects.extend(later);
-        Plan {
-            tasks: condensed(draft.tasks),
-        }
+        condensed(draft.tasks)
     }
 
     /// Steps 1 and 2. What is unplaced is gathered on the way.
@@ -108,12 +108,7 @@ impl Cluster {
             }
             let reason = Reason::NotPlaced(self.units[&name].job.desired);
             if let Some(machine) = self.choose(&name, None) {
-                self.change(draft, &name, Some(machine.clone()));
-                draft.tasks.push(Task::Place {
-                    unit: name,
-                    machine,
-                    reason,
-                });
+                self.assign(draft, name, machine, reason);
             } else {
                 self.wait(&name);
             }
@@ -130,14 +125,25 @@ impl Cluster {
 
     fn is_unplaced(&self, name: &UnitName) -> bool {
         let job = self.units.get(name).map(|unit| &unit.job);
-        job.is_some_and(|job| job.is_placeable() && job.placed_on.is_none())
+        job.is_some_and(|job| job.is_placeable() && !job.is_pinned && job.placed_on.is_none())
     }
 
     fn withdraw(&mut self, draft: &mut Draft, unit: UnitName, machine: MachineId, reason: Reason) {
         self.change(draft, &unit, None);
-        draft.tasks.push(Task::Withdraw {
+        draft.tasks.push(Task {
             unit,
-            machine,
+            from: Some(machine),
+            to: None,
+            reason,
+        });
+    }
+
+    fn assign(&mut self, draft: &mut Draft, unit: UnitName, machine: MachineId, reason: Reason) {
+        self.change(draft, &unit, Some(machine.clone()));
+        draft.tasks.push(Task {
+            unit,
+            from: None,
+            to: Some(machine),
             reason,
         });
     }
@@ -148,12 +154,7 @@ impl Cluster {
             return;
         };
         self.withdraw(draft, unit.clone(), machine, reason.clone());
-        self.change(draft, unit, Some(to.clone()));
-        draft.tasks.push(Task::Place {
-            unit: unit.clone(),
-            machine: to,
-            reason,
-        });
+        self.assign(draft, unit.clone(), to, reason);
     }
 
     fn change(&mut self, draft: &mut Draft, unit: &UnitName, to: Option<MachineId>) {
@@ -165,7 +166,7 @@ impl Cluster {
         let Some(unit) = self
             .units
             .get(name)
-            .filter(|unit| !unit.job.requirements.is_global)
+            .filter(|unit| !unit.job.requirements.is_global && !unit.job.is_pinned)
         else {
             return Standing::Right;
         };
@@ -181,12 +182,36 @@ impl Cluster {
             return Standing::Wrong(machine, Reason::Inactive);
         }
         let Some(node) = self.machines.get(&machine) else {
-            return Standing::Wrong(machine.clone(), Reason::MachineGone(machine));
+            return if self.stays(name, &machine) {
+                Standing::Right
+            } else {
+                Standing::Wrong(machine.clone(), Reason::MachineGone(machine))
+            };
         };
         match self.judge(unit, &machine, node) {
             Ok(()) => self.meeting(name, machine),
             Err(refusal) => self.refused(name, machine, refusal),
         }
+    }
+
+    /// Whether an active unit stays on a machine that is not there: that may come back, or the unit follows a pinned one.
+    fn stays(&self, name: &UnitName, machine: &MachineId) -> bool {
+        if self.awaits_machines || self.unclear.contains(machine) {
+            return true;
+        }
+        let (mut seen, mut ahead) = (BTreeSet::new(), vec![name.as_str()]);
+        while let Some(name) = ahead.pop() {
+            let job = self.job(name).filter(|job| job.is_placeable());
+            let Some(job) = job.filter(|job| job.placed_on.as_ref() == Some(machine)) else {
+                continue;
+            };
+            if job.is_pinned {
+                return true;
+            }
+            let leaders = job.requirements.machine_of.iter().map(String::as_str);
+            ahead.extend(leaders.filter(|leader| seen.insert(*leader)));
+        }
+        false
     }
 
     fn meeting(&self, name: &UnitName, machine: MachineId) -> Standing {
@@ -203,7 +228,7 @@ impl Cluster {
                 machine,
                 wanted: wanted.to_owned(),
             },
-            Refusal::Metadata(_) => Reason::Metadata(machine),
+            Refusal::Metadata(..) => Reason::Metadata(machine),
             Refusal::MachineOf(peer) => Reason::NoPeer {
                 machine,
                 peer: peer.to_owned(),
@@ -220,24 +245,19 @@ impl Cluster {
 
 /// One way for each unit: from where it was to where it ends. One that would come back stays.
 fn condensed(tasks: Vec<Task>) -> Vec<Task> {
-    let is_placement = |task: &Task| matches!(task, Task::Place { .. });
-    if tasks.iter().all(is_placement) {
+    if tasks.iter().all(|task| task.to.is_some()) {
         return tasks;
     }
     let mut ends: HashMap<UnitName, (usize, usize)> = HashMap::new();
     for (index, task) in tasks.iter().enumerate() {
-        let (_, last) = ends.entry(task.unit().clone()).or_insert((index, index));
+        let (_, last) = ends.entry(task.unit.clone()).or_insert((index, index));
         *last = index;
     }
     let is_kept = |index: usize, task: &Task| {
-        let (first, last) = ends[task.unit()];
-        let ends_placed = matches!(tasks[last], Task::Place { .. });
-        let comes_back =
-            first != last && ends_placed && tasks[first].machine() == tasks[last].machine();
-        match task {
-            Task::Withdraw { .. } => index == first && !comes_back,
-            Task::Place { .. } => index == last && !comes_back,
-        }
+        let (first, last) = ends[&task.unit];
+        let comes_back = tasks[last].to.is_some() && tasks[first].from == tasks[last].to;
+        let end = if task.to.is_some() { last } else { first };
+        index == end && !comes_back
     };
     let kept: Vec<_> = (tasks.iter().enumerate())
         .map(|(index, task)| is_kept(index, task))

@@ -5,10 +5,12 @@
 //! ask for few different things. A machine is in the pools that it suits; whoever asks for nothing
 //! has the pool of all.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::Hash;
 
 use super::machine_id::MachineId;
-use crate::unit::{UnitName, unmet_key};
+use crate::unit::{UnitName, unmet};
 
 /// What a unit asks of metadata: for every key one of these values.
 pub(super) type Demand = BTreeMap<String, BTreeSet<String>>;
@@ -133,9 +135,7 @@ impl Pools {
         for (key, value) in metadata {
             let pair = (key.clone(), value.clone());
             let found = self.by_pair.get(&pair).into_iter().flatten().copied();
-            pools.extend(
-                found.filter(|pool| unmet_key(&self.by_id[pool].demand, metadata).is_none()),
-            );
+            pools.extend(found.filter(|pool| unmet(&self.by_id[pool].demand, metadata).is_none()));
             self.machines.entry(pair).or_default().insert(id.clone());
         }
         for &pool in &pools {
@@ -188,7 +188,7 @@ impl Pools {
         let candidates = fewest.into_iter().flatten().flatten();
         let suiting = candidates.filter_map(|id| {
             let (load, metadata) = machines(id)?;
-            unmet_key(demand, metadata)
+            unmet(demand, metadata)
                 .is_none()
                 .then(|| (load, id.clone()))
         });
@@ -210,11 +210,17 @@ impl Pools {
     }
 }
 
-fn forget<V: Ord>(sets: &mut HashMap<Pair, BTreeSet<V>>, pair: &Pair, value: &V) {
-    if let Some(set) = sets.get_mut(pair) {
+/// Takes a value out of the set of a key; what has none is not in the map.
+pub(super) fn forget<K, Q, V>(sets: &mut HashMap<K, BTreeSet<V>>, key: &Q, value: &V)
+where
+    K: Eq + Hash + Borrow<Q>,
+    Q: Eq + Hash + ?Sized,
+    V: Ord,
+{
+    if let Some(set) = sets.get_mut(key) {
         set.remove(value);
         if set.is_empty() {
-            sets.remove(pair);
+            sets.remove(key);
         }
     }
 }

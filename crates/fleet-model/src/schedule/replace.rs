@@ -45,11 +45,7 @@ impl Cluster {
         let mut seen = BTreeSet::from([follower.as_str()]);
         let mut ahead = vec![follower.as_str()];
         while let Some(name) = ahead.pop() {
-            let unit = self.units.get(name).filter(|unit| unit.job.is_placeable());
-            for next in unit
-                .iter()
-                .flat_map(|unit| &unit.job.requirements.machine_of)
-            {
+            for next in self.leaders(name) {
                 if next == leader.as_str() {
                     return true;
                 }

@@ -1,11 +1,11 @@
 //! What may run where. There is this one set of rules: the engine asks it through its indexes, an
 //! agent over the units of its machine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::machine_id::MachineId;
 use super::model::{Job, Machine};
-use crate::unit::{Requirements, UnitName, unmet_key};
+use crate::unit::{Requirements, UnitName, unmet};
 
 /// The units that count on a machine: those placed there, and the global ones that run there;
 /// all active.
@@ -23,8 +23,8 @@ pub trait Neighbours {
 pub enum Refusal<'a> {
     /// It asks for this machine, which is another.
     MachineId(&'a str),
-    /// It asks for metadata that the machine does not have; the first such key.
-    Metadata(&'a str),
+    /// It asks for metadata that the machine does not have; the first such key, and the values that it asks for.
+    Metadata(&'a str, &'a BTreeSet<String>),
     /// It follows this unit, which is not there.
     MachineOf(&'a str),
     /// Somebody is there that it must not be beside.
@@ -50,8 +50,8 @@ pub fn can_run<'a>(
     {
         return Err(Refusal::MachineId(wanted.as_str()));
     }
-    if let Some(key) = unmet_key(&requirements.metadata, metadata) {
-        return Err(Refusal::Metadata(key));
+    if let Some((key, values)) = unmet(&requirements.metadata, metadata) {
+        return Err(Refusal::Metadata(key, values));
     }
     if !requirements.is_global
         && let Some(peer) = requirements.machine_of.iter().find(|p| !neighbours.has(p))

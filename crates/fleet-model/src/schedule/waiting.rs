@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use super::cluster::Cluster;
 use super::patterns::PatternId;
-use super::pools::PoolId;
+use super::pools::{PoolId, forget};
 use crate::unit::UnitName;
 
 impl Cluster {
@@ -44,12 +44,7 @@ impl Cluster {
             self.patterns.get_mut(id).waiting.remove(name);
         }
         for leader in &unit.job.requirements.machine_of {
-            if let Some(waiting) = self.waiting.get_mut(leader) {
-                waiting.remove(name);
-                if waiting.is_empty() {
-                    self.waiting.remove(leader);
-                }
-            }
+            forget(&mut self.waiting, leader, name);
         }
     }
 

@@ -14,6 +14,7 @@ pub mod file;
 pub mod fleet_section;
 mod glob;
 #[cfg(any(test, feature = "laws"))]
+#[path = "tests/laws.rs"]
 pub mod laws;
 mod lexer;
 mod malformed;
@@ -29,8 +30,8 @@ pub mod validity;
 pub use desired::{ActiveTemplate, DesiredState, InvalidState};
 pub use fleet_section::FleetSection;
 pub use glob::Glob;
-pub use name::{InvalidName, NameParts, UnitName, UnitType};
+pub use name::{InvalidName, NameParts, UNIT_TYPES, UnitName};
 pub use option::UnitOption;
 pub use options::{InvalidOption, InvalidOptions, Options, SECTION_BYTES_MAX};
-pub use requirements::{MachineIdentity, Requirements, unmet_key};
+pub use requirements::{MachineIdentity, Requirements, unmet};
 pub use text::{UnitHash, canonical};

@@ -11,11 +11,35 @@ use std::sync::Arc;
 use crate::identity::identity;
 
 identity!(
-    /// The name of a unit. One that may be created has 256 bytes at most, one of [`UnitType::ALL`]
+    /// The name of a unit. One that may be created has 256 bytes at most, one of [`UNIT_TYPES`]
     /// behind its last dot, and before it one or more of `A-Z a-z 0-9 : _ . \ @ -`, not first an
     /// `@`.
     UnitName
 );
+
+/// What names of units end in, without the dot: the kinds of units, in systemd's words.
+///
+/// The one list of types. It is the one that users were promised (seed 001) and that the older
+/// server took. That server's agents and client had a shorter one: an agent never saw a `target`,
+/// `swap` or `slice` of its own again, and the client made `foo.target` a `foo.target.service`.
+/// All code that needs the type of a unit asks this list, so every type the API takes can be held.
+pub const UNIT_TYPES: [&str; 13] = [
+    "automount",
+    "busname",
+    "device",
+    "mount",
+    "path",
+    "scope",
+    "service",
+    "slice",
+    "snapshot",
+    "socket",
+    "swap",
+    "target",
+    "timer",
+];
+/// Those of them whose names may have an `@`.
+const TEMPLATE_TYPES: [&str; 5] = ["path", "service", "socket", "target", "timer"];
 
 /// Why a text is not the name of a unit: the first rule that it breaks. The words are those of the
 /// older server (facts: reference fleet §2.3), where it has the rule.
@@ -37,8 +61,8 @@ pub enum InvalidName {
     #[error("invalid unit type: {0:?}")]
     Type(String),
     /// It has an `@`, and units of its type are no templates.
-    #[error("invalid unit type for template: {:?}", .0.as_str())]
-    TemplateType(UnitType),
+    #[error("invalid unit type for template: {0:?}")]
+    TemplateType(String),
     /// It has a character that names do not have.
     #[error("invalid character {0:?} in unit name")]
     Character(char),
@@ -71,10 +95,11 @@ impl UnitName {
         if parts.suffix.is_empty() {
             return Err(InvalidName::EndsInDot);
         }
-        let unit_type =
-            UnitType::of(parts.suffix).ok_or_else(|| InvalidName::Type(parts.suffix.to_owned()))?;
-        if parts.has_instance() && !unit_type.has_templates() {
-            return Err(InvalidName::TemplateType(unit_type));
+        if !UNIT_TYPES.contains(&parts.suffix) {
+            return Err(InvalidName::Type(parts.suffix.to_owned()));
+        }
+        if parts.has_instance() && !TEMPLATE_TYPES.contains(&parts.suffix) {
+            return Err(InvalidName::TemplateType(parts.suffix.to_owned()));
         }
         if let Some(c) = parts.stem.chars().find(|&c| !is_allowed(c)) {
             return Err(InvalidName::Character(c));
@@ -156,79 +181,6 @@ impl<'a> NameParts<'a> {
     }
 }
 
-/// What kind of unit it is, by the end of its name.
-///
-/// The one list of types. It is the one that users were promised (seed 001) and that the older
-/// server took. That server's agents and client had a shorter one: an agent never saw a `target`,
-/// `swap` or `slice` of its own again, and the client made `foo.target` a `foo.target.service`.
-/// Here whoever asks what a type is asks this list, so that what is taken can be held.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(missing_docs, reason = "they are systemd's words")]
-pub enum UnitType {
-    Automount,
-    Busname,
-    Device,
-    Mount,
-    Path,
-    Scope,
-    Service,
-    Slice,
-    Snapshot,
-    Socket,
-    Swap,
-    Target,
-    Timer,
-}
-
-impl UnitType {
-    /// Every type.
-    pub const ALL: [Self; 13] = [
-        Self::Automount,
-        Self::Busname,
-        Self::Device,
-        Self::Mount,
-        Self::Path,
-        Self::Scope,
-        Self::Service,
-        Self::Slice,
-        Self::Snapshot,
-        Self::Socket,
-        Self::Swap,
-        Self::Target,
-        Self::Timer,
-    ];
-
-    /// The type that names end in so, case-sensitively.
-    pub fn of(suffix: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|t| t.as_str() == suffix)
-    }
-
-    /// What names of it end in, without the dot.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Automount => "automount",
-            Self::Busname => "busname",
-            Self::Device => "device",
-            Self::Mount => "mount",
-            Self::Path => "path",
-            Self::Scope => "scope",
-            Self::Service => "service",
-            Self::Slice => "slice",
-            Self::Snapshot => "snapshot",
-            Self::Socket => "socket",
-            Self::Swap => "swap",
-            Self::Target => "target",
-            Self::Timer => "timer",
-        }
-    }
-
-    /// Whether a name of it may have an `@`.
-    pub fn has_templates(self) -> bool {
-        use UnitType::{Path, Service, Socket, Target, Timer};
-        matches!(self, Path | Service | Socket | Target | Timer)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -285,12 +237,11 @@ mod tests {
 
     #[test]
     fn every_type_is_known_by_its_word_and_five_have_templates() {
-        for unit_type in UnitType::ALL {
-            assert!(UnitName::parse(format!("a.{}", unit_type.as_str())).is_ok());
-            assert_eq!(UnitType::of(unit_type.as_str()), Some(unit_type));
+        for unit_type in UNIT_TYPES {
+            assert!(UnitName::parse(format!("a.{unit_type}")).is_ok());
         }
-        let with = UnitType::ALL.into_iter().filter(|t| t.has_templates());
-        let with: Vec<_> = with.map(UnitType::as_str).collect();
+        let has_templates = |t: &&str| UnitName::parse(format!("a@.{t}")).is_ok();
+        let with: Vec<_> = UNIT_TYPES.into_iter().filter(has_templates).collect();
         assert_eq!(with, ["path", "service", "socket", "target", "timer"]);
     }
 }

@@ -59,18 +59,17 @@ impl Requirements {
     }
 }
 
-/// The first key of which a machine's metadata has none of the values that are asked for.
-pub fn unmet_key<'a>(
+/// The first key of which a machine's metadata has none of the values that are asked for, with these.
+pub fn unmet<'a>(
     asked: &'a BTreeMap<String, BTreeSet<String>>,
     metadata: &BTreeMap<String, String>,
-) -> Option<&'a str> {
-    let is_unmet = |key: &str, values: &BTreeSet<String>| {
-        let value = metadata.get(key);
-        value.is_none_or(|value| !values.contains(value))
-    };
+) -> Option<(&'a str, &'a BTreeSet<String>)> {
     let mut asked = asked.iter();
-    let unmet = asked.find(|(key, values)| is_unmet(key, values));
-    unmet.map(|(key, _)| key.as_str())
+    let unmet = asked.find(|(key, values)| {
+        let value = metadata.get(*key);
+        value.is_none_or(|value| !values.contains(value))
+    });
+    unmet.map(|(key, values)| (key.as_str(), values))
 }
 
 #[cfg(test)]
@@ -108,11 +107,10 @@ mod tests {
             let pairs = pairs.iter();
             pairs.map(|&(k, v)| (k.to_owned(), v.to_owned())).collect()
         };
-        let suits =
-            |metadata: &BTreeMap<_, _>| unmet_key(&requirements.metadata, metadata).is_none();
+        let suits = |metadata: &BTreeMap<_, _>| unmet(&requirements.metadata, metadata).is_none();
         assert!(suits(&machine(&[("zone", "west"), ("disk", "ssd")])));
         assert!(!suits(&machine(&[("zone", "north"), ("disk", "ssd")])));
         assert!(!suits(&machine(&[("zone", "west")])));
-        assert_eq!(unmet_key(&BTreeMap::new(), &machine(&[])), None);
+        assert_eq!(unmet(&BTreeMap::new(), &machine(&[])), None);
     }
 }

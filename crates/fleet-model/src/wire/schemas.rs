@@ -1,14 +1,11 @@
 //! Bodies of fleet's API as schemas, for its OpenAPI document. Those of answers are derived from what is sent; those
 //! of requests, which are read by hand, stand here.
 
+use utoipa::ToSchema;
 use utoipa::openapi::{Components, ComponentsBuilder, RefOr, Schema};
-use utoipa::{PartialSchema, ToSchema};
 
 use super::views::State;
-use super::{
-    ErrorBody, ExplanationView, MachinePage, MachineView, OptionView, RefusalView, StatePage,
-    StateView, UnitPage, UnitView,
-};
+use super::{ErrorBody, ExplanationView, MachinePage, OptionView, StatePage, UnitPage};
 
 /// What a unit is to be. Other members are passed over; names of members have no case, and `null` is as good as
 /// nothing.
@@ -63,26 +60,19 @@ struct MetadataValue {
 
 /// Every schema, by its name in the document.
 pub fn components() -> Components {
-    let schemas = [
-        named::<Change>(),
-        named::<ErrorBody<'_>>(),
-        named::<ExplanationView>(),
-        named::<MachineView>(),
-        named::<MachinePage>(),
-        named::<MetadataChange>(),
-        named::<MetadataValue>(),
-        named::<RefusalView>(),
-        named::<State>(),
-        named::<UnitView>(),
-        named::<OptionView>(),
-        named::<UnitPage>(),
-        named::<UnitRequest>(),
-        named::<StateView>(),
-        named::<StatePage>(),
-    ];
+    let mut schemas = Vec::new();
+    add::<ErrorBody<'_>>(&mut schemas);
+    add::<ExplanationView>(&mut schemas);
+    add::<MachinePage>(&mut schemas);
+    add::<MetadataChange>(&mut schemas);
+    add::<StatePage>(&mut schemas);
+    add::<UnitPage>(&mut schemas);
+    add::<UnitRequest>(&mut schemas);
     ComponentsBuilder::new().schemas_from_iter(schemas).build()
 }
 
-fn named<T: ToSchema + PartialSchema>() -> (String, RefOr<Schema>) {
-    (T::name().into_owned(), T::schema())
+/// A schema, and all that it is made of.
+fn add<T: ToSchema>(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+    schemas.push((T::name().into_owned(), T::schema()));
+    T::schemas(schemas);
 }

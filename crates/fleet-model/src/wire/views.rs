@@ -52,7 +52,8 @@ pub struct UnitView {
     /// What tells its file from others: 40 digits. Clients are not shown it.
     #[serde(skip)]
     pub hash: String,
-    /// How often its file or what is wanted of it has changed: 1 at first. Clients are not shown it.
+    /// 1 at first, and one more with each change of its file or its desired state.
+    /// Clients are not shown it.
     #[serde(skip)]
     pub generation: u64,
 }

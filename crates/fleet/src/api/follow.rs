@@ -13,13 +13,14 @@ use actix_web::http::{StatusCode, Version};
 use actix_web::web::Bytes;
 use actix_web::{HttpRequest, HttpResponse};
 use futures_util::stream;
+use serde::Serialize;
 use tokio::time::{Instant, sleep_until};
 
 use super::Fault;
 use crate::{Error, EtcdFollow, Followed, Item, Told};
-use hyperfleet_fleet_model::wire::{self as wire, EVENT_STREAM, Query};
+use hyperfleet_fleet_model::wire::{self, EVENT_STREAM, Query, UnitGone};
 use hyperfleet_server_kit::causes::chain;
-use hyperfleet_server_kit::http::{Admission, Connection, Gate, PIECE, Watching};
+use hyperfleet_server_kit::http::{Admission, Connection, Gate, PIECE};
 
 /// How often a client is told something even if nothing happens: often enough for proxies, which end what is silent
 /// for a minute.
@@ -28,21 +29,6 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// has expired, or was taken back, is good for so much longer.
 const TIME_MAX: Duration = Duration::from_mins(30);
 const LAST_EVENT_ID: &str = "last-event-id";
-
-/// Where a watch begins, and its place, if the request can be answered by one and there is room.
-///
-/// # Errors
-/// 400 for what asks for no watch that there can be, 503 if too many watch.
-pub(super) fn admit(
-    request: &HttpRequest,
-    query: &Query,
-    admission: &Admission,
-) -> Result<(Option<i64>, Watching), Fault> {
-    check(request, query)?;
-    let after = after(request, query)?;
-    let place = admission.watch().ok_or_else(Fault::too_many_watch)?;
-    Ok((after, place))
-}
 
 /// The revision after which a client wants to be told: that of the last event it has, or the one it names. Clients
 /// that come back send both.
@@ -93,13 +79,21 @@ fn bad(message: &str) -> Fault {
     Fault::new(StatusCode::BAD_REQUEST, message)
 }
 
-/// The answer that tells what follows.
-pub(super) fn answer<T: Shown>(
+/// The answer that tells what follows, if the request can be answered by one and there is room. `follow` begins to
+/// follow after a revision.
+///
+/// # Errors
+/// 400 for what asks for no watch that there can be, 503 if too many watch.
+pub(super) async fn answer<T: Shown>(
     request: &HttpRequest,
+    query: &Query,
     admission: &Admission,
-    mut follow: EtcdFollow<T>,
-    place: Watching,
-) -> HttpResponse {
+    follow: impl AsyncFnOnce(Option<i64>) -> Result<EtcdFollow<T>, Error>,
+) -> Result<HttpResponse, Fault> {
+    check(request, query)?;
+    let after = after(request, query)?;
+    let place = admission.watch().ok_or_else(Fault::too_many_watch)?;
+    let mut follow = follow(after).await?;
     if let Some(connection) = request.conn_data::<Rc<Connection>>() {
         connection.end_with(admission.gate());
     }
@@ -113,15 +107,13 @@ pub(super) fn answer<T: Shown>(
     answer.content_type(EVENT_STREAM);
     // nginx would gather what is to be told at once.
     answer.insert_header((HeaderName::from_static("x-accel-buffering"), "no"));
-    answer.streaming(chunks)
+    Ok(answer.streaming(chunks))
 }
 
 /// What can be watched.
-pub(super) trait Shown: Followed {
-    /// It is so.
-    fn put(self, id: Option<i64>) -> serde_json::Result<String>;
-    /// It is gone.
-    fn gone(key: &Self::Key, id: Option<i64>) -> serde_json::Result<String>;
+pub(super) trait Shown: Followed + Serialize {
+    /// What is said of one that is gone.
+    fn gone(key: &Self::Key) -> UnitGone<'_>;
 }
 
 /// One client that watches.
@@ -231,8 +223,8 @@ impl<T: Shown> Rest<T> {
             let is_last = self.items.is_empty();
             let id = self.revision.filter(|_| is_last && !self.ends_list);
             piece += &match item {
-                Item::Is(it) => it.put(id)?,
-                Item::Gone(key) => T::gone(&key, id)?,
+                Item::Is(it) => wire::put(&it, id)?,
+                Item::Gone(key) => wire::delete(&T::gone(&key), id)?,
             };
         }
         if self.items.is_empty() && std::mem::take(&mut self.ends_list) {

@@ -20,8 +20,8 @@ pub(super) async fn list(
     let response = PendingResponse::of_page(&request, PAGE_ITEMS)?;
     let page = fleet.list_machines(query.page_token()?).await?;
     let page = wire::MachinePage {
+        next: page.token(),
         machines: page.items,
-        next: page.next,
     };
     Ok(response.page(&page)?)
 }

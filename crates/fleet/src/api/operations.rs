@@ -49,18 +49,12 @@ pub(super) fn components() -> Components {
 pub(super) fn discovery() -> OperationBuilder {
     let summary = "The API in Google's discovery format";
     let described = operation("getDiscovery", "Service", summary, "");
-    open(
-        described,
-        json_answer("The discovery document.", any(Type::Object), None),
-    )
+    open(described, "The discovery document.")
 }
 
 pub(super) fn document() -> OperationBuilder {
     let described = operation("getOpenapi", "Service", "This document", "");
-    open(
-        described,
-        json_answer("The OpenAPI document.", any(Type::Object), None),
-    )
+    open(described, "The OpenAPI document.")
 }
 
 pub(super) fn units() -> OperationBuilder {
@@ -72,12 +66,7 @@ pub(super) fn units() -> OperationBuilder {
 
 pub(super) fn unit() -> OperationBuilder {
     let described = operation("getUnit", "Units", "Get a unit", "");
-    admitted(
-        described.parameter(unit_name()),
-        "200",
-        json("The unit.", "Unit"),
-        &[404, 409],
-    )
+    of_unit(described, "200", json("The unit.", "Unit"))
 }
 
 pub(super) fn set_unit() -> OperationBuilder {
@@ -89,46 +78,28 @@ pub(super) fn set_unit() -> OperationBuilder {
             "201",
             empty_answer("It is created, or its file is replaced."),
         );
+    let answer = empty_answer("What is wanted of it is set.");
     // 404: a slash in the name.
-    let statuses = [400, 404, 408, 409, 413, 415];
-    admitted(
-        described,
-        "204",
-        empty_answer("What is wanted of it is set."),
-        &statuses,
-    )
+    admitted(described, "204", answer, &[400, 404, 408, 409, 413, 415])
 }
 
 pub(super) fn destroy_unit() -> OperationBuilder {
     let described = operation("destroyUnit", "Units", "Destroy a unit", "");
-    admitted(
-        described.parameter(unit_name()),
-        "204",
-        empty_answer("It is gone."),
-        &[404, 409],
-    )
+    of_unit(described, "204", empty_answer("It is gone."))
 }
 
 pub(super) fn explain() -> OperationBuilder {
     let summary = "Say why a unit is where it is, or nowhere";
     let described = operation("explainUnit", "Units", summary, "");
-    admitted(
-        described.parameter(unit_name()),
-        "200",
-        json("Why.", "Explanation"),
-        &[404, 409],
-    )
+    of_unit(described, "200", json("Why.", "Explanation"))
 }
 
 pub(super) fn states() -> OperationBuilder {
     let summary = "List what machines report of units, or watch it";
+    let machine = "Only those of this machine, by its whole id.";
     let filters = [
         query("unitName", "Only those of this unit.", Type::String),
-        query(
-            "machineID",
-            "Only those of this machine, by its whole id.",
-            Type::String,
-        ),
+        query("machineID", machine, Type::String),
         page(),
     ];
     let described = operation("listStates", "States", summary, WATCH);
@@ -138,54 +109,45 @@ pub(super) fn states() -> OperationBuilder {
 }
 
 pub(super) fn state() -> OperationBuilder {
-    let (summary, text) = (
-        "Get what a machine reports of a unit",
-        "Of several machines, the one with the lowest id.",
-    );
+    let summary = "Get what a machine reports of a unit";
+    let text = "Of several machines, the one with the lowest id.";
     let described = operation("getState", "States", summary, text);
-    admitted(
-        described.parameter(unit_name()),
-        "200",
-        json("The state.", "UnitState"),
-        &[404, 409],
-    )
+    of_unit(described, "200", json("The state.", "UnitState"))
 }
 
 pub(super) fn machines() -> OperationBuilder {
     let described = operation("listMachines", "Machines", "List machines", "").parameter(page());
-    admitted(
-        described,
-        "200",
-        json("Some machines, by id.", "MachinePage"),
-        &[400],
-    )
+    let answer = json("Some machines, by id.", "MachinePage");
+    admitted(described, "200", answer, &[400])
 }
 
 pub(super) fn patch_machines() -> OperationBuilder {
+    let summary = "Change the metadata of machines";
     let text = "All changes are looked at before the first is made. The changes of one machine are made together. The machine need not be there.";
     let changes = ArrayBuilder::new()
         .items(Ref::from_schema_name("MetadataChange"))
         .max_items(Some(CHANGES_MAX))
         .schema_type(SchemaType::from_iter([Type::Array, Type::Null]));
     let body = json_body(Schema::Array(changes.build()), None);
-    let described = operation(
-        "patchMachines",
-        "Machines",
-        "Change the metadata of machines",
-        text,
-    );
-    let statuses = [400, 408, 409, 413, 415];
-    admitted(
-        described.request_body(body),
-        "204",
-        empty_answer("They are made."),
-        &statuses,
-    )
+    let described = operation("patchMachines", "Machines", summary, text).request_body(body);
+    let answer = empty_answer("They are made.");
+    admitted(described, "204", answer, &[400, 408, 409, 413, 415])
 }
 
-/// An operation that anybody may ask for.
-fn open(described: OperationBuilder, answer: ResponseBuilder) -> OperationBuilder {
+/// An operation that anybody may ask for, which answers with some document.
+fn open(described: OperationBuilder, text: &str) -> OperationBuilder {
+    let answer = json_answer(text, any(Type::Object), None);
     refuse(described.response("200", answer), &REFUSALS, &[500, 503])
+}
+
+/// An operation about one unit, without a body.
+fn of_unit(described: OperationBuilder, status: &str, answer: ResponseBuilder) -> OperationBuilder {
+    admitted(
+        described.parameter(unit_name()),
+        status,
+        answer,
+        &[404, 409],
+    )
 }
 
 /// Any other operation; `statuses` are its own.

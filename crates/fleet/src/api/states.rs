@@ -22,14 +22,13 @@ pub(super) async fn list(
         machine: query.filter("machineID").map(str::to_owned),
     };
     if query.is_watch()? {
-        let (after, place) = follow::admit(&request, &query, &admission)?;
-        let changes = fleet.follow_states(filter, after).await?;
-        return Ok(follow::answer(&request, &admission, changes, place));
+        let follow = async |after| fleet.follow_states(filter, after).await;
+        return follow::answer(&request, &query, &admission, follow).await;
     }
     let response = PendingResponse::of_page(&request, PAGE_ITEMS)?;
     let page = fleet.list_states(&filter, query.page_token()?).await?;
     let page = wire::StatePage {
-        next: page.next,
+        next: page.token(),
         states: page.items,
     };
     Ok(response.page(&page)?)
@@ -47,15 +46,10 @@ pub(super) async fn get(
 }
 
 impl follow::Shown for StateView {
-    fn put(self, id: Option<i64>) -> serde_json::Result<String> {
-        wire::put(&self, id)
-    }
-
-    fn gone(key: &StateKey, id: Option<i64>) -> serde_json::Result<String> {
-        let gone = wire::UnitGone {
+    fn gone(key: &StateKey) -> wire::UnitGone<'_> {
+        wire::UnitGone {
             machine_id: Some(&key.machine),
             name: &key.unit,
-        };
-        wire::delete(&gone, id)
+        }
     }
 }

@@ -18,14 +18,13 @@ pub(super) async fn list(
 ) -> Result<HttpResponse, Fault> {
     let query = query(&request);
     if query.is_watch()? {
-        let (after, place) = follow::admit(&request, &query, &admission)?;
-        let changes = fleet.follow_units(after).await?;
-        return Ok(follow::answer(&request, &admission, changes, place));
+        let follow = async |after| fleet.follow_units(after).await;
+        return follow::answer(&request, &query, &admission, follow).await;
     }
     let response = PendingResponse::of_page(&request, PAGE_ITEMS)?;
     let page = fleet.list_units(query.page_token()?).await?;
     let page = wire::UnitPage {
-        next: page.next,
+        next: page.token(),
         units: page.items,
     };
     Ok(response.page(&page)?)
@@ -78,12 +77,8 @@ pub(super) async fn explain(
 }
 
 impl follow::Shown for UnitView {
-    fn put(self, id: Option<i64>) -> serde_json::Result<String> {
-        wire::put(&self, id)
-    }
-
-    fn gone(name: &String, id: Option<i64>) -> serde_json::Result<String> {
+    fn gone(name: &String) -> wire::UnitGone<'_> {
         let machine_id = None;
-        wire::delete(&wire::UnitGone { machine_id, name }, id)
+        wire::UnitGone { machine_id, name }
     }
 }

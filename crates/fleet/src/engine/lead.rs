@@ -8,7 +8,7 @@ use std::fmt;
 
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
-use super::decider::{Agenda, Decider, Decision};
+use super::decider::{Agenda, Decider};
 use super::outage::Part;
 use super::term::Term;
 use super::{Engine, Stopping, VERSION, telemetry};
@@ -187,20 +187,19 @@ impl<'a, S: KeyStore> Lead<'a, S> {
         telemetry::left_alone(keys.into_iter().map(name), unknown);
     }
 
-    async fn carry_out(&mut self, decisions: &[Decision]) -> Result<(), Error> {
-        let steps: Vec<_> = decisions.iter().map(|next| next.step.clone()).collect();
-        let carried = self.write(&steps).await?;
+    async fn carry_out(&mut self, steps: &[Step]) -> Result<(), Error> {
+        let carried = self.write(steps).await?;
         self.term.contact.answered();
         self.engine.outages.is_well(Part::Work);
         let mut is_stale = false;
-        for (decision, carried) in decisions.iter().zip(&carried) {
+        for (step, carried) in steps.iter().zip(&carried) {
             match carried {
                 // What takes back a reason that is gone already changes nothing, and no watch will tell its revision.
-                Written::At(_) if matches!(decision.step, Step::Unexplain { .. }) => {}
+                Written::At(_) if matches!(step, Step::Unexplain { .. }) => {}
                 Written::At(revision) => self.written = self.written.max(*revision),
                 Written::Stale => is_stale = true,
             }
-            telemetry::carried(decision, *carried, self.pass.as_mut());
+            telemetry::carried(step, *carried, self.pass.as_mut());
         }
         if is_stale {
             self.agenda = Agenda::default();

@@ -16,7 +16,6 @@ mod standby;
 mod telemetry;
 mod term;
 
-use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
@@ -28,7 +27,8 @@ pub use self::telemetry::{METRICS, count_from_zero};
 use self::term::Term;
 use crate::Fleet;
 use crate::keys::{self, KeyStore};
-use crate::registry::{Error, Registry};
+use crate::registry::Error;
+use hyperfleet_server_kit::clock::Clock;
 
 /// The version of what engines do with one another: one of a higher version deposes one of a lower, which then never
 /// leads again.
@@ -51,38 +51,13 @@ pub struct Settings {
     pub interval: Duration,
 }
 
-impl Settings {
-    /// The usual ones, for the engine of a machine.
-    pub fn new(id: impl Into<String>) -> Self {
-        Self {
-            id: id.into(),
-            lease_seconds: 10,
-            machine_lease: Duration::from_secs(30),
-            interval: Duration::from_secs(2),
-        }
-    }
-}
-
 /// An engine. Each machine may run one; which of them leads they settle among themselves.
+#[derive(Debug)]
 pub struct Engine<S: KeyStore> {
     fleet: Fleet<S>,
-    /// Whether nobody else keeps the mirror.
-    keeps_mirror: bool,
     settings: Settings,
     clock: Option<Clock>,
     outages: Outages,
-}
-
-/// Reads the seconds since 1970.
-type Clock = Box<dyn Fn() -> i64 + Send + Sync>;
-
-impl<S: KeyStore + fmt::Debug> fmt::Debug for Engine<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut engine = f.debug_struct("Engine");
-        engine.field("registry", &self.fleet.registry);
-        engine.field("settings", &self.settings);
-        engine.finish_non_exhaustive()
-    }
 }
 
 /// Whether the engine is to stop.
@@ -101,15 +76,6 @@ impl Stopping {
 }
 
 impl<S: KeyStore> Engine<S> {
-    /// An engine that decides for a registry, by a mirror of its own.
-    pub fn new(registry: Registry<S>, settings: Settings) -> Self {
-        let engine = Self::following(Fleet::new(registry, 1), settings);
-        Self {
-            keeps_mirror: true,
-            ..engine
-        }
-    }
-
     /// An engine that decides by the mirror of the fleet that users of this process see, which somebody has to
     /// [keep](Fleet::keep_mirror).
     pub fn following(fleet: Fleet<S>, settings: Settings) -> Self {
@@ -120,16 +86,15 @@ impl<S: KeyStore> Engine<S> {
         };
         Self {
             fleet,
-            keeps_mirror: false,
             settings,
             clock: None,
             outages: Outages::default(),
         }
     }
 
-    /// Tells it how to read the seconds since 1970, for the metric that says since when it leads; for nothing else.
-    pub fn with_clock(self, seconds: impl Fn() -> i64 + Send + Sync + 'static) -> Self {
-        let clock: Option<Clock> = Some(Box::new(seconds));
+    /// Gives it the time, for the metric that says since when it leads; for nothing else.
+    pub fn with_clock(self, clock: Clock) -> Self {
+        let clock = Some(clock);
         Self { clock, ..self }
     }
 
@@ -139,24 +104,13 @@ impl<S: KeyStore> Engine<S> {
     /// Dropped, it stops at once and leaves its lease to run out.
     pub async fn run(self, until: impl Future<Output = ()>) {
         let (stop, stopping) = watch::channel(false);
-        // In boxes of their own: they are large, and callers hold them in their futures.
+        // In a box of its own: it is large, and callers hold it in their futures.
         let mut work = Box::pin(self.work(Stopping(stopping)));
-        let mut mirror = Box::pin(async {
-            if self.keeps_mirror {
-                self.fleet.clone().keep_mirror().await;
-            }
-            std::future::pending::<()>().await;
-        });
-        tokio::pin!(until);
         tokio::select! {
             () = &mut work => return,
-            () = &mut mirror => return,
-            () = &mut until => { stop.send_replace(true); }
+            () = until => { stop.send_replace(true); }
         }
-        tokio::select! {
-            () = work => {}
-            () = mirror => {}
-        }
+        work.await;
     }
 
     async fn work(&self, stopping: Stopping) {

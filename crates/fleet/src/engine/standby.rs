@@ -8,7 +8,7 @@ use super::outage::Part;
 use super::term::Term;
 use super::{Engine, Stopping, VERSION, telemetry};
 use crate::keys::KeyStore;
-use crate::registry::{Acquired, Change, EngineVersion, Error, Gate, Leader, Scope, Seen, Told};
+use crate::registry::{Acquired, Error, Gate, Key, Leader, Scope, Snapshot, Told};
 
 /// Why an engine does not lead. What is logged is a change of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,51 +21,23 @@ pub(super) enum Standing {
     Closed(Option<u64>),
 }
 
-/// What was seen of `engine/`.
-#[derive(Debug)]
-struct Seats {
-    leader: Seen<Leader>,
-    newest: Seen<EngineVersion>,
-}
-
-impl Default for Seats {
-    fn default() -> Self {
-        Self {
-            leader: Seen::Gone,
-            newest: Seen::Gone,
-        }
+/// What speaks against leading, by what was seen of `engine/`.
+fn standing(known: &Snapshot) -> Option<Standing> {
+    if known.foreign.contains_key(&Key::EngineVersion) {
+        return Some(Standing::Closed(None));
     }
-}
-
-impl Seats {
-    fn apply(&mut self, changes: Vec<Change>) {
-        for change in changes {
-            match change {
-                Change::Leader(leader) => self.leader = leader,
-                Change::EngineVersion(newest) => self.newest = newest,
-                _ => {}
-            }
-        }
+    let newest = known.engine_version.as_ref().map(|it| it.value.version);
+    if newest.is_some_and(|version| version > VERSION) {
+        return Some(Standing::Closed(newest));
     }
-
-    /// What speaks against leading.
-    fn standing(&self) -> Option<Standing> {
-        match &self.newest {
-            Seen::Here(newest) if newest.value.version > VERSION => {
-                return Some(Standing::Closed(Some(newest.value.version)));
-            }
-            Seen::Foreign { .. } => return Some(Standing::Closed(None)),
-            Seen::Here(_) | Seen::Gone => {}
-        }
-        match &self.leader {
-            Seen::Here(leader) if leader.value.version >= VERSION => Some(Standing::Behind {
-                leader: leader.value.clone(),
-                epoch: leader.created,
-            }),
-            Seen::Foreign { .. } => Some(Standing::BehindForeign),
-            Seen::Here(_) | Seen::Gone => None,
-        }
+    if known.foreign.contains_key(&Key::Leader) {
+        return Some(Standing::BehindForeign);
     }
+    let leader = known.leader.as_ref()?;
+    (leader.value.version >= VERSION).then(|| Standing::Behind {
+        leader: leader.value.clone(),
+        epoch: leader.created,
+    })
 }
 
 impl<S: KeyStore> Engine<S> {
@@ -78,15 +50,14 @@ impl<S: KeyStore> Engine<S> {
         loop {
             let (found, revision) = self.fleet.registry.list(&Scope::Leader).await?;
             let mut watch = self.fleet.registry.watch(&Scope::Leader, revision)?;
-            let mut seats = Seats::default();
-            seats.apply(found);
+            let mut known = Snapshot::of(revision, found);
             // Looked at anew after a while, so that nothing depends on a watch that lives.
             let look_anew = Instant::now() + self.lease();
             loop {
                 if stopping.is_due() {
                     return Ok(None);
                 }
-                match seats.standing() {
+                match standing(&known) {
                     None => {
                         if let Some(term) = self.campaign().await? {
                             *told = None;
@@ -104,11 +75,8 @@ impl<S: KeyStore> Engine<S> {
                 }
                 tokio::select! {
                     news = watch.next() => match news? {
-                        Told::Changes { changes, .. } => seats.apply(changes),
-                        Told::Relisted { found, .. } => {
-                            seats = Seats::default();
-                            seats.apply(found);
-                        }
+                        Told::Changes { changes, .. } => known.extend(changes),
+                        Told::Relisted { revision, found } => known = Snapshot::of(revision, found),
                     },
                     () = stopping.due() => return Ok(None),
                     () = tokio::time::sleep_until(look_anew) => break,
@@ -137,7 +105,7 @@ impl<S: KeyStore> Engine<S> {
         {
             Ok(Acquired::Leading(leading)) => {
                 tracing::info!(epoch = leading.epoch, "Engine leadership acquired");
-                let since = self.clock.as_ref().map(|seconds| seconds());
+                let since = self.clock.as_ref().map(|clock| clock.now().timestamp());
                 telemetry::leads(leading.epoch, since);
                 Ok(Some(Term::keep(self, leading, asked_at)))
             }

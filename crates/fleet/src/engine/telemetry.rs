@@ -5,10 +5,9 @@
 use metrics::{counter, gauge, histogram};
 use tokio::time::Instant;
 
-use super::decider::Decision;
 use crate::keys::Revision;
 use crate::registry::{Step, Written, is_newer};
-use hyperfleet_fleet_model::schedule::Reason;
+use hyperfleet_fleet_model::schedule::{MachineId, Reason, Task};
 use hyperfleet_server_kit::telemetry::MetricKind::{Counter, Gauge, Histogram};
 use hyperfleet_server_kit::telemetry::{Metric, MetricTable};
 
@@ -198,45 +197,38 @@ impl Drop for Pass {
 }
 
 /// A step was carried out or not.
-pub(super) fn carried(decision: &Decision, carried: Written, pass: Option<&mut Pass>) {
+pub(super) fn carried(step: &Step, carried: Written, pass: Option<&mut Pass>) {
     let is_stale = carried == Written::Stale;
-    let (places, withdraws) = match &decision.step {
-        Step::Place { .. } => (1, 0),
-        Step::Move { .. } => (1, 1),
-        Step::Withdraw { .. } => (0, 1),
-        Step::Explain { .. } | Step::Unexplain { .. } => {
-            return explained(&decision.step, is_stale);
+    let task = match step {
+        Step::Planned { task, .. } => task,
+        Step::Explain { unit, why, .. } if !is_stale => {
+            counter!(PASS_FAILURES, "type" => SCHEDULE).increment(1);
+            tracing::debug!(unit, reason = why.reason, "no machine for a unit");
+            return;
         }
+        Step::Explain { .. } | Step::Unexplain { .. } => return,
     };
+    let (places, withdraws) = (task.to.is_some(), task.from.is_some());
     let name = if is_stale { TASK_FAILURES } else { TASKS };
-    counter!(name, "type" => PLACE).increment(places);
-    counter!(name, "type" => WITHDRAW).increment(withdraws);
+    counter!(name, "type" => PLACE).increment(places.into());
+    counter!(name, "type" => WITHDRAW).increment(withdraws.into());
     let is_long = pass.as_ref().is_some_and(|pass| pass.is_long());
     if let Some(pass) = pass {
         match (is_stale, places, withdraws) {
             (true, _, _) => pass.stale += 1,
-            (false, 1, 1) => pass.moved += 1,
-            (false, 1, _) => pass.placed += 1,
-            (false, _, _) => pass.withdrawn += 1,
+            (false, true, true) => pass.moved += 1,
+            (false, true, false) => pass.placed += 1,
+            (false, false, _) => pass.withdrawn += 1,
         }
     }
     if is_stale {
-        tracing::debug!(step = ?decision.step, "a step was stale; it is decided again");
+        tracing::debug!(?step, "a step was stale; it is decided again");
         return;
     }
-    if let Some(failure) = decision.reason.as_ref().and_then(failure) {
+    if let Some(failure) = failure(&task.reason) {
         counter!(PASS_FAILURES, "type" => failure).increment(1);
     }
-    tell(decision, is_long);
-}
-
-fn explained(step: &Step, is_stale: bool) {
-    if let Step::Explain { unit, why, .. } = step
-        && !is_stale
-    {
-        counter!(PASS_FAILURES, "type" => SCHEDULE).increment(1);
-        tracing::debug!(unit, reason = why.reason, "no machine for a unit");
-    }
+    tell(task, is_long);
 }
 
 /// Why a unit had to leave, if not because somebody wanted it so.
@@ -252,9 +244,8 @@ fn failure(reason: &Reason) -> Option<&'static str> {
 }
 
 /// One line for a step, in the older fleet's words where it had some.
-fn tell(decision: &Decision, is_long: bool) {
-    let reason = decision.reason.as_ref().map(ToString::to_string);
-    let reason = reason.unwrap_or_default();
+fn tell(task: &Task, is_long: bool) {
+    let (unit, reason) = (task.unit.as_str(), task.reason.to_string());
     macro_rules! say {
         ($($field:tt)*) => {
             if is_long {
@@ -264,16 +255,11 @@ fn tell(decision: &Decision, is_long: bool) {
             }
         };
     }
-    match &decision.step {
-        Step::Place { unit, machine, .. } => say!(unit, machine, reason, "unit scheduled"),
-        Step::Withdraw { unit, from, .. } => say!(unit, machine = from, reason, "unit unscheduled"),
-        Step::Move {
-            unit,
-            from,
-            machine,
-            ..
-        } => say!(unit, machine, from, reason, "unit moved"),
-        Step::Explain { .. } | Step::Unexplain { .. } => {}
+    let [from, machine] = [&task.from, &task.to].map(|id| id.as_ref().map(MachineId::as_str));
+    match (from, machine) {
+        (Some(from), Some(machine)) => say!(unit, machine, from, reason, "unit moved"),
+        (Some(from), None) => say!(unit, machine = from, reason, "unit unscheduled"),
+        (None, machine) => say!(unit, machine, reason, "unit scheduled"),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use etcd_client::Error as Source;
 
-use crate::keys::{Error, Revision};
+use crate::keys::Error;
 
 /// Codes of gRPC, by their numbers in its specification.
 mod code {
@@ -15,19 +15,8 @@ mod code {
     pub(super) const UNAUTHENTICATED: i32 = 16;
 }
 
-/// Says what was being done when etcd failed, and sorts out what callers can act on.
-pub(super) trait Sorted<T> {
-    /// Attaches `doing`, a verb and its object.
-    fn sorted(self, doing: &'static str) -> Result<T, Error>;
-}
-
-impl<T> Sorted<T> for Result<T, Source> {
-    fn sorted(self, doing: &'static str) -> Result<T, Error> {
-        self.map_err(|source| sort(source, doing))
-    }
-}
-
-fn sort(source: Source, doing: &'static str) -> Error {
+/// Says what was being done when etcd failed, a verb and its object, and sorts out what callers can act on.
+pub(super) fn sort(source: Source, doing: &'static str) -> Error {
     let (code, message) = match &source {
         Source::GRpcStatus(status) => (status.code() as i32, status.message()),
         Source::TransportError(_) | Source::IoError(_) => (code::UNAVAILABLE, ""),
@@ -42,23 +31,13 @@ fn sort(source: Source, doing: &'static str) -> Error {
             doing,
             message: message.to_owned(),
         },
-        Verdict::Compacted => Error::Compacted { revision: 0 },
-        Verdict::Future => Error::Future { revision: 0 },
+        Verdict::Compacted => Error::Compacted,
+        Verdict::Future => Error::Future,
         Verdict::LeaseGone => Error::LeaseGone { doing },
         Verdict::Other => Error::Failed {
             doing,
             source: Box::new(source),
         },
-    }
-}
-
-/// Names the revision that was asked for, which etcd does not.
-pub(super) fn at(error: Error, revision: Option<Revision>) -> Error {
-    let revision = revision.unwrap_or_default();
-    match error {
-        Error::Compacted { .. } => Error::Compacted { revision },
-        Error::Future { .. } => Error::Future { revision },
-        other => other,
     }
 }
 

@@ -17,7 +17,7 @@ use etcd_client::{
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 
-use self::error::Sorted as _;
+use self::error::sort;
 pub use self::settings::{Credentials, Identity, InvalidSettings, Settings, Tls};
 pub use self::watch::EtcdWatch;
 use crate::keys::{
@@ -125,7 +125,7 @@ async fn within<T>(
     call: impl Future<Output = Result<T, etcd_client::Error>>,
 ) -> Result<T, Error> {
     match tokio::time::timeout(settings.request_timeout, call).await {
-        Ok(answer) => answer.sorted(doing),
+        Ok(answer) => answer.map_err(|source| sort(source, doing)),
         Err(elapsed) => Err(Error::Unavailable {
             doing,
             source: Box::new(elapsed),
@@ -167,8 +167,8 @@ impl KeyStore for EtcdKeys {
             options = options.with_revision(at);
         }
         let mut kv = self.clients().await?.kv;
-        let answer = within(&self.settings, doing, kv.get(range.from, Some(options))).await;
-        let mut answer = answer.map_err(|error| error::at(error, at))?;
+        let read = kv.get(range.from, Some(options));
+        let mut answer = within(&self.settings, doing, read).await?;
         Ok(Listing {
             more: answer.more(),
             revision: at.map_or_else(|| revision(answer.header(), doing), Ok)?,

@@ -6,7 +6,7 @@ use etcd_client::{EventType, WatchOptions, WatchResponse, WatchStream};
 
 use futures_util::future::BoxFuture;
 
-use super::error::Sorted as _;
+use super::error::sort;
 use super::{EtcdKeys, entry, revision, within};
 use crate::keys::{Batch, Error, Event, KeyWatch, Range, Revision};
 
@@ -52,15 +52,15 @@ impl EtcdWatch {
             self.stream = Some(opened?);
         }
         let stream = self.stream.as_mut().ok_or_else(ended)?;
-        stream.message().await.sorted(DOING)?.ok_or_else(ended)
+        let message = stream.message().await;
+        let message = message.map_err(|source| sort(source, DOING))?;
+        message.ok_or_else(ended)
     }
 
     /// What a message tells; none if it tells nothing.
     fn take(&mut self, message: &WatchResponse) -> Result<Option<Batch>, Error> {
         if message.compact_revision() > 0 {
-            return Err(Error::Compacted {
-                revision: self.told,
-            });
+            return Err(Error::Compacted);
         }
         if message.canceled() {
             return Err(canceled(message.cancel_reason()));

@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use tokio::sync::watch;
 
+pub use self::source::Followed;
 use super::mirror::{News, Picture, Since, Touch, touches_of};
 use super::states::given;
 use super::{Error, Fleet, StateView, UnitView};
@@ -40,15 +41,9 @@ pub enum Item<T: Followed> {
     Gone(T::Key),
 }
 
-/// What can be followed: [`UnitView`] and [`StateView`].
-pub trait Followed: source::Source {}
-
 /// How much is told at a time, in bytes, and the thing with which it is reached: one unit may be as large alone.
 /// Followers that are slow keep it for long.
 const PART_BYTES: usize = 64 * 1024;
-
-impl Followed for UnitView {}
-impl Followed for StateView {}
 
 /// A follower. It costs its place in the history, however slow it is; where that is older than what is kept in memory,
 /// etcd is asked for the history.

@@ -1,12 +1,12 @@
 //! Where what is followed comes from.
 
 use crate::mirror::{Picture, Touch};
-use crate::registry::{self, PageToken, StateFilter};
-use crate::view::{StateKey, unit_view};
+use crate::registry::{Error, Page, PageToken, StateFilter, StateKey};
+use crate::view::{state_view, unit_view};
 use crate::{StateView, UnitView};
 
-/// Something that the mirror lists, and of which it knows when it is touched.
-pub trait Source: Sized + Send + 'static {
+/// What can be followed, [`UnitView`] and [`StateView`]: the mirror lists it, and knows when it is touched.
+pub trait Followed: Sized + Send + 'static {
     /// What tells one from others.
     type Key: std::fmt::Debug + Clone + Ord + Send + 'static;
     /// Which of them are asked for.
@@ -19,7 +19,7 @@ pub trait Source: Sized + Send + 'static {
         filter: &Self::Filter,
         after: Option<&PageToken>,
         limit: usize,
-    ) -> Result<registry::Page<Self>, registry::Error>;
+    ) -> Result<Page<Self>, Error>;
 
     /// What was touched, if it is asked for.
     #[doc(hidden)]
@@ -34,7 +34,7 @@ pub trait Source: Sized + Send + 'static {
     fn bytes(&self) -> usize;
 }
 
-impl Source for UnitView {
+impl Followed for UnitView {
     type Key = String;
     type Filter = ();
 
@@ -43,8 +43,8 @@ impl Source for UnitView {
         (): &(),
         after: Option<&PageToken>,
         limit: usize,
-    ) -> Result<registry::Page<Self>, registry::Error> {
-        Ok(shown(picture.known.list_units(after, limit)?, unit_view))
+    ) -> Result<Page<Self>, Error> {
+        Ok(picture.known.list_units(after, limit)?.map(unit_view))
     }
 
     fn key(touch: &Touch, (): &()) -> Option<String> {
@@ -66,7 +66,7 @@ impl Source for UnitView {
     }
 }
 
-impl Source for StateView {
+impl Followed for StateView {
     type Key = StateKey;
     type Filter = StateFilter;
 
@@ -75,11 +75,8 @@ impl Source for StateView {
         filter: &StateFilter,
         after: Option<&PageToken>,
         limit: usize,
-    ) -> Result<registry::Page<Self>, registry::Error> {
-        Ok(shown(
-            picture.list_states(filter, after, limit)?,
-            Into::into,
-        ))
+    ) -> Result<Page<Self>, Error> {
+        Ok(picture.list_states(filter, after, limit)?.map(state_view))
     }
 
     fn key(touch: &Touch, filter: &StateFilter) -> Option<StateKey> {
@@ -92,7 +89,7 @@ impl Source for StateView {
     }
 
     fn find(picture: &Picture, key: &StateKey) -> Option<Self> {
-        picture.known.state(&key.unit, &key.machine).map(Into::into)
+        picture.known.state(key.clone()).map(state_view)
     }
 
     fn bytes(&self) -> usize {
@@ -100,13 +97,5 @@ impl Source for StateView {
         let more = [&self.active, &self.sub];
         let text = words.iter().chain(&more).map(|text| text.len());
         size_of::<Self>() + text.sum::<usize>()
-    }
-}
-
-fn shown<T, R>(page: registry::Page<R>, view: impl Fn(R) -> T) -> registry::Page<T> {
-    registry::Page {
-        items: page.items.into_iter().map(view).collect(),
-        revision: page.revision,
-        next: page.next,
     }
 }

@@ -72,12 +72,7 @@ impl Mirror {
     fn take(&self, told: Told) {
         match told {
             Told::Changes { revision, changes } => self.apply(revision, changes),
-            Told::Relisted { revision, found } => {
-                let mut snapshot = Snapshot::default();
-                snapshot.extend(found);
-                snapshot.revision = revision;
-                self.replace(snapshot);
-            }
+            Told::Relisted { revision, found } => self.replace(Snapshot::of(revision, found)),
         }
     }
 }

@@ -6,9 +6,10 @@ use std::ops::Bound;
 use super::touched::{Since, Touch, Touched};
 use crate::keys::Revision;
 use crate::registry::{
-    Change, Error, Key, Page, PageToken, ReportedState, Seen, Snapshot, StateFilter,
+    Change, Error, Key, Page, PageToken, ReportedState, Seen, Snapshot, StateFilter, StateKey,
+    UnitState,
 };
-use crate::view::{StateKey, current};
+use crate::view::current;
 use hyperfleet_fleet_model::unit::fleet_section::{FleetSection, SECTION};
 use hyperfleet_fleet_model::unit::{Glob, NameParts, UnitOption};
 
@@ -53,7 +54,7 @@ impl Picture {
 
     fn of(known: Snapshot) -> Self {
         let by_machine = known.states.keys();
-        let by_machine = by_machine.map(|(unit, machine)| (machine.clone(), unit.clone()));
+        let by_machine = by_machine.map(|key| (key.machine.clone(), key.unit.clone()));
         let replacing = known.bodies.iter().filter_map(|(name, body)| {
             let replaces = replaces(name, &body.value.options);
             (!replaces.is_empty()).then(|| (name.clone(), replaces))
@@ -69,7 +70,7 @@ impl Picture {
     /// What a change touches, given what was before it.
     fn touch(&self, change: &Change, touches: &mut BTreeSet<Touch>) {
         let is_noticed = |touch: &Touch| match (touch, change) {
-            (Touch::Unit(_), Change::State { .. }) => self.changes_unit(change),
+            (Touch::Unit(_), Change::State(key, state)) => self.changes_unit(key, state),
             _ => true,
         };
         touches.extend(touches_of(change).filter(is_noticed));
@@ -77,21 +78,12 @@ impl Picture {
 
     /// Whether the state that a machine reports makes another unit of it: that is so on the machine that it is placed
     /// on, and if the unit is further by it, or less far.
-    fn changes_unit(&self, change: &Change) -> bool {
-        let Change::State {
-            unit,
-            machine,
-            state,
-        } = change
-        else {
-            return false;
-        };
-        let place = self.known.places.get(unit);
-        if place.is_none_or(|place| place.value.machine != *machine) {
+    fn changes_unit(&self, key: &StateKey, state: &Seen<UnitState>) -> bool {
+        let place = self.known.places.get(&key.unit);
+        if place.is_none_or(|place| place.value.machine != key.machine) {
             return false;
         }
-        let pair = (unit.clone(), machine.clone());
-        let before = self.known.states.get(&pair).map(|state| &state.value);
+        let before = self.known.states.get(key).map(|state| &state.value);
         let after = match state {
             Seen::Here(state) => Some(&state.value),
             Seen::Gone | Seen::Foreign { .. } => None,
@@ -101,12 +93,8 @@ impl Picture {
 
     fn index(&mut self, change: &Change) {
         match change {
-            Change::State {
-                unit,
-                machine,
-                state,
-            } => {
-                let pair = (machine.clone(), unit.clone());
+            Change::State(key, state) => {
+                let pair = (key.machine.clone(), key.unit.clone());
                 if matches!(state, Seen::Here(_)) {
                     self.by_machine.insert(pair);
                 } else {
@@ -192,22 +180,18 @@ pub(crate) fn touches_of(change: &Change) -> impl Iterator<Item = Touch> + use<>
         | Change::Want(name, _)
         | Change::Place(name, _)
         | Change::Global(name, _) => (Some(name), None),
-        Change::State { unit, machine, .. } => (Some(unit), Some(machine)),
-        Change::Run { .. }
+        Change::State(key, _) => (Some(&key.unit), Some(key)),
+        Change::Run(..)
         | Change::Machine(..)
-        | Change::Label { .. }
+        | Change::Label(..)
         | Change::Why(..)
         | Change::Leader(_)
         | Change::EngineVersion(_)
         | Change::Unknown { .. } => (None, None),
     };
-    let state = unit.zip(state).map(|(unit, machine)| {
-        Touch::State(StateKey {
-            unit: unit.clone(),
-            machine: machine.clone(),
-        })
-    });
-    unit.cloned().map(Touch::Unit).into_iter().chain(state)
+    let (unit, state) = (unit.cloned(), state.cloned());
+    let state = state.map(Touch::State);
+    unit.map(Touch::Unit).into_iter().chain(state)
 }
 
 /// What is not in one snapshot as it is in the other.
@@ -218,11 +202,10 @@ fn differences(before: &Snapshot, after: &Snapshot) -> BTreeSet<Touch> {
             touches.insert(Touch::Unit(name.clone()));
         }
     }
-    for pair in before.states.keys().chain(after.states.keys()) {
-        let at = |snapshot: &Snapshot| snapshot.states.get(pair).map(|state| state.revision);
+    for key in before.states.keys().chain(after.states.keys()) {
+        let at = |snapshot: &Snapshot| snapshot.states.get(key).map(|state| state.revision);
         if at(before) != at(after) {
-            let (unit, machine) = pair.clone();
-            touches.insert(Touch::State(StateKey { unit, machine }));
+            touches.insert(Touch::State(key.clone()));
         }
     }
     touches
@@ -235,8 +218,8 @@ fn marks(snapshot: &Snapshot, name: &str) -> [Option<Revision>; 4] {
     }
     let place = snapshot.places.get(name);
     let state = place.and_then(|place| {
-        let pair = (name.to_owned(), place.value.machine.clone());
-        snapshot.states.get(&pair)
+        let (unit, machine) = (name.to_owned(), place.value.machine.clone());
+        snapshot.states.get(&StateKey { unit, machine })
     });
     [
         snapshot.bodies.get(name).map(|stored| stored.revision),

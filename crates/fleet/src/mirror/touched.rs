@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use crate::keys::Revision;
-use crate::view::StateKey;
+use crate::registry::StateKey;
 
 /// How much is kept. With names as long as usual some ten megabytes at most, and enough for every unit of a large
 /// cluster to be placed and reported while a follower is away.

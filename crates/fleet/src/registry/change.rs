@@ -1,11 +1,9 @@
 //! What is read from the registry, key by key.
 
-use serde::de::DeserializeOwned;
-
-use super::key::{Key, Prefix};
+use super::key::{Key, LabelKey, Prefix, RunKey, StateKey};
 use super::record::{
-    self, Body, EngineVersion, Global, Label, Leader, Machine, Place, Run, Seen, UnitState, Want,
-    Why,
+    Body, EngineVersion, Global, Label, Leader, Machine, Place, Run, Seen, UnitState, Want, Why,
+    read,
 };
 use crate::keys::{Entry, Event};
 
@@ -19,36 +17,15 @@ pub enum Change {
     /// Where it is placed.
     Place(String, Seen<Place>),
     /// What an agent has to do.
-    Run {
-        /// Whose work it is.
-        machine: String,
-        /// With which unit.
-        unit: String,
-        /// What.
-        run: Seen<Run>,
-    },
+    Run(RunKey, Seen<Run>),
     /// What every agent that fits has to do.
     Global(String, Seen<Global>),
     /// A machine.
     Machine(String, Seen<Machine>),
     /// Metadata of a machine that was set while it runs.
-    Label {
-        /// Whose.
-        machine: String,
-        /// Its name.
-        key: String,
-        /// What.
-        label: Seen<Label>,
-    },
+    Label(LabelKey, Seen<Label>),
     /// What became of a unit on a machine.
-    State {
-        /// Of which unit.
-        unit: String,
-        /// Who says so.
-        machine: String,
-        /// What.
-        state: Seen<UnitState>,
-    },
+    State(StateKey, Seen<UnitState>),
     /// Why a unit is not placed.
     Why(String, Seen<Why>),
     /// Who decides.
@@ -74,9 +51,6 @@ impl Change {
     }
 
     fn new(prefix: &Prefix, name: &[u8], entry: Option<&Entry>) -> Self {
-        fn seen<T: DeserializeOwned>(entry: Option<&Entry>) -> Seen<T> {
-            record::read(entry)
-        }
         let Some(key) = prefix.read(name) else {
             return Self::Unknown {
                 name: String::from_utf8_lossy(name).into_owned(),
@@ -84,29 +58,17 @@ impl Change {
             };
         };
         match key {
-            Key::Unit(name) => Self::Unit(name, seen(entry)),
-            Key::Want(name) => Self::Want(name, seen(entry)),
-            Key::Place(name) => Self::Place(name, seen(entry)),
-            Key::Run { machine, unit } => Self::Run {
-                machine,
-                unit,
-                run: seen(entry),
-            },
-            Key::Global(name) => Self::Global(name, seen(entry)),
-            Key::Machine(id) => Self::Machine(id, seen(entry)),
-            Key::Label { machine, key } => Self::Label {
-                machine,
-                key,
-                label: seen(entry),
-            },
-            Key::State { unit, machine } => Self::State {
-                unit,
-                machine,
-                state: seen(entry),
-            },
-            Key::Why(name) => Self::Why(name, seen(entry)),
-            Key::Leader => Self::Leader(seen(entry)),
-            Key::EngineVersion => Self::EngineVersion(seen(entry)),
+            Key::Unit(name) => Self::Unit(name, read(entry)),
+            Key::Want(name) => Self::Want(name, read(entry)),
+            Key::Place(name) => Self::Place(name, read(entry)),
+            Key::Run(key) => Self::Run(key, read(entry)),
+            Key::Global(name) => Self::Global(name, read(entry)),
+            Key::Machine(id) => Self::Machine(id, read(entry)),
+            Key::Label(key) => Self::Label(key, read(entry)),
+            Key::State(key) => Self::State(key, read(entry)),
+            Key::Why(name) => Self::Why(name, read(entry)),
+            Key::Leader => Self::Leader(read(entry)),
+            Key::EngineVersion => Self::EngineVersion(read(entry)),
         }
     }
 }

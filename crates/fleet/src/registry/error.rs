@@ -37,9 +37,9 @@ pub enum Error {
 impl From<keys::Error> for Error {
     fn from(error: keys::Error) -> Self {
         match error {
-            keys::Error::Compacted { .. } => Self::Compacted,
+            keys::Error::Compacted => Self::Compacted,
             // Revisions that we read at come from the store, but for those of tokens.
-            keys::Error::Future { .. } => Self::Token,
+            keys::Error::Future => Self::Token,
             other => Self::Store(other),
         }
     }

@@ -1,5 +1,7 @@
 //! What the keys are called. Their values are in [`record`](super::record), all of it in `docs/fleet-keys.md`.
 
+use std::fmt;
+
 use crate::keys::Range;
 
 /// Longest part of a key, in bytes: a unit's name.
@@ -18,30 +20,15 @@ pub enum Key {
     /// `place/<name>`: where it is placed.
     Place(String),
     /// `run/<machine>/<name>`: what an agent has to do.
-    Run {
-        /// Whose work it is.
-        machine: String,
-        /// What is to run.
-        unit: String,
-    },
+    Run(RunKey),
     /// `global/<name>`: what every agent that fits has to do.
     Global(String),
     /// `machine/<id>`: a machine that is there.
     Machine(String),
     /// `label/<id>/<key>`: metadata that was set while the machine runs.
-    Label {
-        /// Whose.
-        machine: String,
-        /// Its name.
-        key: String,
-    },
+    Label(LabelKey),
     /// `state/<name>,<machine>`: what became of a unit.
-    State {
-        /// Of which unit.
-        unit: String,
-        /// Who says so.
-        machine: String,
-    },
+    State(StateKey),
     /// `why/<name>`: why a unit is not placed.
     Why(String),
     /// `engine/leader`: who decides.
@@ -50,15 +37,60 @@ pub enum Key {
     EngineVersion,
 }
 
+/// What an agent has to do with a unit.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RunKey {
+    /// Whose work it is.
+    pub machine: String,
+    /// What is to run.
+    pub unit: String,
+}
+
+/// Metadata that was set of a machine.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LabelKey {
+    /// Whose.
+    pub machine: String,
+    /// Its name.
+    pub key: String,
+}
+
+/// What a machine reports of a unit.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StateKey {
+    /// Of which unit.
+    pub unit: String,
+    /// On which machine.
+    pub machine: String,
+}
+
+impl StateKey {
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let (unit, machine) = text.split_once(BEFORE_MACHINE)?;
+        let (unit, machine) = (unit.to_owned(), machine.to_owned());
+        Some(Self { unit, machine })
+    }
+}
+
+impl fmt::Display for StateKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{BEFORE_MACHINE}{}", self.unit, self.machine)
+    }
+}
+
 impl Key {
-    /// A unit and a machine as they stand in the key of a state.
-    pub(super) fn joined(unit: &str, machine: &str) -> String {
-        format!("{unit}{BEFORE_MACHINE}{machine}")
+    /// Those that say what a unit is: all that are called after it alone, but for the reason, which the engine finds
+    /// again.
+    pub(super) fn own(unit: &str) -> [Self; 4] {
+        [Self::Unit, Self::Want, Self::Place, Self::Global].map(|key| key(unit.to_owned()))
     }
 
-    /// What [`joined`](Self::joined) has put together.
-    pub(super) fn split(joined: &str) -> Option<(&str, &str)> {
-        joined.split_once(BEFORE_MACHINE)
+    /// What a machine's agent has to do with a unit.
+    pub(crate) fn run(machine: &str, unit: &str) -> Self {
+        Self::Run(RunKey {
+            machine: machine.to_owned(),
+            unit: unit.to_owned(),
+        })
     }
 }
 
@@ -161,13 +193,11 @@ impl Prefix {
             Key::Unit(name) => format!("{prefix}unit/{name}"),
             Key::Want(name) => format!("{prefix}want/{name}"),
             Key::Place(name) => format!("{prefix}place/{name}"),
-            Key::Run { machine, unit } => format!("{prefix}run/{machine}/{unit}"),
+            Key::Run(RunKey { machine, unit }) => format!("{prefix}run/{machine}/{unit}"),
             Key::Global(name) => format!("{prefix}global/{name}"),
             Key::Machine(id) => format!("{prefix}machine/{id}"),
-            Key::Label { machine, key } => format!("{prefix}label/{machine}/{key}"),
-            Key::State { unit, machine } => {
-                format!("{prefix}state/{}", Key::joined(unit, machine))
-            }
+            Key::Label(LabelKey { machine, key }) => format!("{prefix}label/{machine}/{key}"),
+            Key::State(key) => format!("{prefix}state/{key}"),
             Key::Why(name) => format!("{prefix}why/{name}"),
             Key::Leader => format!("{prefix}engine/leader"),
             Key::EngineVersion => format!("{prefix}engine/version"),
@@ -192,15 +222,15 @@ impl Prefix {
             "why" => Key::Why(one(rest)?),
             "run" => {
                 let (machine, unit) = two('/')?;
-                Key::Run { machine, unit }
+                Key::Run(RunKey { machine, unit })
             }
             "label" => {
                 let (machine, key) = two('/')?;
-                Key::Label { machine, key }
+                Key::Label(LabelKey { machine, key })
             }
             "state" => {
                 let (unit, machine) = two(BEFORE_MACHINE)?;
-                Key::State { unit, machine }
+                Key::State(StateKey { unit, machine })
             }
             "engine" if rest == "leader" => Key::Leader,
             "engine" if rest == "version" => Key::EngineVersion,
@@ -239,20 +269,17 @@ mod tests {
             Key::Unit(unit.clone()),
             Key::Want(unit.clone()),
             Key::Place(unit.clone()),
-            Key::Run {
-                machine: machine.clone(),
-                unit: unit.clone(),
-            },
+            Key::run(&machine, &unit),
             Key::Global(unit.clone()),
             Key::Machine(machine.clone()),
-            Key::Label {
+            Key::Label(LabelKey {
                 machine: machine.clone(),
                 key: "zone".to_owned(),
-            },
-            Key::State {
+            }),
+            Key::State(StateKey {
                 unit: unit.clone(),
                 machine,
-            },
+            }),
             Key::Why(unit),
             Key::Leader,
             Key::EngineVersion,
@@ -316,10 +343,10 @@ mod tests {
             "a@1.service",
         ] {
             for machine in ["m1", "m2"] {
-                names.push(prefix.name(&Key::State {
+                names.push(prefix.name(&Key::State(StateKey {
                     unit: unit.to_owned(),
                     machine: machine.to_owned(),
-                }));
+                })));
             }
         }
         assert!(names.is_sorted(), "{names:?}");

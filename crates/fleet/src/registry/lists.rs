@@ -3,7 +3,7 @@
 use std::iter;
 
 use super::change::Change;
-use super::key::{Family, Key, check_part};
+use super::key::{Family, Key, StateKey, check_part};
 use super::machines::KnownMachine;
 use super::record::{Stored, UnitState, Why};
 use super::snapshot::Snapshot;
@@ -26,19 +26,27 @@ pub struct Page<T> {
     pub next: Option<PageToken>,
 }
 
+impl<T> Page<T> {
+    /// The same of what is made of each item.
+    pub(crate) fn map<R>(self, item: impl Fn(T) -> R) -> Page<R> {
+        Page {
+            items: self.items.into_iter().map(item).collect(),
+            revision: self.revision,
+            next: self.next,
+        }
+    }
+
+    /// What clients ask for the next page with; none if this is the end. To them it is opaque.
+    pub fn token(&self) -> Option<String> {
+        self.next.as_ref().map(PageToken::text)
+    }
+}
+
 /// A unit, with what the machine that it is placed on reports of it.
 pub type ListedUnit = (UnitRecord, Option<Stored<UnitState>>);
 
 /// What became of a unit on a machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReportedState {
-    /// Of which unit.
-    pub unit: String,
-    /// Who says so.
-    pub machine: String,
-    /// What.
-    pub state: Stored<UnitState>,
-}
+pub type ReportedState = (StateKey, Stored<UnitState>);
 
 /// Which states are asked for; the default asks for all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -78,7 +86,7 @@ impl<S: KeyStore> Registry<S> {
         let placed = known.bodies.keys().filter_map(|unit| {
             let machine = known.places.get(unit)?.value.machine.clone();
             let unit = unit.clone();
-            let name = self.name(&Key::State { unit, machine });
+            let name = self.name(&Key::State(StateKey { unit, machine }));
             Some(Operation::GetAt(name, known.revision))
         });
         let keys: Vec<_> = placed.collect();
@@ -129,7 +137,7 @@ impl<S: KeyStore> Registry<S> {
             let states = some.entries.iter();
             let states = states.map(|entry| Change::of_entry(&self.prefix, entry));
             known.extend(states.filter(|change| match (change, &filter.machine) {
-                (Change::State { machine, .. }, Some(asked)) => machine == asked,
+                (Change::State(key, _), Some(asked)) => key.machine == *asked,
                 _ => true,
             }));
             match some.entries.last() {
@@ -177,7 +185,7 @@ impl<S: KeyStore> Registry<S> {
         check_part("unit name", unit)?;
         check_part("machine id", machine)?;
         let (unit, machine) = (unit.to_owned(), machine.to_owned());
-        self.find(Key::State { unit, machine }).await
+        self.find(Key::State(StateKey { unit, machine })).await
     }
 
     /// Why a unit is not placed, as the engine last found.
@@ -203,13 +211,9 @@ impl<S: KeyStore> Registry<S> {
         let ends = ends.map(|(first, last)| [first, last].map(|e| self.rest(family, &e.key)));
         let next = ends.as_ref().filter(|_| listing.more);
         let next = next.map(|[_, last]| last.clone());
-        let mut known = Snapshot {
-            revision: listing.revision,
-            ..Snapshot::default()
-        };
         let entries = listing.entries.iter();
-        known.extend(entries.map(|entry| Change::of_entry(&self.prefix, entry)));
-        Ok((known, ends, next))
+        let found = entries.map(|entry| Change::of_entry(&self.prefix, entry));
+        Ok((Snapshot::of(listing.revision, found), ends, next))
     }
 
     fn start(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::key::{Family, Key, UnusablePart, check_part};
+use super::key::{Family, Key, LabelKey, UnusablePart, check_part};
 use super::record::{self, Label, Machine, Stored};
 use super::{Error, Registry};
 use crate::keys::{
@@ -167,9 +167,9 @@ impl<S: KeyStore> Registry<S> {
         if labels.is_empty() {
             return Ok(None);
         }
-        let key = |key: &String| Key::Label {
-            machine: machine.to_owned(),
-            key: key.clone(),
+        let key = |key: &String| {
+            let (machine, key) = (machine.to_owned(), key.clone());
+            Key::Label(LabelKey { machine, key })
         };
         let keys: Vec<_> = labels.keys().map(key).collect();
         loop {

@@ -31,7 +31,7 @@ mod watch;
 pub use change::Change;
 pub use engine::{Acquired, Gate, Leading};
 pub use error::Error;
-pub use key::{Key, PART_BYTES_MAX, Prefix, UnusablePart, is_part};
+pub use key::{Key, LabelKey, PART_BYTES_MAX, Prefix, RunKey, StateKey, UnusablePart, is_part};
 pub use lists::{LISTED_MAX, ListedUnit, Page, ReportedState, StateFilter};
 pub use machines::{KnownMachine, LABELS_MAX, Registered, Registration};
 pub use record::{
@@ -71,20 +71,8 @@ impl<S: KeyStore> Registry<S> {
     /// # Errors
     /// [`Error::Compacted`] if the history was compacted meanwhile: start over.
     pub async fn snapshot(&self) -> Result<Snapshot, Error> {
-        let mut snapshot = Snapshot::default();
-        let (changes, revision) = self.changes(self.prefix.everything()).await?;
-        snapshot.extend(changes);
-        snapshot.revision = revision;
-        Ok(snapshot)
-    }
-
-    /// What stands in a range, all of it at one revision.
-    async fn changes(&self, range: Range) -> Result<(Vec<Change>, Revision), Error> {
-        // Chunk by chunk: all of a large registry at once would hold up whoever shares the thread.
-        let mut changes = Vec::new();
-        let take = |entry| changes.push(Change::of_entry(&self.prefix, &entry));
-        let revision = self.read_each(range, None, take).await?;
-        Ok((changes, revision))
+        let (found, revision) = self.list(&Scope::Everything).await?;
+        Ok(Snapshot::of(revision, found))
     }
 
     /// The newest revision: whatever was written before this was asked is not later.
@@ -136,13 +124,9 @@ impl<S: KeyStore> Registry<S> {
 
     /// What a transaction found, as a snapshot of those keys alone.
     fn known(&self, found: &Outcome) -> Snapshot {
-        let mut known = Snapshot {
-            revision: found.revision,
-            ..Snapshot::default()
-        };
         let entries = found.found.iter();
-        known.extend(entries.map(|entry| Change::of_entry(&self.prefix, entry)));
-        known
+        let changes = entries.map(|entry| Change::of_entry(&self.prefix, entry));
+        Snapshot::of(found.revision, changes)
     }
 
     /// What stands at a key, where what is foreign stands in the way.

@@ -6,7 +6,7 @@
 use std::ops::Bound;
 
 use super::Error;
-use super::key::{Family, Key};
+use super::key::{Family, StateKey};
 use super::lists::{ListedUnit, Page, ReportedState, StateFilter};
 use super::machines::KnownMachine;
 use super::snapshot::Snapshot;
@@ -21,8 +21,8 @@ impl Snapshot {
         }
         let place = self.places.get(name).cloned();
         let state = place.as_ref().and_then(|place| {
-            let pair = (name.to_owned(), place.value.machine.clone());
-            self.states.get(&pair).cloned()
+            let (unit, machine) = (name.to_owned(), place.value.machine.clone());
+            self.states.get(&StateKey { unit, machine }).cloned()
         });
         let unit = UnitRecord {
             name: name.to_owned(),
@@ -34,16 +34,9 @@ impl Snapshot {
     }
 
     /// What a machine reports of a unit.
-    pub fn state(&self, unit: &str, machine: &str) -> Option<ReportedState> {
-        let (unit, machine) = (unit.to_owned(), machine.to_owned());
-        let pair = (unit, machine);
-        let state = self.states.get(&pair)?.clone();
-        let (unit, machine) = pair;
-        Some(ReportedState {
-            unit,
-            machine,
-            state,
-        })
+    pub fn state(&self, key: StateKey) -> Option<ReportedState> {
+        let state = self.states.get(&key)?.clone();
+        Some((key, state))
     }
 
     /// A machine with its metadata.
@@ -91,36 +84,39 @@ impl Snapshot {
             None => None,
             Some(token) => Some(state_token(token, filter)?),
         };
-        let (pairs, more): (Vec<(String, String)>, bool) = match (&filter.unit, &filter.machine) {
+        let key = |unit: &str, machine: &String| StateKey {
+            unit: unit.to_owned(),
+            machine: machine.clone(),
+        };
+        let (keys, more): (Vec<StateKey>, bool) = match (&filter.unit, &filter.machine) {
             (Some(unit), Some(machine)) => {
-                let pair = (unit.clone(), machine.clone());
-                let is_new = behind.is_none_or(|behind| behind < pair);
-                (Vec::from_iter(is_new.then_some(pair)), false)
+                let key = key(unit, machine);
+                let is_new = behind.is_none_or(|behind| behind < key);
+                (Vec::from_iter(is_new.then_some(key)), false)
             }
             (None, Some(machine)) => {
-                let behind = behind.map(|(unit, _)| unit);
+                let behind = behind.map(|behind| behind.unit);
                 let mut units = of_machine(machine, behind.as_deref());
-                let pair = |unit: &str| (unit.to_owned(), machine.clone());
-                let pairs = units.by_ref().take(limit.max(1)).map(pair).collect();
-                (pairs, units.next().is_some())
+                let keys = units.by_ref().take(limit.max(1));
+                let keys = keys.map(|unit| key(unit, machine)).collect();
+                (keys, units.next().is_some())
             }
             (unit, None) => {
                 let from = match (behind, unit) {
                     (Some(behind), _) => Bound::Excluded(behind),
-                    (None, Some(unit)) => Bound::Included((unit.clone(), String::new())),
+                    (None, Some(unit)) => Bound::Included(key(unit, &String::new())),
                     (None, None) => Bound::Unbounded,
                 };
-                let pairs = self.states.range((from, Bound::Unbounded));
-                let pairs = pairs.map(|(pair, _)| pair);
-                let pairs = pairs.take_while(|pair| unit.as_ref().is_none_or(|u| *u == pair.0));
-                let (pairs, more) = some(pairs, limit);
-                (pairs.into_iter().cloned().collect(), more.is_some())
+                let keys = self.states.range((from, Bound::Unbounded));
+                let keys = keys.map(|(key, _)| key);
+                let keys = keys.take_while(|key| unit.as_ref().is_none_or(|u| *u == key.unit));
+                let (keys, more) = some(keys, limit);
+                (keys.into_iter().cloned().collect(), more.is_some())
             }
         };
-        let states: Vec<_> = pairs.iter().filter_map(|(u, m)| self.state(u, m)).collect();
-        let last = pairs.last().filter(|_| more);
-        let last = last.map(|(unit, machine)| Key::joined(unit, machine));
-        Ok(self.page(Family::State, states, last))
+        let last = keys.last().filter(|_| more).map(StateKey::to_string);
+        let states = keys.into_iter().filter_map(|key| self.state(key));
+        Ok(self.page(Family::State, states.collect(), last))
     }
 
     /// Machines that are there, by id, with their metadata.
@@ -167,11 +163,11 @@ fn behind(family: Family, after: Option<&PageToken>) -> Result<Bound<&str>, Erro
 }
 
 /// The unit and the machine that a list of states goes on behind.
-fn state_token(token: &PageToken, filter: &StateFilter) -> Result<(String, String), Error> {
+fn state_token(token: &PageToken, filter: &StateFilter) -> Result<StateKey, Error> {
     token.check(Family::State)?;
-    let (unit, machine) = Key::split(&token.last).ok_or(Error::Token)?;
-    if filter.unit.as_ref().is_some_and(|asked| asked != unit) {
+    let key = StateKey::parse(&token.last).ok_or(Error::Token)?;
+    if filter.unit.as_ref().is_some_and(|unit| *unit != key.unit) {
         return Err(Error::Token);
     }
-    Ok((unit.to_owned(), machine.to_owned()))
+    Ok(key)
 }

@@ -76,7 +76,7 @@ pub struct GlobalRule {
 pub struct Want {
     /// What it should be.
     pub state: DesiredState,
-    /// How often its file or what is wanted of it has changed: 1 at first.
+    /// 1 at first, and one more with each change of its file or its desired state.
     pub generation: u64,
 }
 
@@ -259,20 +259,16 @@ pub(super) fn read<T: DeserializeOwned>(entry: Option<&Entry>) -> Seen<T> {
     let Some(entry) = entry else {
         return Seen::Gone;
     };
-    let version = serde_json::from_slice::<VersionOnly>(&entry.value)
-        .ok()
-        .and_then(|only| only.v);
-    if version != Some(VERSION) {
-        return Seen::Foreign { version };
-    }
-    match serde_json::from_slice::<Versioned<T>>(&entry.value) {
-        Ok(Versioned { value, .. }) => Seen::Here(Stored {
+    if let Ok(Versioned { v: VERSION, value }) = serde_json::from_slice(&entry.value) {
+        return Seen::Here(Stored {
             value,
             created: entry.created,
             revision: entry.modified,
-        }),
-        Err(_) => Seen::Foreign { version },
+        });
     }
+    let only = serde_json::from_slice::<VersionOnly>(&entry.value).ok();
+    let version = only.and_then(|only| only.v);
+    Seen::Foreign { version }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::key::{Key, check_part};
+use super::key::{Key, StateKey, check_part};
 use super::machines::Registration;
 use super::record::{self, UnitState};
 use super::{Error, Registry};
@@ -39,10 +39,10 @@ impl Reports {
         let changes = self.changes(current)?;
         for some in changes.chunks(TRANSACTION_OPERATIONS_MAX) {
             let operations = some.iter().map(|(unit, state)| {
-                let key = Key::State {
+                let key = Key::State(StateKey {
                     unit: unit.clone(),
                     machine: self.registration.id.clone(),
-                };
+                });
                 match state {
                     Some(state) => {
                         let lease = Some(self.registration.lease);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::change::Change;
-use super::key::Key;
+use super::key::{Key, LabelKey, RunKey, StateKey};
 use super::record::{
     Body, EngineVersion, Global, Label, Leader, Machine, Place, Run, Seen, Stored, UnitState, Want,
     Why, is_newer,
@@ -27,15 +27,15 @@ pub struct Snapshot {
     /// Where they are placed, by name.
     pub places: BTreeMap<String, Stored<Place>>,
     /// What agents have to do, by machine and unit.
-    pub runs: BTreeMap<(String, String), Stored<Run>>,
+    pub runs: BTreeMap<RunKey, Stored<Run>>,
     /// What every agent that fits has to do, by unit.
     pub globals: BTreeMap<String, Stored<Global>>,
     /// Machines that are there, by id.
     pub machines: BTreeMap<String, Stored<Machine>>,
     /// Metadata that was set while they run, by machine and key.
-    pub labels: BTreeMap<(String, String), Stored<Label>>,
+    pub labels: BTreeMap<LabelKey, Stored<Label>>,
     /// What became of units, by unit and machine.
-    pub states: BTreeMap<(String, String), Stored<UnitState>>,
+    pub states: BTreeMap<StateKey, Stored<UnitState>>,
     /// Why units are not placed, by name.
     pub whys: BTreeMap<String, Stored<Why>>,
     /// Who decides.
@@ -49,36 +49,48 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// What is known if that was found, at a revision.
+    pub fn of(revision: Revision, found: impl IntoIterator<Item = Change>) -> Self {
+        let mut snapshot = Self {
+            revision,
+            ..Self::default()
+        };
+        snapshot.extend(found);
+        snapshot
+    }
+
     /// Takes over what a key is found to be or became. Gives the key; none if it is none of ours.
     pub fn apply(&mut self, change: Change) -> Option<Key> {
-        let key = note_unreadable(&mut self.foreign, &change);
-        match change {
-            Change::Unit(name, seen) => put(&mut self.bodies, name, seen),
-            Change::Want(name, seen) => put(&mut self.wants, name, seen),
-            Change::Place(name, seen) => put(&mut self.places, name, seen),
-            Change::Global(name, seen) => put(&mut self.globals, name, seen),
-            Change::Machine(id, seen) => put(&mut self.machines, id, seen),
-            Change::Why(name, seen) => put(&mut self.whys, name, seen),
-            Change::Run { machine, unit, run } => put(&mut self.runs, (machine, unit), run),
-            Change::Label {
-                machine,
-                key,
-                label,
-            } => put(&mut self.labels, (machine, key), label),
-            Change::State {
-                unit,
-                machine,
-                state,
-            } => put(&mut self.states, (unit, machine), state),
-            Change::Leader(seen) => self.leader = seen.here(),
-            Change::EngineVersion(seen) => self.engine_version = seen.here(),
-            Change::Unknown { name, exists: true } => _ = self.unknown.insert(name),
-            Change::Unknown {
-                name,
-                exists: false,
-            } => _ = self.unknown.remove(&name),
-        }
-        key
+        let foreign = &mut self.foreign;
+        Some(match change {
+            Change::Unit(name, seen) => put(&mut self.bodies, name, seen, Key::Unit, foreign),
+            Change::Want(name, seen) => put(&mut self.wants, name, seen, Key::Want, foreign),
+            Change::Place(name, seen) => put(&mut self.places, name, seen, Key::Place, foreign),
+            Change::Run(key, seen) => put(&mut self.runs, key, seen, Key::Run, foreign),
+            Change::Global(name, seen) => put(&mut self.globals, name, seen, Key::Global, foreign),
+            Change::Machine(id, seen) => put(&mut self.machines, id, seen, Key::Machine, foreign),
+            Change::Label(key, seen) => put(&mut self.labels, key, seen, Key::Label, foreign),
+            Change::State(key, seen) => put(&mut self.states, key, seen, Key::State, foreign),
+            Change::Why(name, seen) => put(&mut self.whys, name, seen, Key::Why, foreign),
+            Change::Leader(seen) => {
+                note(foreign, &Key::Leader, &seen);
+                self.leader = seen.here();
+                Key::Leader
+            }
+            Change::EngineVersion(seen) => {
+                note(foreign, &Key::EngineVersion, &seen);
+                self.engine_version = seen.here();
+                Key::EngineVersion
+            }
+            Change::Unknown { name, exists } => {
+                if exists {
+                    self.unknown.insert(name);
+                } else {
+                    self.unknown.remove(&name);
+                }
+                return None;
+            }
+        })
     }
 
     /// The key that makes a unit unreadable: one of `unit/`, `want/`, `place/` and `global/`, or `want/` where the
@@ -89,8 +101,7 @@ impl Snapshot {
         if self.foreign.is_empty() && !misses_desired_state {
             return None;
         }
-        let own = [Key::Unit, Key::Want, Key::Place, Key::Global].map(|key| key(unit.to_owned()));
-        let unreadable = own.into_iter().filter_map(|key| {
+        let unreadable = Key::own(unit).into_iter().filter_map(|key| {
             let is_missing = misses_desired_state && matches!(&key, Key::Want(_));
             let version = self.foreign.get(&key).copied();
             Some((key, version.or(is_missing.then_some(None))?))
@@ -112,8 +123,8 @@ impl Snapshot {
     /// that nobody knows what the agent does with it. `run/` hides no unit from users, whose writes put it right.
     pub fn is_pinned(&self, unit: &str) -> bool {
         let is_unreadable = |place: &Stored<Place>| {
-            let (machine, unit) = (place.value.machine.clone(), unit.to_owned());
-            self.foreign.contains_key(&Key::Run { machine, unit })
+            let run = Key::run(&place.value.machine, unit);
+            self.foreign.contains_key(&run)
         };
         let place = self.places.get(unit).filter(|_| !self.foreign.is_empty());
         self.is_unreadable(unit) || place.is_some_and(is_unreadable)
@@ -123,12 +134,16 @@ impl Snapshot {
     pub fn metadata(&self, machine: &str) -> BTreeMap<String, String> {
         let configured = self.machines.get(machine);
         let mut metadata = configured.map_or_else(BTreeMap::new, |m| m.value.metadata.clone());
-        let first = (machine.to_owned(), String::new());
-        for ((id, key), label) in self.labels.range(first..) {
-            if id != machine {
-                break;
-            }
-            overlay(&mut metadata, key, &label.value);
+        let first = LabelKey {
+            machine: machine.to_owned(),
+            key: String::new(),
+        };
+        let labels = self.labels.range(first..);
+        for (LabelKey { key, .. }, label) in labels.take_while(|(key, _)| key.machine == machine) {
+            match &label.value.value {
+                Some(value) => metadata.insert(key.clone(), value.clone()),
+                None => metadata.remove(key),
+            };
         }
         metadata
     }
@@ -142,60 +157,26 @@ impl Extend<Change> for Snapshot {
     }
 }
 
-/// Lays what was set at run time over what a configuration says.
-fn overlay(metadata: &mut BTreeMap<String, String>, key: &str, label: &Label) {
-    match &label.value {
-        Some(value) => metadata.insert(key.to_owned(), value.clone()),
-        None => metadata.remove(key),
-    };
-}
-
-fn put<K: Ord, T>(map: &mut BTreeMap<K, Stored<T>>, key: K, seen: Seen<T>) {
+/// Keeps what a key is found to be, and whether that can be read. Gives the key.
+fn put<K: Ord + Clone, T>(
+    map: &mut BTreeMap<K, Stored<T>>,
+    name: K,
+    seen: Seen<T>,
+    key: fn(K) -> Key,
+    foreign: &mut UnreadableKeys,
+) -> Key {
+    let key = key(name.clone());
+    note(foreign, &key, &seen);
     match seen.here() {
-        Some(stored) => _ = map.insert(key, stored),
-        None => _ = map.remove(&key),
-    }
-}
-
-/// Keeps whether the key of a change can be read. Gives the key; none if it is none of ours.
-fn note_unreadable(keys: &mut UnreadableKeys, change: &Change) -> Option<Key> {
-    Some(match change {
-        Change::Unit(name, seen) => note(keys, Key::Unit(name.clone()), seen),
-        Change::Want(name, seen) => note(keys, Key::Want(name.clone()), seen),
-        Change::Place(name, seen) => note(keys, Key::Place(name.clone()), seen),
-        Change::Global(name, seen) => note(keys, Key::Global(name.clone()), seen),
-        Change::Machine(id, seen) => note(keys, Key::Machine(id.clone()), seen),
-        Change::Why(name, seen) => note(keys, Key::Why(name.clone()), seen),
-        Change::Run { machine, unit, run } => {
-            let (machine, unit) = (machine.clone(), unit.clone());
-            note(keys, Key::Run { machine, unit }, run)
-        }
-        Change::Label {
-            machine,
-            key,
-            label,
-        } => {
-            let (machine, key) = (machine.clone(), key.clone());
-            note(keys, Key::Label { machine, key }, label)
-        }
-        Change::State {
-            unit,
-            machine,
-            state,
-        } => {
-            let (unit, machine) = (unit.clone(), machine.clone());
-            note(keys, Key::State { unit, machine }, state)
-        }
-        Change::Leader(seen) => note(keys, Key::Leader, seen),
-        Change::EngineVersion(seen) => note(keys, Key::EngineVersion, seen),
-        Change::Unknown { .. } => return None,
-    })
-}
-
-fn note<T>(keys: &mut UnreadableKeys, key: Key, seen: &Seen<T>) -> Key {
-    match seen {
-        Seen::Foreign { version } => _ = keys.insert(key.clone(), *version),
-        Seen::Here(_) | Seen::Gone => _ = keys.remove(&key),
+        Some(stored) => _ = map.insert(name, stored),
+        None => _ = map.remove(&name),
     }
     key
+}
+
+fn note<T>(foreign: &mut UnreadableKeys, key: &Key, seen: &Seen<T>) {
+    match seen {
+        Seen::Foreign { version } => _ = foreign.insert(key.clone(), *version),
+        Seen::Here(_) | Seen::Gone => _ = foreign.remove(key),
+    }
 }

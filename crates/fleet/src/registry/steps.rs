@@ -6,11 +6,12 @@ use std::collections::BTreeSet;
 use super::engine::Leading;
 use super::key::{Key, check_part};
 use super::record::{Place, Run, Why};
-use super::units::{UnitKeys, Written};
+use super::units::Written;
 use super::{Error, Registry};
 use crate::keys::{
     Guard, KeyStore, Operation, Outcome, Revision, TRANSACTION_OPERATIONS_MAX, Transaction,
 };
+use hyperfleet_fleet_model::schedule::Task;
 
 /// Largest transaction, in bytes of values; etcd takes requests of 1.5 MiB (`--max-request-bytes`).
 const TRANSACTION_BYTES_MAX: usize = 1 << 20;
@@ -18,41 +19,15 @@ const TRANSACTION_BYTES_MAX: usize = 1 << 20;
 /// What is to be done with one unit, and what that was decided on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// Places a unit that is not placed.
-    Place {
-        /// Which.
-        unit: String,
-        /// Where.
-        machine: String,
-        /// What it is to do there.
+    /// Does what is planned. A unit that goes from one machine to another is at no moment nowhere.
+    Planned {
+        /// What.
+        task: Task,
+        /// What it is to do on the machine that it is placed on, if it is.
         run: Run,
-        /// The revision of the want that was decided on.
-        want: Revision,
-    },
-    /// Moves a unit, without a moment in which it is nowhere.
-    Move {
-        /// Which.
-        unit: String,
-        /// Where it is.
-        from: String,
-        /// Where to.
-        machine: String,
-        /// What it is to do there.
-        run: Run,
-        /// The revision of the want that was decided on.
-        want: Revision,
-        /// The revision of its place.
-        place: Revision,
-    },
-    /// Takes a unit off its machine.
-    Withdraw {
-        /// Which.
-        unit: String,
-        /// Where it is.
-        from: String,
         /// The revision of the want that was decided on: a user may have made it fit meanwhile.
         want: Revision,
-        /// The revision of its place.
+        /// The revision of its place, if it is taken from one.
         place: Revision,
     },
     /// Says why a unit is not placed. Placing it takes that back.
@@ -72,9 +47,9 @@ pub enum Step {
 }
 
 /// A step as it is written.
-struct Write {
+struct Write<'a> {
     index: usize,
-    unit: String,
+    unit: &'a str,
     guards: Vec<Guard>,
     then: Vec<Operation>,
 }
@@ -83,20 +58,8 @@ impl Step {
     /// The unit that it is about.
     pub fn unit(&self) -> &str {
         match self {
-            Self::Place { unit, .. }
-            | Self::Move { unit, .. }
-            | Self::Withdraw { unit, .. }
-            | Self::Explain { unit, .. }
-            | Self::Unexplain { unit } => unit,
-        }
-    }
-
-    fn machines(&self) -> Vec<&String> {
-        match self {
-            Self::Place { machine, .. } => vec![machine],
-            Self::Move { from, machine, .. } => vec![from, machine],
-            Self::Withdraw { from, .. } => vec![from],
-            Self::Explain { .. } | Self::Unexplain { .. } => Vec::new(),
+            Self::Planned { task, .. } => task.unit.as_str(),
+            Self::Explain { unit, .. } | Self::Unexplain { unit } => unit,
         }
     }
 }
@@ -118,8 +81,10 @@ impl<S: KeyStore> Registry<S> {
         let mut written = Vec::with_capacity(steps.len());
         for (index, step) in steps.iter().enumerate() {
             check_part("unit name", step.unit())?;
-            for machine in step.machines() {
-                check_part("machine id", machine)?;
+            if let Step::Planned { task, .. } = step {
+                for machine in task.from.iter().chain(&task.to) {
+                    check_part("machine id", machine.as_str())?;
+                }
             }
             written.push(self.written(leading, index, step));
         }
@@ -137,10 +102,10 @@ impl<S: KeyStore> Registry<S> {
     async fn carry_batch(
         &self,
         leading: &Leading,
-        batch: &[Write],
+        batch: &[Write<'_>],
         carried: &mut [Written],
     ) -> Result<(), Error> {
-        let mut steps: Vec<&Write> = batch.iter().collect();
+        let mut steps: Vec<&Write<'_>> = batch.iter().collect();
         while !steps.is_empty() {
             let outcome = self.store.commit(self.batch(leading, &steps)).await?;
             if outcome.succeeded {
@@ -163,7 +128,7 @@ impl<S: KeyStore> Registry<S> {
         Ok(())
     }
 
-    fn batch(&self, leading: &Leading, steps: &[&Write]) -> Transaction {
+    fn batch(&self, leading: &Leading, steps: &[&Write<'_>]) -> Transaction {
         let mut guards = vec![self.leads(leading)];
         guards.extend(steps.iter().flat_map(|step| step.guards.iter().cloned()));
         let read = guards
@@ -179,71 +144,63 @@ impl<S: KeyStore> Registry<S> {
         }
     }
 
-    fn written(&self, leading: &Leading, index: usize, step: &Step) -> Write {
-        let keys = UnitKeys::new(step.unit());
+    fn written<'a>(&self, leading: &Leading, index: usize, step: &'a Step) -> Write<'a> {
+        let unit = step.unit();
+        let place_key = Key::Place(unit.to_owned());
         let at = |key: &Key, revision: Revision| Guard::Modified(self.name(key), revision);
+        let wanted = |revision: Revision| at(&Key::Want(unit.to_owned()), revision);
         let (guards, then) = match step {
-            Step::Place {
-                machine, run, want, ..
-            } => {
-                let guards = vec![Guard::Absent(self.name(&keys.place)), at(&keys.want, *want)];
-                (guards, self.placed(leading, &keys, machine, run))
-            }
-            Step::Move {
-                from,
-                machine,
+            Step::Planned {
+                task,
                 run,
                 want,
                 place,
-                ..
             } => {
-                let mut then = self.placed(leading, &keys, machine, run);
-                if from != machine {
-                    then.push(self.delete(&keys.run(from)));
+                let placed = match task.from {
+                    Some(_) => at(&place_key, *place),
+                    None => Guard::Absent(self.name(&place_key)),
+                };
+                let mut then = match &task.to {
+                    Some(machine) => self.placed(leading, unit, machine.as_str(), run),
+                    None => vec![self.delete(&place_key)],
+                };
+                if task.from != task.to
+                    && let Some(from) = &task.from
+                {
+                    then.push(self.delete(&Key::run(from.as_str(), unit)));
                 }
-                (vec![at(&keys.place, *place), at(&keys.want, *want)], then)
-            }
-            Step::Withdraw {
-                from, want, place, ..
-            } => {
-                let then = vec![self.delete(&keys.place), self.delete(&keys.run(from))];
-                (vec![at(&keys.place, *place), at(&keys.want, *want)], then)
+                (vec![placed, wanted(*want)], then)
             }
             Step::Explain { why, want, .. } => {
-                (vec![at(&keys.want, *want)], vec![self.put(&keys.why, why)])
+                let why = self.put(&Key::Why(unit.to_owned()), why);
+                (vec![wanted(*want)], vec![why])
             }
-            Step::Unexplain { .. } => (Vec::new(), vec![self.delete(&keys.why)]),
+            Step::Unexplain { .. } => (Vec::new(), vec![self.delete(&Key::Why(unit.to_owned()))]),
         };
         Write {
             index,
-            unit: step.unit().to_owned(),
+            unit,
             guards,
             then,
         }
     }
 
-    fn placed(
-        &self,
-        leading: &Leading,
-        keys: &UnitKeys,
-        machine: &str,
-        run: &Run,
-    ) -> Vec<Operation> {
+    fn placed(&self, leading: &Leading, unit: &str, machine: &str, run: &Run) -> Vec<Operation> {
         let place = Place {
             machine: machine.to_owned(),
             hash: run.hash.clone(),
             epoch: leading.epoch,
         };
         vec![
-            self.put(&keys.place, &place),
-            self.put(&keys.run(machine), run),
-            self.delete(&keys.why),
+            self.put(&Key::Place(unit.to_owned()), &place),
+            self.put(&Key::run(machine, unit), run),
+            self.delete(&Key::Why(unit.to_owned())),
         ]
     }
 }
 
 /// How many steps, from the first, one transaction takes: at least one.
-fn fitting(steps: &[Write]) -> usize {
+fn fitting(steps: &[Write<'_>]) -> usize {
     let (mut guards, mut operations, mut bytes) = (1, 0, 0);
     let mut units = BTreeSet::new();
     let mut count = 0;
@@ -254,7 +211,7 @@ fn fitting(steps: &[Write]) -> usize {
         let fits = guards <= TRANSACTION_OPERATIONS_MAX
             && operations <= TRANSACTION_OPERATIONS_MAX
             && bytes <= TRANSACTION_BYTES_MAX;
-        if !fits || !units.insert(step.unit.as_str()) {
+        if !fits || !units.insert(step.unit) {
             break;
         }
         count += 1;

@@ -48,7 +48,7 @@ impl<S: KeyStore> Registry<S> {
     /// [`Error::Foreign`] if it is [unreadable](super::Snapshot::unreadable_key).
     pub async fn find_unit(&self, name: &str) -> Result<Option<UnitRecord>, Error> {
         check_part("unit name", name)?;
-        let known = self.known(&self.get(&UnitKeys::new(name).own()).await?);
+        let known = self.known(&self.get(&Key::own(name)).await?);
         match known.unreadable_key(name) {
             Some((key, version)) => Err(self.foreign(key, version)),
             None => Ok(known.unit(name).map(|(unit, _)| unit)),
@@ -68,14 +68,14 @@ impl<S: KeyStore> Registry<S> {
         state: DesiredState,
     ) -> Result<Written, Error> {
         check_part("unit name", name)?;
-        let keys = UnitKeys::new(name);
         let generation = 1;
+        let want = Want { state, generation };
         let mut then = vec![
-            self.put_body(&keys, body)?,
-            self.put(&keys.want, &Want { state, generation }),
+            self.put_body(name, body)?,
+            self.put(&Key::Want(name.to_owned()), &want),
         ];
-        then.extend(self.put_global(&keys, body, state));
-        let own = keys.own();
+        then.extend(self.put_global(name, body, state));
+        let own = Key::own(name);
         let transaction = Transaction {
             guards: own
                 .iter()
@@ -89,12 +89,11 @@ impl<S: KeyStore> Registry<S> {
         };
         let mut outcome = self.store.commit(transaction).await?;
         if !outcome.succeeded {
-            let left = self.leftovers(&keys, &outcome, body.global.is_some())?;
-            let Some(Leftovers { guards, gone }) = left else {
+            let is_global = body.global.is_some();
+            let Some(transaction) = self.over_leftovers(name, &outcome, is_global, then)? else {
                 return Ok(Written::Stale);
             };
-            then.extend(gone);
-            outcome = self.commit(guards, then).await?;
+            outcome = self.store.commit(transaction).await?;
         }
         Ok(outcome.into())
     }
@@ -113,22 +112,18 @@ impl<S: KeyStore> Registry<S> {
         if *body == unit.body.value {
             return self.set_desired_state(unit, state).await;
         }
-        let keys = UnitKeys::new(&unit.name);
-        let mut then = vec![
-            self.put_body(&keys, body)?,
-            self.put_want(&keys, unit, state),
-        ];
-        then.extend(self.put_global(&keys, body, state));
+        let mut then = vec![self.put_body(&unit.name, body)?, self.put_want(unit, state)];
+        then.extend(self.put_global(&unit.name, body, state));
         if body.global.is_some() {
-            then.extend(self.delete_place(&keys, unit));
-            then.push(self.delete(&keys.why));
+            then.extend(self.delete_place(unit));
+            then.push(self.delete(&Key::Why(unit.name.clone())));
         } else {
             if unit.body.value.global.is_some() {
-                then.push(self.delete(&keys.global));
+                then.push(self.delete(&Key::Global(unit.name.clone())));
             }
-            then.extend(self.put_run(&keys, unit, &body.hash, state));
+            then.extend(self.put_run(unit, &body.hash, state));
         }
-        self.write(&keys, unit, then).await
+        self.write(unit, then).await
     }
 
     /// Says what is wanted of a unit. What changes nothing writes nothing.
@@ -146,12 +141,11 @@ impl<S: KeyStore> Registry<S> {
             let revision = unit.body.revision.max(unit.want.revision);
             return Ok(Written::At(revision));
         }
-        let keys = UnitKeys::new(&unit.name);
         let body = &unit.body.value;
-        let mut then = vec![self.put_want(&keys, unit, state)];
-        then.extend(self.put_global(&keys, body, state));
-        then.extend(self.put_run(&keys, unit, &body.hash, state));
-        self.write(&keys, unit, then).await
+        let mut then = vec![self.put_want(unit, state)];
+        then.extend(self.put_global(&unit.name, body, state));
+        then.extend(self.put_run(unit, &body.hash, state));
+        self.write(unit, then).await
     }
 
     /// Removes all that is known of a unit, but for what agents report until they have let go of it.
@@ -159,112 +153,62 @@ impl<S: KeyStore> Registry<S> {
     /// # Errors
     /// Those of the store.
     pub async fn destroy_unit(&self, unit: &UnitRecord) -> Result<Written, Error> {
-        let keys = UnitKeys::new(&unit.name);
-        let gone = [&keys.unit, &keys.want, &keys.global, &keys.why];
-        let mut then: Vec<_> = gone.map(|key| self.delete(key)).into();
-        then.extend(self.delete_place(&keys, unit));
-        self.write(&keys, unit, then).await
+        let gone = [Key::Unit, Key::Want, Key::Global, Key::Why];
+        let gone = gone.map(|key| self.delete(&key(unit.name.clone())));
+        let mut then = Vec::from(gone);
+        then.extend(self.delete_place(unit));
+        self.write(unit, then).await
     }
 
-    async fn write(
-        &self,
-        keys: &UnitKeys,
-        unit: &UnitRecord,
-        then: Vec<Operation>,
-    ) -> Result<Written, Error> {
+    async fn write(&self, unit: &UnitRecord, then: Vec<Operation>) -> Result<Written, Error> {
         let guards = vec![
-            self.unchanged(&keys.unit, Some(&unit.body)),
-            self.unchanged(&keys.want, Some(&unit.want)),
-            self.unchanged(&keys.place, unit.place.as_ref()),
+            self.unchanged(&Key::Unit(unit.name.clone()), Some(&unit.body)),
+            self.unchanged(&Key::Want(unit.name.clone()), Some(&unit.want)),
+            self.unchanged(&Key::Place(unit.name.clone()), unit.place.as_ref()),
         ];
         Ok(self.commit(guards, then).await?.into())
     }
 
-    fn put_body(&self, keys: &UnitKeys, body: &Body) -> Result<Operation, Error> {
+    fn put_body(&self, name: &str, body: &Body) -> Result<Operation, Error> {
         let value = record::write(body);
         if value.len() > BODY_BYTES_MAX {
             let rule = format!("at most {BODY_BYTES_MAX} bytes as it is stored");
             return Err(UnusablePart { what: "unit", rule }.into());
         }
-        Ok(Operation::Put(self.name(&keys.unit), value, None))
+        let name = self.name(&Key::Unit(name.to_owned()));
+        Ok(Operation::Put(name, value, None))
     }
 
-    fn put_want(&self, keys: &UnitKeys, unit: &UnitRecord, state: DesiredState) -> Operation {
+    fn put_want(&self, unit: &UnitRecord, state: DesiredState) -> Operation {
         let generation = unit.want.value.generation.saturating_add(1);
-        self.put(&keys.want, &Want { state, generation })
+        self.put(&Key::Want(unit.name.clone()), &Want { state, generation })
     }
 
-    fn put_global(&self, keys: &UnitKeys, body: &Body, state: DesiredState) -> Option<Operation> {
+    fn put_global(&self, name: &str, body: &Body, state: DesiredState) -> Option<Operation> {
         let global = Global {
             hash: body.hash.clone(),
             state,
             rule: body.global.clone()?,
         };
-        Some(self.put(&keys.global, &global))
+        Some(self.put(&Key::Global(name.to_owned()), &global))
     }
 
     /// Tells the machine that the unit is placed on.
-    fn put_run(
-        &self,
-        keys: &UnitKeys,
-        unit: &UnitRecord,
-        hash: &str,
-        state: DesiredState,
-    ) -> Option<Operation> {
+    fn put_run(&self, unit: &UnitRecord, hash: &str, state: DesiredState) -> Option<Operation> {
         let place = unit.place.as_ref()?;
         let hash = hash.to_owned();
-        Some(self.put(&keys.run(&place.value.machine), &Run { hash, state }))
+        let key = Key::run(&place.value.machine, &unit.name);
+        Some(self.put(&key, &Run { hash, state }))
     }
 
-    fn delete_place(&self, keys: &UnitKeys, unit: &UnitRecord) -> Vec<Operation> {
+    fn delete_place(&self, unit: &UnitRecord) -> Vec<Operation> {
         let Some(place) = &unit.place else {
             return Vec::new();
         };
-        let run = keys.run(&place.value.machine);
-        vec![self.delete(&keys.place), self.delete(&run)]
-    }
-}
-
-/// What is left of a unit that is not there.
-pub(super) struct Leftovers {
-    /// That it is still as it was found.
-    pub(super) guards: Vec<Guard>,
-    /// What removes that of it which a new unit does not write over.
-    pub(super) gone: Vec<Operation>,
-}
-
-/// The keys of a unit that are called after it alone.
-pub(super) struct UnitKeys {
-    pub(super) name: String,
-    pub(super) unit: Key,
-    pub(super) want: Key,
-    pub(super) place: Key,
-    pub(super) global: Key,
-    pub(super) why: Key,
-}
-
-impl UnitKeys {
-    /// Those that say what the unit is: all but the reason, which the engine finds again.
-    pub(super) fn own(&self) -> [Key; 4] {
-        [&self.unit, &self.want, &self.place, &self.global].map(Clone::clone)
-    }
-
-    /// What a machine's agent has to do with the unit.
-    pub(super) fn run(&self, machine: &str) -> Key {
-        Key::Run {
-            machine: machine.to_owned(),
-            unit: self.name.clone(),
-        }
-    }
-
-    pub(super) fn new(name: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            unit: Key::Unit(name.to_owned()),
-            want: Key::Want(name.to_owned()),
-            place: Key::Place(name.to_owned()),
-            global: Key::Global(name.to_owned()),
-            why: Key::Why(name.to_owned()),
-        }
+        let run = Key::run(&place.value.machine, &unit.name);
+        vec![
+            self.delete(&Key::Place(unit.name.clone())),
+            self.delete(&run),
+        ]
     }
 }

@@ -67,7 +67,11 @@ impl<S: KeyStore> Registry<S> {
     /// # Errors
     /// [`Error::Unusable`] for a machine id that is no key.
     pub async fn list(&self, scope: &Scope) -> Result<(Vec<Change>, Revision), Error> {
-        self.changes(self.range(scope)?).await
+        // Chunk by chunk: all of a large registry at once would hold up whoever shares the thread.
+        let mut found = Vec::new();
+        let take = |entry| found.push(Change::of_entry(&self.prefix, &entry));
+        let revision = self.read_each(self.range(scope)?, None, take).await?;
+        Ok((found, revision))
     }
 
     /// Watches what happens after a revision, such as that of a list or a snapshot.
@@ -110,7 +114,7 @@ impl<S: KeyStore> Watch<S> {
                     Ok(Some(told)) => return Ok(told),
                     Ok(None) => continue,
                     // Compacted once more while it was read.
-                    Err(keys::Error::Compacted { .. }) => self.list_anew(),
+                    Err(keys::Error::Compacted) => self.list_anew(),
                     Err(error) => return Err(error.into()),
                 }
             }
@@ -125,7 +129,7 @@ impl<S: KeyStore> Watch<S> {
                             .collect(),
                     });
                 }
-                Err(keys::Error::Compacted { .. }) => self.list_anew(),
+                Err(keys::Error::Compacted) => self.list_anew(),
                 Err(error) => return Err(error.into()),
             }
         }

@@ -25,8 +25,9 @@ async fn names<S: KeyStore>(
     token: Option<&str>,
 ) -> (Vec<String>, Option<String>) {
     let page = fleet.list_units(token).await.unwrap();
+    let next = page.token();
     let names = page.items.into_iter().map(|unit| unit.name);
-    (names.collect(), page.next)
+    (names.collect(), next)
 }
 
 #[tokio::test]
@@ -64,17 +65,17 @@ async fn pages_and_their_tokens_are_those_of_the_registry() {
         let there = at(&read, token.clone()).await;
         assert_eq!(here.items, there.items);
         pages += 1;
-        let (Some(ours), Some(theirs)) = (&here.next, &there.next) else {
-            assert_eq!(here.next, there.next);
+        let (Some(ours), Some(theirs)) = (here.token(), there.token()) else {
+            assert_eq!(here.token(), there.token());
             break;
         };
         if token.is_some() {
             assert_eq!(ours, theirs, "the same text, whoever wrote it");
         } else {
             // The registry's first page may be of a later moment on a server that others write to.
-            assert!(revision(ours) <= revision(theirs));
+            assert!(revision(&ours) <= revision(&theirs));
         }
-        token = here.next;
+        token = here.token();
     }
     assert_eq!(pages, 4);
     for (unit, machine) in [
@@ -89,7 +90,12 @@ async fn pages_and_their_tokens_are_those_of_the_registry() {
         let (here, there) = (list(&world.fleet).await, list(&read).await);
         assert!(here == there && here.len() > PAGE, "{filter:?}: {here:?}");
         // A page of one is gone on with by the other.
-        let first = world.fleet.list_states(&filter, None).await.unwrap().next;
+        let first = world
+            .fleet
+            .list_states(&filter, None)
+            .await
+            .unwrap()
+            .token();
         let here = world
             .fleet
             .list_states(&filter, first.as_deref())
@@ -121,13 +127,13 @@ async fn a_token_is_for_the_list_that_gave_it() {
     world.report(&mut reports, &states).await;
     world.settle().await;
     let everything = StateFilter::default();
-    let units = world.fleet.list_units(None).await.unwrap().next.unwrap();
+    let units = world.fleet.list_units(None).await.unwrap().token().unwrap();
     let states = world
         .fleet
         .list_states(&everything, None)
         .await
         .unwrap()
-        .next
+        .token()
         .unwrap();
     let read = Fleet::new(world.registry.clone(), PAGE);
     let other = StateFilter {

@@ -6,14 +6,16 @@ use etcd_client::Client;
 use hyperfleet_fleet::etcd::{EtcdKeys, Settings};
 use hyperfleet_fleet::keys::{KeyStore, Operation, Revision, Transaction};
 use hyperfleet_fleet::registry::{
-    Acquired, Leader, Leading, Machine, Prefix, Registered, Registration, Registry, Reports, Run,
-    StateFilter, Step, UnitState,
+    Acquired, Leader, Leading, Machine, Prefix, Registered, Registration, Registry, Reports,
+    StateFilter, UnitState,
 };
 use hyperfleet_fleet::{Error, Fleet, MachineView, Page, Set, SetUnit, StateView, UnitView};
 use hyperfleet_fleet_model::unit::UnitOption;
 use tokio::task::JoinHandle;
 
-use hyperfleet_testkit::{TestEtcd, etcd_settings, fresh_prefix, shared_etcd, until};
+use hyperfleet_testkit::{
+    TestEtcd, etcd_settings, fresh_prefix, place, shared_etcd, until, withdraw,
+};
 
 /// Pages of so many: lists of a test have several.
 pub(crate) const PAGE: usize = 3;
@@ -133,27 +135,13 @@ impl<S: KeyStore> Mirrored<S> {
     /// As the engine does it.
     pub(crate) async fn place(&self, leading: &Leading, unit: &str, machine: &str) {
         let unit = self.registry.find_unit(unit).await.unwrap().unwrap();
-        let step = Step::Place {
-            unit: unit.name,
-            machine: machine.to_owned(),
-            run: Run {
-                hash: unit.body.value.hash,
-                state: unit.want.value.state,
-            },
-            want: unit.want.revision,
-        };
+        let step = place(&unit, machine);
         self.registry.carry_out(leading, &[step]).await.unwrap();
     }
 
     pub(crate) async fn withdraw(&self, leading: &Leading, unit: &str) {
         let unit = self.registry.find_unit(unit).await.unwrap().unwrap();
-        let place = unit.place.unwrap();
-        let step = Step::Withdraw {
-            unit: unit.name,
-            from: place.value.machine,
-            want: unit.want.revision,
-            place: place.revision,
-        };
+        let step = withdraw(&unit);
         self.registry.carry_out(leading, &[step]).await.unwrap();
     }
 
@@ -197,8 +185,8 @@ pub(crate) async fn all<T>(list: impl AsyncFn(Option<&str>) -> Result<Page<T>, E
     let (mut items, mut token) = (Vec::new(), None);
     loop {
         let page = list(token.as_deref()).await.unwrap();
+        token = page.token();
         items.extend(page.items);
-        token = page.next;
         if token.is_none() {
             return items;
         }

@@ -37,12 +37,8 @@ impl Times {
             Change::Place(unit, Value::Here(place)) => {
                 self.placed.insert(unit, (place.value.machine, now));
             }
-            Change::State {
-                unit,
-                state: Value::Here(state),
-                ..
-            } if state.value.launched => {
-                self.launched.entry(unit).or_insert(now);
+            Change::State(key, Value::Here(state)) if state.value.launched => {
+                self.launched.entry(key.unit).or_insert(now);
             }
             Change::Machine(_, Value::Here(_)) => self.machines += 1,
             Change::Machine(id, _) => {

@@ -33,14 +33,11 @@ pub(super) fn from_sources(
     variables: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Loaded {
     let variables = Layer::of_variables(&TABLE, variables);
-    let mut layers: Vec<_> = file
-        .map(|file| Layer::of_ini(&TABLE, file))
-        .into_iter()
-        .collect();
-    for layer in &mut layers {
-        layer.forget_replaced_by(&variables);
+    let mut file = file.map(|file| Layer::of_ini(&TABLE, file));
+    if let Some(file) = &mut file {
+        file.forget_replaced_by(&variables);
     }
-    layers.push(variables);
+    let layers = file.into_iter().chain([variables]).collect();
     let mut loaded = Loaded::of(&TABLE, &base(), layers);
     let unused: Vec<_> = loaded.given_keys(SettingStatus::WithoutEffect).collect();
     if !unused.is_empty() {

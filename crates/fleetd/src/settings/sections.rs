@@ -82,15 +82,9 @@ impl Engine {
     /// How long a leader stays one without a sign of life, in seconds: five times the interval, as in the older
     /// fleet (fleet.md §4.1), and two at least, which is etcd's own least.
     pub fn lease_seconds(&self) -> u32 {
-        let seconds = self.interval.saturating_mul(5).as_secs_f64().ceil();
+        let seconds = (5 * self.interval.as_nanos()).div_ceil(1_000_000_000);
         // Few, as the interval is limited.
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "the conversion saturates"
-        )]
-        let seconds = seconds as u32;
-        seconds.max(2)
+        u32::try_from(seconds).unwrap_or(u32::MAX).max(2)
     }
 }
 

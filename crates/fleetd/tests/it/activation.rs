@@ -22,7 +22,7 @@ fn handed(place: &Place, sockets: [OwnedFd; 2], settings: &[(&str, &str)]) -> Fl
     }
     let [first, second] = sockets;
     shell.stdin(Stdio::from(first));
-    Fleetd::spawn_with_output(shell, Stdio::from(second), place.socket("m1"))
+    Fleetd::start_with_output(shell, Stdio::from(second), place.socket("m1"))
 }
 
 #[tokio::test]
@@ -100,7 +100,7 @@ async fn sockets_that_are_for_another_process_are_not_taken() {
     let settings = [];
     let mut command = place.command("m1", &settings);
     command.env("LISTEN_PID", "1").env("LISTEN_FDS", "2");
-    let mut fleetd = Fleetd::spawn(command, place.socket("m1"));
+    let mut fleetd = Fleetd::start(command, place.socket("m1"));
     fleetd.until_serving().await;
     fleetd.stop().await;
 }
@@ -121,7 +121,7 @@ async fn the_first_client_starts_it_by_systemds_own_tool() {
         tool.arg("-E").arg(assignment);
     }
     tool.arg(fleetd.get_program());
-    let mut fleetd = Fleetd::spawn(tool, path.clone());
+    let mut fleetd = Fleetd::start(tool, path.clone());
     until("the tool listens", async || path.exists()).await;
     fleetd.until_serving().await;
     fleetd.stop().await;

@@ -1,18 +1,18 @@
 //! The real program, as a user starts it.
 
-use std::io::{BufRead as _, BufReader, Read};
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
+use std::process::{Command, Stdio};
 
 use hyperfleet_fleet::etcd::EtcdKeys;
 use hyperfleet_fleet::registry::{Prefix, Registry};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use hyperfleet_testkit::{PATIENCE, etcd_settings, fresh_prefix, shared_etcd_url, until};
+use hyperfleet_testkit::{
+    PATIENCE, RunningProgram, etcd_settings, fresh_prefix, shared_etcd_url, until,
+};
 
 /// A place for fleetd: a folder for its socket, and a part of an etcd.
 pub(super) struct Place {
@@ -68,7 +68,7 @@ impl Place {
     pub(super) fn start_as(&self, machine: &str, settings: &[(&str, &str)]) -> Fleetd {
         let mut command = self.command(machine, settings);
         command.stdin(Stdio::null());
-        Fleetd::spawn(command, self.socket(machine))
+        Fleetd::start(command, self.socket(machine))
     }
 
     pub(super) fn socket(&self, machine: &str) -> PathBuf {
@@ -102,62 +102,26 @@ pub(super) fn fleetd() -> Command {
     command
 }
 
-/// A running program. Killed with the test, should that end first.
+/// A running fleetd, and where it listens.
 pub(super) struct Fleetd {
-    child: Child,
-    /// What it says on standard error, its log.
-    said: Arc<Mutex<String>>,
-    /// What it says on standard output.
-    output: Arc<Mutex<String>>,
-    listeners: Vec<JoinHandle<()>>,
+    running: RunningProgram,
     pub(super) socket: PathBuf,
 }
 
 impl Fleetd {
-    pub(super) fn spawn(command: Command, socket: PathBuf) -> Self {
-        Self::spawn_with_output(command, Stdio::piped(), socket)
-    }
-
-    /// With something else where its standard output goes.
-    pub(super) fn spawn_with_output(mut command: Command, output: Stdio, socket: PathBuf) -> Self {
-        command.stdout(output).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let (said, output) = (Arc::default(), Arc::default());
-        let mut listeners = vec![listen(child.stderr.take().unwrap(), &said)];
-        let pipe = child.stdout.take();
-        listeners.extend(pipe.map(|pipe| listen(pipe, &output)));
+    pub(super) fn start(command: Command, socket: PathBuf) -> Self {
         Self {
-            child,
-            said,
-            output,
-            listeners,
+            running: RunningProgram::start(command),
             socket,
         }
     }
 
-    pub(super) fn said(&self) -> String {
-        self.said.lock().unwrap().clone()
-    }
-
-    pub(super) fn output(&self) -> String {
-        self.output.lock().unwrap().clone()
-    }
-
-    /// Waits until it says so.
-    pub(super) async fn until_said(&mut self, words: &str) {
-        let said = self.said.clone();
-        let child = &mut self.child;
-        until(&format!("it says {words:?}"), async || {
-            let status = child.try_wait().unwrap();
-            let said = said.lock().unwrap().clone();
-            let is_said = said.contains(words);
-            assert!(
-                is_said || status.is_none(),
-                "it ended with {status:?}: {said}"
-            );
-            is_said
-        })
-        .await;
+    /// With something else where its standard output goes.
+    pub(super) fn start_with_output(command: Command, output: Stdio, socket: PathBuf) -> Self {
+        Self {
+            running: RunningProgram::start_with_output(command, output),
+            socket,
+        }
     }
 
     /// A client of its socket.
@@ -197,25 +161,6 @@ impl Fleetd {
         assert_eq!(request.send().await.unwrap().status().as_u16(), 201);
     }
 
-    pub(super) fn signal(&self, signal: Signal) {
-        let pid = i32::try_from(self.child.id()).unwrap();
-        kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
-    }
-
-    /// Waits for its end, and for the last of what it says.
-    pub(super) async fn ended(&mut self) -> ExitStatus {
-        let mut status = None;
-        until("it ends", async || {
-            status = self.child.try_wait().unwrap();
-            status.is_some()
-        })
-        .await;
-        for listener in self.listeners.drain(..) {
-            listener.join().unwrap();
-        }
-        status.unwrap()
-    }
-
     /// Tells it to end, and checks that it does so in order.
     pub(super) async fn stop(&mut self) {
         self.signal(Signal::TERM);
@@ -223,24 +168,18 @@ impl Fleetd {
     }
 }
 
-impl Drop for Fleetd {
-    fn drop(&mut self) {
-        // One that is stopped, too.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+impl Deref for Fleetd {
+    type Target = RunningProgram;
+
+    fn deref(&self) -> &RunningProgram {
+        &self.running
     }
 }
 
-/// Keeps what comes out of a pipe.
-fn listen(pipe: impl Read + Send + 'static, said: &Arc<Mutex<String>>) -> JoinHandle<()> {
-    let said = said.clone();
-    std::thread::spawn(move || {
-        for line in BufReader::new(pipe).lines().map_while(Result::ok) {
-            let mut said = said.lock().unwrap();
-            said.push_str(&line);
-            said.push('\n');
-        }
-    })
+impl DerefMut for Fleetd {
+    fn deref_mut(&mut self) -> &mut RunningProgram {
+        &mut self.running
+    }
 }
 
 /// Whether a program of this machine is there.

@@ -11,7 +11,7 @@ fn by_file(place: &Place, text: &str) -> Fleetd {
     let file = place.write("fleet.conf", text);
     let mut command = place.command("m1", &[]);
     command.args(["--config", &file]);
-    Fleetd::spawn(command, place.socket("m1"))
+    Fleetd::start(command, place.socket("m1"))
 }
 
 /// Tells it to read the settings again, and waits until it says something new that has these words.

@@ -125,7 +125,7 @@ async fn the_service_manager_is_told_what_it_does() {
     };
     let mut command = place.command("m1", &[]);
     command.env("NOTIFY_SOCKET", &path);
-    let mut fleetd = Fleetd::spawn(command, place.socket("m1"));
+    let mut fleetd = Fleetd::start(command, place.socket("m1"));
     assert_eq!(told(), "READY=1\n");
     // It answers by then, be it that etcd is not there yet.
     assert!(fleetd.get("/fleet/v1/units").await.is_some());

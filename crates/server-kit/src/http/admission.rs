@@ -75,7 +75,7 @@ impl Admission {
             capacity: Capacity::new(limits.in_flight_max),
             budget: ResponseBudget::new(limits.buffered_bytes_max),
             watchers: Capacity::new(watchers_max(limits.buffered_bytes_max)),
-            rate: rate::limit(limits.rate_per_second, limits.rate_burst),
+            rate: RateLimit::new(limits.rate_per_second, limits.rate_burst),
             body_time: limits.body_time,
         }))
     }

@@ -1,6 +1,6 @@
 //! The body of a request, read before anything is done for it: in time, and not too much of it.
 //!
-//! A body that is not read to its end is [`Unread`] until the answer is sent. actix then closes the
+//! What is left of a body that is not read to its end is kept until the answer is sent. actix then closes the
 //! connection; it would otherwise go on reading a chunked body for as long as its client likes.
 
 use std::pin::Pin;
@@ -23,16 +23,12 @@ use super::memory::{Reservation, ResponseBudget, SMALL};
 use super::problem::{BODY_BYTES_MAX, Problem};
 use super::refusals::resize;
 
-/// What is left of a body that nobody reads.
-struct Unread {
-    _payload: Payload,
-}
-
 /// An answer, with what it does not read, and the request that is under way until it is written.
 struct Attended<B> {
     answer: Pin<Box<B>>,
     under_way: Option<UnderWay>,
-    _unread: Option<Unread>,
+    /// What is left of a body that nobody reads.
+    _unread: Option<Payload>,
 }
 
 /// Reads the body of a request that has one to be read, and puts it back, unpacked, for the handler. It must
@@ -90,9 +86,7 @@ pub(super) async fn read(
 /// Nobody reads the body of this request.
 pub fn leave(request: &HttpRequest, payload: Payload) {
     if !matches!(payload, Payload::None) {
-        request
-            .extensions_mut()
-            .insert(Unread { _payload: payload });
+        request.extensions_mut().insert(payload);
     }
 }
 
@@ -112,7 +106,7 @@ pub(super) fn attended<B: MessageBody + 'static>(
     if let Some(under_way) = &under_way {
         under_way.answered();
     }
-    let unread = response.request().extensions_mut().remove::<Unread>();
+    let unread = response.request().extensions_mut().remove::<Payload>();
     if unread.is_none() && under_way.is_none() {
         return response.map_into_left_body();
     }

@@ -37,7 +37,7 @@ pub use gate::{Gate, Phase, Readiness};
 pub use headers::ResponseHeaders;
 pub use memory::ResponseBudget;
 pub use operation::Operation;
-pub use probes::{Scrape, health, metrics, scraped, side};
+pub use probes::{Scrape, health, metrics, scraped};
 pub use problem::{BODY_BYTES_MAX, Problem, ProblemKind};
 pub use request_id::RequestId;
 pub use routes::{resource, unknown_path};

@@ -2,18 +2,13 @@
 
 use std::sync::Arc;
 
-use actix_web::body::MessageBody;
-use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::http::StatusCode;
-use actix_web::middleware::from_fn;
 use actix_web::web::{Data, ServiceConfig};
-use actix_web::{App, Error, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use serde_json::json;
 
-use super::frame::{ChooseWording, frame};
 use super::gate::{Gate, Readiness};
-use super::routes::{resource, unknown_path};
-use crate::clock::Clock;
+use super::routes::resource;
 
 /// The text format of Prometheus.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -21,29 +16,8 @@ const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// What gives the metrics as text, at each scrape.
 pub type Scrape = Arc<dyn Fn() -> String + Send + Sync>;
 
-/// An application of these routes alone.
-pub fn side(
-    clock: Clock,
-    wording: ChooseWording,
-    mount: impl FnOnce(&mut ServiceConfig),
-) -> App<
-    impl ServiceFactory<
-        ServiceRequest,
-        Config = (),
-        Response = ServiceResponse<impl MessageBody>,
-        Error = Error,
-        InitError = (),
-    >,
-> {
-    App::new()
-        .app_data(Data::new(clock))
-        .configure(mount)
-        .default_service(web::to(unknown_path))
-        .wrap(from_fn(move |request, next| frame(wording, request, next)))
-}
-
 /// `/healthz` and `/readyz`.
-pub fn health(gate: Gate) -> impl FnOnce(&mut ServiceConfig) {
+pub fn health(gate: Gate) -> impl FnOnce(&mut ServiceConfig) + Clone {
     |config| {
         config
             .app_data(Data::new(gate))
@@ -53,7 +27,7 @@ pub fn health(gate: Gate) -> impl FnOnce(&mut ServiceConfig) {
 }
 
 /// `/metrics`.
-pub fn metrics(scrape: Scrape) -> impl FnOnce(&mut ServiceConfig) {
+pub fn metrics(scrape: Scrape) -> impl FnOnce(&mut ServiceConfig) + Clone {
     |config| {
         config
             .app_data(Data::new(scrape))

@@ -61,16 +61,19 @@ pub(super) struct Standing {
 }
 
 impl RateLimit {
-    /// So many requests a second on average, and so many at once.
-    pub(super) fn new(per_second: NonZeroU32, burst: NonZeroU32) -> Self {
+    /// As settings give it: so many requests a second on average, and so many at once, 0 for as many as in a second.
+    /// None where it is off.
+    pub(super) fn new(per_second: u32, burst: u32) -> Option<Self> {
+        let per_second = NonZeroU32::new(per_second)?;
+        let burst = NonZeroU32::new(burst).unwrap_or(per_second);
         let quota = Quota::per_second(per_second).allow_burst(burst);
         let shard = || Shard::new(quota, Callers::default(), MonotonicClock);
-        Self {
+        Some(Self {
             shards: (0..SHARDS).map(|_| shard()).collect(),
             hasher: RandomState::new(),
             per_second,
             burst,
-        }
+        })
     }
 
     /// Counts a request, unless the caller has none left.
@@ -170,15 +173,6 @@ impl StateStore for Callers {
     }
 }
 
-/// As a setting gives it; none where it is off.
-pub(super) fn limit(per_second: u32, burst: u32) -> Option<RateLimit> {
-    let per_second = NonZeroU32::new(per_second)?;
-    Some(RateLimit::new(
-        per_second,
-        NonZeroU32::new(burst).unwrap_or(per_second),
-    ))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,7 +196,7 @@ mod tests {
 
     #[test]
     fn each_caller_has_a_burst_of_its_own_and_is_told_what_is_left() {
-        let limit = limit(1, 3).unwrap();
+        let limit = RateLimit::new(1, 3).unwrap();
         let (one, other) = (peer("192.0.2.1"), peer("192.0.2.2"));
         let first = limit.count(&one);
         assert_eq!((first.remaining, first.retry_seconds), (2, None));
@@ -219,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_flood_of_callers_does_not_fill_the_memory_nor_lock_anybody_out() {
-        let limit = limit(1, 5).unwrap();
+        let limit = RateLimit::new(1, 5).unwrap();
         for number in 0..200_000_u32 {
             let caller = key(Some(number.to_string()), None);
             assert_eq!(limit.count(&caller).retry_seconds, None);
@@ -234,7 +228,7 @@ mod tests {
 
     #[test]
     fn nothing_per_second_is_no_limit_and_no_burst_is_one_second_of_requests() {
-        assert!(limit(0, 100).is_none());
-        assert_eq!(limit(7, 0).unwrap().burst.get(), 7);
+        assert!(RateLimit::new(0, 100).is_none());
+        assert_eq!(RateLimit::new(7, 0).unwrap().burst.get(), 7);
     }
 }

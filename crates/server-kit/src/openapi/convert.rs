@@ -146,18 +146,17 @@ fn inner(schema: &mut Map<String, Value>) {
 
 /// A list of types: with `null`, the type is nullable; with several, any of them will do.
 fn types(schema: &mut Map<String, Value>) {
-    let Some(Value::Array(types)) = schema.get("type") else {
-        if schema.get("type") == Some(&json!("null")) {
-            schema.remove("type");
+    let types = match schema.remove("type") {
+        None => return,
+        Some(Value::Array(types)) => types,
+        Some(only) if only == "null" => {
             schema.insert("nullable".to_owned(), json!(true));
             schema.insert("enum".to_owned(), json!([null]));
-        } else if schema.get("type") == Some(&json!("array")) {
-            schema.entry("items").or_insert(json!({}));
+            return;
         }
-        return;
+        Some(only) => vec![only],
     };
-    let (nulls, types): (Vec<_>, Vec<_>) = types.clone().into_iter().partition(|t| t == "null");
-    schema.remove("type");
+    let (nulls, types): (Vec<_>, Vec<_>) = types.into_iter().partition(|t| t == "null");
     if !nulls.is_empty() {
         schema.insert("nullable".to_owned(), json!(true));
         if let Some(Value::Array(values)) = schema.get_mut("enum")

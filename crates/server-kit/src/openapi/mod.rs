@@ -21,6 +21,9 @@ use utoipa::openapi::{
 
 pub use convert::to_3_0;
 
+use crate::program::print;
+use crate::settings::OpenapiFormat;
+
 /// The order of the parts of a document.
 const ORDER: [&str; 7] = [
     "openapi",
@@ -175,6 +178,19 @@ pub fn empty_answer(description: &str) -> ResponseBuilder {
 /// Any value of a type.
 pub fn any(kind: Type) -> Schema {
     Schema::Object(Object::with_type(kind))
+}
+
+/// Prints a document.
+///
+/// # Errors
+///
+/// None for what [`assemble`] makes.
+pub fn print_document(document: &Value, format: OpenapiFormat) -> anyhow::Result<()> {
+    print(&match format {
+        OpenapiFormat::Yaml => yaml(document)?,
+        OpenapiFormat::Json => serde_json::to_string_pretty(document)? + "\n",
+    });
+    Ok(())
 }
 
 /// A document as YAML, for people and version control.

@@ -98,31 +98,26 @@ fn parse(text: &str) -> File {
             let Some((_, next)) = lines.next() else { break };
             line.push_str(next.trim());
         }
-        file.take(&line, index + 1);
-    }
-    file
-}
-
-impl File {
-    fn take(&mut self, line: &str, number: usize) {
+        let number = index + 1;
         if line.is_empty() || line.starts_with(['#', ';']) {
-            return;
+            continue;
         }
         let section = line.strip_prefix('[').and_then(|l| l.strip_suffix(']'));
         if let Some(name) = section {
-            self.sections.push((name.trim().to_owned(), number));
-            return;
+            file.sections.push((name.trim().to_owned(), number));
+            continue;
         }
-        match pair(line) {
-            None => self.odd.push(number),
-            Some(_) if !self.sections.is_empty() => {}
-            Some((key, value)) => self.lines.push(Line {
+        match pair(&line) {
+            None => file.odd.push(number),
+            Some(_) if !file.sections.is_empty() => {}
+            Some((key, value)) => file.lines.push(Line {
                 key: key.to_lowercase(),
                 value: value.to_owned(),
                 number,
             }),
         }
     }
+    file
 }
 
 fn pair(line: &str) -> Option<(&str, &str)> {

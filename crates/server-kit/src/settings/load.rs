@@ -72,11 +72,6 @@ impl<S> Loaded<S> {
         !faults.any(|fault| sections.iter().any(|section| fault.touches(section)))
     }
 
-    /// Whether nothing is wrong with the settings by themselves.
-    pub fn is_sound(&self) -> bool {
-        self.faults.is_empty()
-    }
-
     /// Refuses settings that have faults, of their own or these.
     ///
     /// # Errors
@@ -145,14 +140,9 @@ impl<S> Loaded<S> {
 }
 
 fn out_of_range(table: &SettingTable, given: &Given) -> Option<SettingFault> {
-    let Given {
-        setting,
-        value,
-        origin,
-        ..
-    } = given;
+    let (setting, value) = (given.setting, &given.value);
     let (least, most) = setting.exceeded(value)?;
-    let text = (table.out_of_range)(setting.key, origin, &shown(value), least, most);
+    let text = (table.out_of_range)(setting.key, &given.origin, &shown(value), least, most);
     Some(SettingFault::of_value(text))
 }
 

@@ -128,12 +128,8 @@ impl Setting {
             SettingKind::Objects => Some(value),
             SettingKind::Read(read) => return read(&text),
             SettingKind::Text | SettingKind::Secret | SettingKind::File => {
-                let fault = "must be a text: put it in quotes";
-                return if is_text {
-                    Ok(value)
-                } else {
-                    Err(fault.to_owned())
-                };
+                let text = is_text.then_some(value);
+                return text.ok_or_else(|| "must be a text: put it in quotes".to_owned());
             }
             SettingKind::List => {
                 return texts(value).ok_or_else(|| "must be a list of texts".to_owned());

@@ -5,9 +5,8 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use opentelemetry_otlp::tonic_types::transport::{Certificate, ClientTlsConfig};
 use opentelemetry_otlp::{
-    OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TIMEOUT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT,
-    OTEL_EXPORTER_OTLP_TRACES_TIMEOUT, Protocol, SpanExporter, WithExportConfig as _,
-    WithHttpConfig as _, WithTonicConfig as _,
+    OTEL_EXPORTER_OTLP_TIMEOUT, OTEL_EXPORTER_OTLP_TRACES_TIMEOUT, Protocol, SpanExporter,
+    WithExportConfig as _, WithHttpConfig as _, WithTonicConfig as _,
 };
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -51,15 +50,17 @@ pub(super) fn unsupported(variables: Variables<'_>) -> Option<String> {
 /// Authorities that cannot be read, or that are none.
 pub(super) fn exporter(
     protocol: Protocol,
+    endpoint: &str,
     variables: Variables<'_>,
 ) -> anyhow::Result<SpanExporter> {
+    let is_secure = endpoint.starts_with("https:");
     if protocol == Protocol::HttpBinary {
         let exporter = SpanExporter::builder().with_http().with_protocol(protocol);
-        let exporter = exporter.with_http_client(http_client(variables)?);
+        let exporter = exporter.with_http_client(http_client(is_secure, variables)?);
         return Ok(exporter.build()?);
     }
     let mut exporter = SpanExporter::builder().with_tonic();
-    if is_secure(variables) {
+    if is_secure {
         let authorities = match named_authorities(variables)? {
             Some(named) => named,
             None => authorities_of_machine(variables)?,
@@ -70,18 +71,12 @@ pub(super) fn exporter(
     Ok(exporter.build()?)
 }
 
-fn is_secure(variables: Variables<'_>) -> bool {
-    let endpoint = variables(OTEL_EXPORTER_OTLP_TRACES_ENDPOINT)
-        .or_else(|| variables(OTEL_EXPORTER_OTLP_ENDPOINT));
-    endpoint.is_some_and(|endpoint| endpoint.starts_with("https:"))
-}
-
 /// The client of the SDK's own making would know nothing of the authorities.
-fn http_client(variables: Variables<'_>) -> anyhow::Result<reqwest::Client> {
+fn http_client(is_secure: bool, variables: Variables<'_>) -> anyhow::Result<reqwest::Client> {
     let builder = reqwest::Client::builder().timeout(timeout(variables));
     let builder = match named_authorities(variables)? {
         Some(pem) => builder.tls_certs_only(reqwest::Certificate::from_pem_bundle(&pem)?),
-        None if is_secure(variables) => builder,
+        None if is_secure => builder,
         // Without TLS nobody has to be trusted, and the machine's authorities need not be there.
         None => builder.tls_certs_only([]),
     };
@@ -135,7 +130,7 @@ mod tests {
                 let is_named = name == "OTEL_EXPORTER_OTLP_CERTIFICATE";
                 is_named.then(|| named.clone())
             };
-            let fault = exporter(Protocol::HttpBinary, &variables).unwrap_err();
+            let fault = exporter(Protocol::HttpBinary, "https://c", &variables).unwrap_err();
             let fault = format!("{fault:#}");
             assert!(
                 fault.starts_with("OTEL_EXPORTER_OTLP_CERTIFICATE: "),

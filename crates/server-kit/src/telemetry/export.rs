@@ -2,8 +2,7 @@
 //! of bounded length, and what does not fit is dropped.
 
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use opentelemetry_otlp::SpanExporter as Otlp;
@@ -20,9 +19,7 @@ const TELL_PERIOD: Duration = Duration::from_mins(5);
 pub(super) struct Exporter {
     otlp: Arc<Otlp>,
     runtime: Handle,
-    start: Instant,
-    /// Seconds from the start until failures may be told again.
-    silent_until: AtomicU64,
+    told_at: Mutex<Option<Instant>>,
 }
 
 impl Exporter {
@@ -31,18 +28,15 @@ impl Exporter {
         Self {
             otlp: Arc::new(otlp),
             runtime,
-            start: Instant::now(),
-            silent_until: AtomicU64::new(0),
+            told_at: Mutex::new(None),
         }
     }
 
     fn tell(&self, error: &OTelSdkError) {
         metrics::counter!("hyperfleet_api_trace_export_errors_total").increment(1);
-        let now = self.start.elapsed().as_secs();
-        let until = self.silent_until.load(Ordering::Relaxed);
-        if now >= until {
-            let next = now + TELL_PERIOD.as_secs();
-            self.silent_until.store(next, Ordering::Relaxed);
+        let mut told_at = self.told_at.lock().unwrap_or_else(PoisonError::into_inner);
+        if told_at.is_none_or(|at| at.elapsed() >= TELL_PERIOD) {
+            *told_at = Some(Instant::now());
             let error = error as &dyn std::error::Error;
             tracing::warn!(error, "the collector did not take spans; they are lost");
         }
@@ -66,6 +60,7 @@ impl SpanExporter for Exporter {
     }
 }
 
+/// Without the headers for the collector, which may have a token.
 impl fmt::Debug for Exporter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Exporter")

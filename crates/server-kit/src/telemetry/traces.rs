@@ -68,14 +68,14 @@ impl Traces {
 pub(super) fn start(settings: &Tracing, version: &'static str) -> (Traces, Vec<String>) {
     let variables = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let mut notes = Vec::new();
-    if !settings.enabled || !has_collector(&variables) {
+    let Some(endpoint) = endpoint(&variables).filter(|_| settings.enabled) else {
         return (Traces::default(), notes);
-    }
+    };
     let sampler = sampler(&variables, &mut notes);
     let protocol = protocol(&variables, &mut notes);
     global::set_text_map_propagator(propagator(&variables, &mut notes));
     notes.extend(collector::unsupported(&variables));
-    match collector::exporter(protocol, &variables) {
+    match collector::exporter(protocol, &endpoint, &variables) {
         Ok(otlp) => {
             let resource = Resource::builder()
                 .with_service_name(settings.service_name.clone())
@@ -95,12 +95,13 @@ pub(super) fn start(settings: &Tracing, version: &'static str) -> (Traces, Vec<S
     }
 }
 
-fn has_collector(variables: Variables<'_>) -> bool {
+/// Where spans are sent to, if that is named.
+fn endpoint(variables: Variables<'_>) -> Option<String> {
     let is_off = variables("OTEL_SDK_DISABLED").is_some_and(|v| v.eq_ignore_ascii_case("true"))
         || variables("OTEL_TRACES_EXPORTER").is_some_and(|v| v == "none");
     let endpoint = variables(OTEL_EXPORTER_OTLP_TRACES_ENDPOINT)
         .or_else(|| variables(OTEL_EXPORTER_OTLP_ENDPOINT));
-    endpoint.is_some() && !is_off
+    endpoint.filter(|_| !is_off)
 }
 
 fn protocol(variables: Variables<'_>, notes: &mut Vec<String>) -> Protocol {
@@ -182,15 +183,15 @@ mod tests {
     fn only_a_named_collector_is_sent_to() {
         let traces = (OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, "http://c:4317");
         assert_eq!(traces.0, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
-        assert!(has_collector(&given(&[(
-            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
-            "http://c:4317"
-        )])));
-        assert!(has_collector(&given(&[(
-            "OTEL_EXPORTER_OTLP_ENDPOINT",
-            "http://c:4317"
-        )])));
-        assert!(!has_collector(&given(&[])));
+        assert!(
+            endpoint(&given(&[(
+                "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+                "http://c:4317"
+            )]))
+            .is_some()
+        );
+        assert!(endpoint(&given(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4317")])).is_some());
+        assert!(endpoint(&given(&[])).is_none());
         for off in [
             ("OTEL_SDK_DISABLED", "true"),
             ("OTEL_TRACES_EXPORTER", "none"),
@@ -200,7 +201,7 @@ mod tests {
                 let found = [endpoint, off].into_iter().find(|pair| pair.0 == name);
                 found.map(|pair| pair.1.to_owned())
             };
-            assert!(!has_collector(&variables), "{off:?}");
+            assert!(endpoint(&variables).is_none(), "{off:?}");
         }
     }
 

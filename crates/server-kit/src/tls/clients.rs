@@ -1,5 +1,6 @@
 //! Whose certificates clients must show. Like the listener's own it may be replaced while connections are accepted.
 
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use anyhow::{Context as _, bail};
@@ -14,18 +15,21 @@ use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, Sig
 /// The authorities of clients' certificates.
 #[derive(Debug)]
 pub(super) struct ClientAuthorities {
+    pub(super) file: PathBuf,
     current: RwLock<Arc<dyn ClientCertVerifier>>,
 }
 
 impl ClientAuthorities {
-    /// Takes certificates of these authorities, and no others.
+    /// Takes certificates of these authorities, which the file holds, and no others.
     ///
     /// # Errors
     ///
     /// There are none, or one of them cannot be used.
-    pub(super) fn new(pem: &[u8]) -> anyhow::Result<Self> {
-        let current = RwLock::new(verifier(pem)?);
-        Ok(Self { current })
+    pub(super) fn new(file: &Path, pem: &[u8]) -> anyhow::Result<Self> {
+        Ok(Self {
+            file: file.to_owned(),
+            current: RwLock::new(verifier(file, pem)?),
+        })
     }
 
     /// Takes those of these authorities from now on. Connections that there are stay.
@@ -34,7 +38,7 @@ impl ClientAuthorities {
     ///
     /// Why they cannot be used: nothing has changed then.
     pub(super) fn replace(&self, pem: &[u8]) -> anyhow::Result<()> {
-        let next = verifier(pem)?;
+        let next = verifier(&self.file, pem)?;
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = next;
         Ok(())
     }
@@ -45,10 +49,12 @@ impl ClientAuthorities {
     }
 }
 
-fn verifier(pem: &[u8]) -> anyhow::Result<Arc<dyn ClientCertVerifier>> {
-    let roots = Arc::new(authorities(pem)?);
+fn verifier(file: &Path, pem: &[u8]) -> anyhow::Result<Arc<dyn ClientCertVerifier>> {
+    let unusable = || format!("cannot use {}", file.display());
+    let roots = Arc::new(authorities(pem).with_context(unusable)?);
     let provider = Arc::new(ring::default_provider());
-    Ok(WebPkiClientVerifier::builder_with_provider(roots, provider).build()?)
+    let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
+    verifier.with_context(unusable)
 }
 
 /// Authorities, as PEM.

@@ -28,13 +28,7 @@ pub(super) struct Identity {
     key_file: PathBuf,
     current: RwLock<InUse>,
     /// Whose certificates clients must show, where they must.
-    clients: Option<Clients>,
-}
-
-#[derive(Debug)]
-struct Clients {
-    file: PathBuf,
-    authorities: Arc<ClientAuthorities>,
+    pub(super) clients: Option<Arc<ClientAuthorities>>,
 }
 
 /// What connections are accepted with.
@@ -74,29 +68,20 @@ impl Identity {
     ///
     /// One cannot be read, or they do not fit together.
     pub(super) fn load(files: &Files<'_>) -> anyhow::Result<(Self, Texts)> {
-        let read_as = |(name, file): (&str, &Path)| {
-            read(file).with_context(|| format!("{name}: cannot read {}", file.display()))
-        };
+        let read_as = |(name, file): (&str, &Path)| read(file).with_context(|| name.to_owned());
+        let client_ca = files.client_ca.map(read_as);
         let texts = Texts {
             certificate: read_as(files.cert)?,
             key: read_as(files.key)?,
-            client_ca: files
-                .client_ca
-                .map(read_as)
-                .transpose()?
-                .unwrap_or_default(),
+            client_ca: client_ca.transpose()?.unwrap_or_default(),
         };
         let in_use = pair(&texts.certificate, &texts.key).with_context(|| {
             let (cert, key) = (files.cert.1.display(), files.key.1.display());
             format!("{}: cannot use {cert} with {key}", files.pair)
         })?;
         let clients = files.client_ca.map(|(name, file)| {
-            let authorities = ClientAuthorities::new(&texts.client_ca)
-                .with_context(|| format!("{name}: cannot use {}", file.display()))?;
-            anyhow::Ok(Clients {
-                file: file.to_owned(),
-                authorities: Arc::new(authorities),
-            })
+            let authorities = ClientAuthorities::new(file, &texts.client_ca);
+            authorities.map(Arc::new).with_context(|| name.to_owned())
         });
         let identity = Self {
             listener: files.listener,
@@ -108,21 +93,12 @@ impl Identity {
         Ok((identity, texts))
     }
 
-    /// Whose certificates clients must show, where they must.
-    pub(super) fn clients(&self) -> Option<Arc<ClientAuthorities>> {
-        let clients = self.clients.as_ref();
-        clients.map(|clients| clients.authorities.clone())
-    }
-
     /// What the files hold now.
     ///
     /// # Errors
     ///
     /// Which of them cannot be read, and why.
-    pub(super) fn texts(&self) -> Result<Texts, String> {
-        let read = |file: &Path| {
-            read(file).map_err(|error| format!("cannot read {}: {error}", file.display()))
-        };
+    pub(super) fn texts(&self) -> anyhow::Result<Texts> {
         let client_ca = self.clients.as_ref().map(|clients| read(&clients.file));
         Ok(Texts {
             certificate: read(&self.cert_file)?,
@@ -136,17 +112,13 @@ impl Identity {
     /// # Errors
     ///
     /// Why they cannot be used: nothing has changed then.
-    pub(super) fn replace(&self, texts: &Texts) -> Result<(), String> {
-        let in_use = pair(&texts.certificate, &texts.key).map_err(|error| {
-            format!(
-                "{} does not go with {}: {error:#}",
-                self.cert_file.display(),
-                self.key_file.display()
-            )
+    pub(super) fn replace(&self, texts: &Texts) -> anyhow::Result<()> {
+        let in_use = pair(&texts.certificate, &texts.key).with_context(|| {
+            let (cert, key) = (self.cert_file.display(), self.key_file.display());
+            format!("{cert} does not go with {key}")
         })?;
-        if let Some(Clients { file, authorities }) = &self.clients {
-            let replaced = authorities.replace(&texts.client_ca);
-            replaced.map_err(|error| format!("cannot use {}: {error:#}", file.display()))?;
+        if let Some(clients) = &self.clients {
+            clients.replace(&texts.client_ca)?;
         }
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = in_use;
         Ok(())
@@ -193,6 +165,7 @@ pub fn check_pair(certificates: &[u8], key: &[u8]) -> anyhow::Result<()> {
     pair(certificates, key).map(drop)
 }
 
-fn read(file: &Path) -> std::io::Result<Vec<u8>> {
-    files::read(file, FILE_BYTES_MAX)
+fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
+    let read = files::read(file, FILE_BYTES_MAX);
+    read.with_context(|| format!("cannot read {}", file.display()))
 }

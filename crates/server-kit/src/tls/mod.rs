@@ -15,7 +15,7 @@ use rustls::server::NoServerSessionStorage;
 use rustls::version::{TLS12, TLS13};
 
 use identity::Identity;
-pub use watch::Watched;
+pub use watch::{Watched, watch};
 
 pub use clients::authorities;
 pub use identity::{Files, check_pair};
@@ -37,7 +37,7 @@ fn config(identity: Arc<Identity>) -> anyhow::Result<ServerConfig> {
     let provider = Arc::new(ring::default_provider());
     let config =
         ServerConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13, &TLS12])?;
-    let clients = identity.clients();
+    let clients = identity.clients.clone();
     let asks = clients.is_some();
     let config = match clients {
         Some(clients) => config.with_client_cert_verifier(clients),
@@ -50,12 +50,4 @@ fn config(identity: Arc<Identity>) -> anyhow::Result<ServerConfig> {
         config.send_tls13_tickets = 0;
     }
     Ok(config)
-}
-
-/// Looks for changed files from now on, as long as the process lives.
-pub fn watch(watched: Vec<Watched>) -> std::io::Result<()> {
-    if watched.is_empty() {
-        return Ok(());
-    }
-    watch::start(watched)
 }

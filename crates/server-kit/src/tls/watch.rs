@@ -46,7 +46,10 @@ enum News {
 }
 
 /// Looks for changed files from now on, as long as the process lives.
-pub(super) fn start(mut watched: Vec<Watched>) -> std::io::Result<()> {
+pub fn watch(mut watched: Vec<Watched>) -> std::io::Result<()> {
+    if watched.is_empty() {
+        return Ok(());
+    }
     let look = move || {
         loop {
             // A panic is told where it happens; what it keeps from being read, the next look reads.
@@ -76,13 +79,16 @@ impl Watched {
 
     /// Takes what the files hold if that is new and good. What was good before stays otherwise.
     fn look(&mut self) -> Option<News> {
-        let found = self.identity.texts();
+        let found = self.identity.texts().map_err(|fault| format!("{fault:#}"));
         if found.as_ref() == Ok(&self.good) {
             self.trouble = None;
             return std::mem::take(&mut self.is_told).then_some(News::Restored);
         }
         let replaced = match &found {
-            Ok(texts) => self.identity.replace(texts),
+            Ok(texts) => self
+                .identity
+                .replace(texts)
+                .map_err(|fault| format!("{fault:#}")),
             Err(fault) => Err(fault.clone()),
         };
         if let Err(fault) = replaced {

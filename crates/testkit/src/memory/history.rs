@@ -182,10 +182,10 @@ impl History {
 
     fn check_revision(&self, revision: Revision) -> Result<(), Error> {
         if revision < self.compacted {
-            return Err(Error::Compacted { revision });
+            return Err(Error::Compacted);
         }
         if revision > self.newest {
-            return Err(Error::Future { revision });
+            return Err(Error::Future);
         }
         Ok(())
     }
@@ -193,7 +193,7 @@ impl History {
     /// What happened after a revision, in the order in which it did; keys of one revision by name.
     pub(super) fn since(&self, range: &Range, after: Revision) -> Result<Batch, Error> {
         if after + 1 < self.compacted {
-            return Err(Error::Compacted { revision: after });
+            return Err(Error::Compacted);
         }
         let mut events = Vec::new();
         for (key, versions) in self.within(range) {

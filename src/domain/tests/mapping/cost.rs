@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Scene, faults, previously, rule, saying};
 use crate::domain::ConditionStatus::True;
-use crate::domain::mapping::{Data, TEXTS_BYTES_MAX, VALUES_MAX};
+use crate::domain::mapping::{BRACKETS_MAX, Data, TEXTS_BYTES_MAX, VALUES_MAX};
 
 /// A spec with so many numbers.
 fn numbers(count: usize) -> Scene {
@@ -25,6 +25,27 @@ fn the_deepest_rule_and_the_deepest_data_fit_a_small_stack() {
         + " : [c]) == [1]))) == [true]))";
     let sum = vec!["\"a\""; 45].join(" + ");
     let negated = "!".to_owned() + &"(!".repeat(15) + "true" + &")".repeat(15);
+    // As many loops as pass: in each other, and each over what the one before it gives.
+    let deepest = |loops: &dyn Fn(usize) -> String| {
+        let passing = (1..).map(loops);
+        let passing = passing.take_while(|e| faults(vec![saying(e)]).is_empty());
+        passing.last().expect("one loop passes")
+    };
+    let open = |open: &str, n: usize| open.repeat(n) + "[1]" + &")".repeat(n);
+    let nested_loops = deepest(&|n| open("[1].map(x, ", n));
+    let swallowing = deepest(&|n| open("statuses.exists(x, resource + 1 == ", n));
+    let chained = deepest(&|n| "[1]".to_owned() + &".map(x, x)".repeat(n));
+    // Each makes lists of fifteen levels out of what the one before it has made.
+    let brackets = |n: usize| "[".repeat(n) + "x" + &"]".repeat(n);
+    let nesting = format!(".map(x, {})", brackets(BRACKETS_MAX - 1));
+    let nested_values = deepest(&|n| "[1]".to_owned() + &nesting.repeat(n));
+    let compared_values = deepest(&|n| {
+        let values = "[1]".to_owned() + &nesting.repeat(n);
+        format!("{values} == {values}")
+    });
+    assert!(nested_values.matches("(x,").count() > 15);
+    let count = |text: &str| text.matches("(x,").count();
+    assert!(count(&nested_loops) > 10 && count(&chained) > 40);
     let mut data = json!(1);
     for _ in 0..60 {
         data = json!([data]);
@@ -39,6 +60,11 @@ fn the_deepest_rule_and_the_deepest_data_fit_a_small_stack() {
                 sum,
                 negated,
                 "resource".to_owned() + &".spec".repeat(47),
+                nested_loops,
+                swallowing,
+                chained,
+                nested_values,
+                compared_values,
             ] {
                 let derived = scene.derive(vec![saying(&expression)]);
                 assert_eq!(derived.conditions.len() + derived.failures.len(), 1);

@@ -42,11 +42,6 @@ fn the_limits_are_those_of_the_code() {
             limits::PARTS_MAX,
             limits::DEPTH_MAX
         ),
-        format!(
-            "| {}, nested {} deep |",
-            limits::LOOPS_MAX,
-            limits::LOOPS_NESTED_MAX
-        ),
         format!("| {},000 units |", limits::UNITS_MAX / 1000),
         format!(
             "| {},{} bytes of JSON |",

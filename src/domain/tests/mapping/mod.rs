@@ -100,7 +100,8 @@ impl Scene {
         let data = self.data.iter();
         let data = data.map(|(adapter, data)| (adapter.clone(), Data::of(members(data))));
         let facts = Facts::of(&self.resource, data.collect());
-        let rules = registry.rules("Cluster").expect("the kind has rules");
+        let rules = registry.get("Cluster").and_then(|e| e.rules.as_ref());
+        let rules = rules.expect("the kind has rules");
         rules.derive(&Subject {
             state: &self.resource.state,
             facts: &facts,

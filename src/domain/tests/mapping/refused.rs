@@ -2,8 +2,7 @@
 
 use super::{faults, rule, saying};
 use crate::domain::mapping::{
-    BRACKETS_MAX, DEPTH_MAX, LOOPS_MAX, LOOPS_NESTED_MAX, PATTERN_BYTES_MAX, RULES_MAX, RuleConfig,
-    TYPE_BYTES_MAX,
+    BRACKETS_MAX, DEPTH_MAX, PATTERN_BYTES_MAX, RULES_MAX, RuleConfig, TYPE_BYTES_MAX,
 };
 
 /// What is wrong with one expression, after the words that say where it is.
@@ -138,8 +137,8 @@ fn a_hostile_expression_is_refused_and_nothing_else_happens() {
         ("elements", "resource".to_owned() + &"[0]".repeat(600)),
         ("membership", vec!["1"; 400].join(" in ")),
         ("parts", format!("[{}]", vec!["1"; 900].join(","))),
-        ("loops in loops", nested(LOOPS_NESTED_MAX + 1)),
-        ("loops behind loops", doubled("[1]", LOOPS_MAX + 1)),
+        ("loops in loops", nested(BRACKETS_MAX + 1)),
+        ("loops behind loops", doubled("[1]", DEPTH_MAX)),
         ("unknown names", "x".repeat(2000)),
         ("quotes", "'".repeat(1999)),
         ("nothing readable", "?".repeat(99)),
@@ -154,8 +153,6 @@ fn a_hostile_expression_is_refused_and_nothing_else_happens() {
 #[test]
 fn what_reaches_a_limit_is_within_it() {
     let brackets = |n: usize| "(".repeat(n) + "1" + &")".repeat(n);
-    let loops = |n: usize| "[1]".to_owned() + &".map(x, x)".repeat(n);
-    let nested = |n: usize| "[1].all(x, ".repeat(n) + "true" + &")".repeat(n);
     let deep = |n: usize| "resource".to_owned() + &".a".repeat(n - 1);
     for (what, expression, max) in [
         (
@@ -163,8 +160,6 @@ fn what_reaches_a_limit_is_within_it() {
             &brackets as &dyn Fn(usize) -> String,
             BRACKETS_MAX,
         ),
-        ("loops", &loops, LOOPS_MAX),
-        ("nested loops", &nested, LOOPS_NESTED_MAX),
         ("depth", &deep, DEPTH_MAX),
     ] {
         assert_eq!(fault(&expression(max)), None, "{what}");

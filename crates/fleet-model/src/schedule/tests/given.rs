@@ -1,6 +1,6 @@
 //! Builders.
 
-use crate::schedule::{Change, Cluster, Machine, MachineId, Plan, Task};
+use crate::schedule::{Change, Cluster, Job, Machine, MachineId, Task};
 use crate::unit::fleet_section::SECTION;
 use crate::unit::{DesiredState, FleetSection, NameParts, Requirements, UnitName, UnitOption};
 
@@ -12,39 +12,71 @@ pub(super) fn id(machine: &str) -> MachineId {
     MachineId::new(machine)
 }
 
+/// What happens to a machine or a unit, or to one side of a unit, while the other stays as it is.
+#[derive(Debug, Clone)]
+pub(super) enum Seen {
+    Change(Change),
+    /// It asks for this.
+    Wanted(UnitName, Requirements, DesiredState),
+    /// It is placed there, or nowhere. Of a unit that is not known, this says nothing.
+    Placed(UnitName, Option<MachineId>),
+}
+
+impl Seen {
+    /// The change that says this, or none where it is about a unit that `known` does not know.
+    pub(super) fn told(self, known: impl FnOnce(&str) -> Option<Job>) -> Option<Change> {
+        Some(match self {
+            Self::Change(change) => change,
+            Self::Wanted(name, requirements, desired) => {
+                let placed_on = known(name.as_str()).and_then(|job| job.placed_on);
+                Change::Unit(Job {
+                    name,
+                    requirements,
+                    desired,
+                    placed_on,
+                    is_pinned: false,
+                })
+            }
+            Self::Placed(name, placed_on) => Change::Unit(Job {
+                placed_on,
+                ..known(name.as_str())?
+            }),
+        })
+    }
+}
+
+pub(super) fn see(cluster: &mut Cluster, seen: Seen) {
+    if let Some(change) = seen.told(|unit| cluster.job(unit).cloned()) {
+        cluster.apply(change);
+    }
+}
+
 /// A machine with metadata such as `zone=west,disk=ssd`.
-pub(super) fn machine(name: &str, metadata: &str) -> Change {
+pub(super) fn machine(name: &str, metadata: &str) -> Seen {
     let pairs = metadata.split(',').filter_map(|pair| pair.split_once('='));
     let metadata = pairs.map(|(key, value)| (key.to_owned(), value.to_owned()));
-    Change::Machine(Machine {
+    Seen::Change(Change::Machine(Machine {
         id: id(name),
         metadata: metadata.collect(),
-    })
+    }))
 }
 
 /// A launched unit with such lines in its `[X-Fleet]`.
-pub(super) fn launched(name: &str, lines: &[&str]) -> Change {
+pub(super) fn launched(name: &str, lines: &[&str]) -> Seen {
     wanted(name, lines, DesiredState::Launched)
 }
 
-pub(super) fn wanted(name: &str, lines: &[&str], desired: DesiredState) -> Change {
-    Change::Unit {
-        unit: unit(name),
-        requirements: requirements(name, lines),
-        desired,
-    }
+pub(super) fn wanted(name: &str, lines: &[&str], desired: DesiredState) -> Seen {
+    Seen::Wanted(unit(name), requirements(name, lines), desired)
 }
 
-pub(super) fn placed(name: &str, machine: &str) -> Change {
-    Change::Placed {
-        unit: unit(name),
-        machine: Some(id(machine)),
-    }
+pub(super) fn placed(name: &str, machine: &str) -> Seen {
+    Seen::Placed(unit(name), Some(id(machine)))
 }
 
-pub(super) fn cluster(changes: impl IntoIterator<Item = Change>) -> Cluster {
+pub(super) fn cluster(all: impl IntoIterator<Item = Seen>) -> Cluster {
     let mut cluster = Cluster::new();
-    changes.into_iter().for_each(|change| cluster.apply(change));
+    all.into_iter().for_each(|seen| see(&mut cluster, seen));
     cluster
 }
 
@@ -56,23 +88,18 @@ pub(super) fn unplaced(cluster: &Cluster) -> Vec<UnitName> {
 }
 
 /// What is seen once a task is carried out.
-pub(super) fn seen(task: &Task) -> Change {
-    let (unit, machine) = (task.unit().clone(), task.machine().clone());
-    let machine = matches!(task, Task::Place { .. }).then_some(machine);
-    Change::Placed { unit, machine }
+pub(super) fn done(task: &Task) -> Seen {
+    Seen::Placed(task.unit.clone(), task.to.clone())
 }
 
 /// `+unit@machine` and `-unit@machine`, in order.
-pub(super) fn shown(plan: &Plan) -> Vec<String> {
-    let task = |task: &Task| {
-        let sign = if matches!(task, Task::Place { .. }) {
-            '+'
-        } else {
-            '-'
-        };
-        format!("{sign}{}@{}", task.unit(), task.machine())
+pub(super) fn shown(plan: &[Task]) -> Vec<String> {
+    let task = |task: &Task| match (&task.from, &task.to) {
+        (None, Some(to)) => format!("+{}@{to}", task.unit),
+        (Some(from), None) => format!("-{}@{from}", task.unit),
+        other => panic!("a plan does one or the other: {other:?}"),
     };
-    plan.tasks.iter().map(task).collect()
+    plan.iter().map(task).collect()
 }
 
 /// What such lines in the `[X-Fleet]` of a unit ask for.

@@ -1,15 +1,18 @@
 //! The same decisions without indexes: every step looks at everything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use super::given::{Seen, done};
 use crate::schedule::{
-    Beside, Change, Job, Machine, MachineId, Plan, Reason, Refusal, Task, can_run, globals_on,
+    Beside, Change, Job, Machine, MachineId, Reason, Refusal, Task, can_run, globals_on,
 };
 use crate::unit::UnitName;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Plain {
     pub(super) machines: BTreeMap<MachineId, Machine>,
+    pub(super) unclear: BTreeSet<MachineId>,
+    pub(super) awaits_machines: bool,
     pub(super) jobs: BTreeMap<UnitName, Job>,
 }
 
@@ -22,55 +25,35 @@ pub(super) enum Against {
 }
 
 impl Plain {
-    pub(super) fn apply(&mut self, change: Change) {
+    pub(super) fn see(&mut self, seen: Seen) {
+        let Some(change) = seen.told(|unit| self.jobs.get(unit).cloned()) else {
+            return;
+        };
+        if let Change::Machine(Machine { id, .. }) | Change::MachineGone(id) = &change {
+            self.unclear.remove(id);
+        }
         match change {
             Change::Machine(machine) => _ = self.machines.insert(machine.id.clone(), machine),
             Change::MachineGone(id) => _ = self.machines.remove(&id),
-            Change::Unit {
-                unit,
-                requirements,
-                desired,
-            } => {
-                let before = self.jobs.get(&unit);
-                let placed_on = before.and_then(|job| job.placed_on.clone());
-                let job = Job {
-                    name: unit.clone(),
-                    requirements,
-                    desired,
-                    placed_on,
-                };
-                self.jobs.insert(unit, job);
+            Change::MachineUnclear(id) => {
+                self.machines.remove(&id);
+                self.unclear.insert(id);
             }
-            Change::UnitGone(unit) => {
-                self.jobs.remove(&unit);
-            }
-            Change::Placed { unit, machine } => {
-                if let Some(job) = self.jobs.get_mut(&unit) {
-                    job.placed_on = machine;
-                }
-            }
+            Change::Unit(job) => _ = self.jobs.insert(job.name.clone(), job),
+            Change::UnitGone(unit) => _ = self.jobs.remove(&unit),
         }
     }
 
     /// What is needed to make a cluster of the same state.
-    pub(super) fn changes(&self) -> Vec<Change> {
+    pub(super) fn changes(&self) -> Vec<Seen> {
         let machines = self.machines.values().cloned().map(Change::Machine);
-        let units = self.jobs.values().flat_map(|job| {
-            let (unit, requirements) = (job.name.clone(), job.requirements.clone());
-            let placed = Change::Placed {
-                unit: unit.clone(),
-                machine: job.placed_on.clone(),
-            };
-            [
-                Change::Unit {
-                    unit,
-                    requirements,
-                    desired: job.desired,
-                },
-                placed,
-            ]
-        });
-        machines.chain(units).collect()
+        let units = self.jobs.values().cloned().map(Change::Unit);
+        let unclear = self.unclear.iter().cloned().map(Change::MachineUnclear);
+        machines
+            .chain(unclear)
+            .chain(units)
+            .map(Seen::Change)
+            .collect()
     }
 
     pub(super) fn placed(&self, machine: &MachineId) -> Vec<&Job> {
@@ -109,7 +92,7 @@ impl Plain {
         let Some(machine) = job
             .placed_on
             .clone()
-            .filter(|_| !job.requirements.is_global)
+            .filter(|_| !job.requirements.is_global && !job.is_pinned)
         else {
             return Against::Nothing;
         };
@@ -117,6 +100,10 @@ impl Plain {
             return Against::Place(Reason::Inactive);
         }
         let Some(there) = self.machines.get(&machine) else {
+            let may_be_there = self.awaits_machines || self.unclear.contains(&machine);
+            if may_be_there || self.follows_pinned(job, &machine, self.jobs.len()) {
+                return Against::Nothing;
+            }
             return Against::Place(Reason::MachineGone(machine));
         };
         Against::Place(match self.check(job, there) {
@@ -125,7 +112,7 @@ impl Plain {
                 machine,
                 wanted: wanted.to_owned(),
             },
-            Err(Refusal::Metadata(_)) => Reason::Metadata(machine),
+            Err(Refusal::Metadata(..)) => Reason::Metadata(machine),
             Err(Refusal::MachineOf(peer)) => Reason::NoPeer {
                 machine,
                 peer: peer.to_owned(),
@@ -142,6 +129,18 @@ impl Plain {
                     .expect("there is one");
                 return Against::Neighbours(Reason::Conflict { machine, with });
             }
+        })
+    }
+
+    /// Whether a unit on a machine follows one there that is pinned, or one that does so itself.
+    fn follows_pinned(&self, job: &Job, machine: &MachineId, steps: usize) -> bool {
+        let leaders = job.requirements.machine_of.iter();
+        let mut leaders = leaders.filter_map(|leader| self.jobs.get(leader.as_str()));
+        leaders.any(|leader| {
+            leader.is_placeable()
+                && leader.placed_on.as_ref() == Some(machine)
+                && steps > 0
+                && (leader.is_pinned || self.follows_pinned(leader, machine, steps - 1))
         })
     }
 
@@ -164,8 +163,11 @@ impl Plain {
             && !self.follows(other.name.as_str(), job.name.as_str(), self.jobs.len())
     }
 
+    /// For which unit one has to leave where it is. A pinned one leaves for nobody, and nobody leaves a machine that
+    /// is not there.
     pub(super) fn replacer(&self, job: &Job) -> Option<UnitName> {
-        let machine = job.placed_on.as_ref()?;
+        let machine = job.placed_on.as_ref().filter(|_| !job.is_pinned)?;
+        self.machines.get(machine)?;
         let there = self.placed(machine).into_iter();
         there
             .filter(|other| self.displaces(other, job))
@@ -200,14 +202,14 @@ impl Plain {
         able.next()
     }
 
-    pub(super) fn plan(&self) -> Plan {
+    pub(super) fn plan(&self) -> Vec<Task> {
         let mut state = self.clone();
         let mut steps = Vec::new();
         // What has to leave for those that are placed here has to wait for the next plan.
         for step in [Self::settle, Self::place] {
             while let Some(tasks) = step(&state) {
                 for task in &tasks {
-                    state.apply(super::given::seen(task));
+                    state.see(done(task));
                 }
                 steps.extend(tasks);
                 assert!(steps.len() < 1000, "a plan has an end");
@@ -217,24 +219,25 @@ impl Plain {
         let moved = |unit: &UnitName| self.jobs[unit].placed_on != state.jobs[unit].placed_on;
         let mut tasks = Vec::new();
         for (index, task) in steps.iter().enumerate() {
-            let is_same = |other: &Task| other.unit() == task.unit();
-            let is_kept = match task {
-                Task::Withdraw { .. } => !steps[..index].iter().any(is_same),
-                Task::Place { .. } => !steps[index + 1..].iter().any(is_same),
+            let is_same = |other: &Task| other.unit == task.unit;
+            let is_kept = match task.to {
+                None => !steps[..index].iter().any(is_same),
+                Some(_) => !steps[index + 1..].iter().any(is_same),
             };
-            if is_kept && moved(task.unit()) {
+            if is_kept && moved(&task.unit) {
                 tasks.push(task.clone());
             }
         }
-        Plan { tasks }
+        tasks
     }
 
     fn settle(&self) -> Option<Vec<Task>> {
         let withdraw = |job: &Job, reason| {
-            let machine = job.placed_on.clone().expect("it is somewhere");
-            Task::Withdraw {
+            assert!(job.placed_on.is_some(), "it is somewhere");
+            Task {
                 unit: job.name.clone(),
-                machine,
+                from: job.placed_on.clone(),
+                to: None,
                 reason,
             }
         };
@@ -257,9 +260,10 @@ impl Plain {
                     machine: job.placed_on.clone()?,
                     by,
                 };
-                let place = Task::Place {
+                let place = Task {
                     unit: job.name.clone(),
-                    machine,
+                    from: None,
+                    to: Some(machine),
                     reason: reason.clone(),
                 };
                 Some(vec![withdraw(job, reason), place])
@@ -272,13 +276,14 @@ impl Plain {
         let unplaced = self
             .jobs
             .values()
-            .filter(|job| job.is_placeable() && job.placed_on.is_none());
+            .filter(|job| job.is_placeable() && !job.is_pinned && job.placed_on.is_none());
         unplaced.into_iter().find_map(|job| {
             let machine = self.able(job).into_iter().next()?;
             let reason = Reason::NotPlaced(job.desired);
-            Some(vec![Task::Place {
+            Some(vec![Task {
                 unit: job.name.clone(),
-                machine,
+                from: None,
+                to: Some(machine),
                 reason,
             }])
         })

@@ -7,9 +7,9 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::given::{cluster, id, seen, shown, unit, unplaced};
+use super::given::{Seen, cluster, done, id, see, shown, unit, unplaced};
 use super::plain::{Against, Plain};
-use crate::schedule::{Change, Cluster, Machine, MachineId, Plan, Task};
+use crate::schedule::{Change, Cluster, Job, Machine, MachineId, Task};
 use crate::unit::{DesiredState, Glob, MachineIdentity, Requirements, UnitName};
 
 const MACHINES: [&str; 5] = ["aaaaaaaa-1", "aaaaaaaa-2", "b", "c", "d"];
@@ -21,7 +21,9 @@ const GLOBS: [&str; 9] = ["a", "db@*", "web@*", "?", "*@1", "[r", "lead", "o*", 
 /// What happens to a cluster.
 #[derive(Debug, Clone)]
 enum Event {
-    Seen(Change),
+    Seen(Seen),
+    /// Machines that are not there are taken to come back from now on, or not.
+    Awaits(bool),
     /// A plan is made and this many of its tasks are carried out; of all, if it is none.
     CarriedOut(Option<usize>),
 }
@@ -83,14 +85,30 @@ fn a_machine() -> impl Strategy<Value = MachineId> {
     select(&MACHINES[..]).prop_map(id)
 }
 
-fn change() -> impl Strategy<Value = Change> {
+fn a_job() -> impl Strategy<Value = Job> {
+    let placed_on = option::of(a_machine());
+    let is_pinned = prop::bool::weighted(0.2);
+    let parts = (a_unit(), requirements(), desired(), placed_on, is_pinned);
+    parts.prop_map(|(name, requirements, desired, placed_on, is_pinned)| Job {
+        name,
+        requirements,
+        desired,
+        placed_on,
+        is_pinned,
+    })
+}
+
+fn change() -> impl Strategy<Value = Seen> {
+    let machine = |(id, metadata)| Seen::Change(Change::Machine(Machine { id, metadata }));
     prop_oneof![
-        3 => (a_machine(), metadata()).prop_map(|(id, metadata)| Change::Machine(Machine { id, metadata })),
-        1 => a_machine().prop_map(Change::MachineGone),
+        3 => (a_machine(), metadata()).prop_map(machine),
+        1 => a_machine().prop_map(|id| Seen::Change(Change::MachineGone(id))),
         6 => (a_unit(), requirements(), desired())
-            .prop_map(|(unit, requirements, desired)| Change::Unit { unit, requirements, desired }),
-        1 => a_unit().prop_map(Change::UnitGone),
-        3 => (a_unit(), option::of(a_machine())).prop_map(|(unit, machine)| Change::Placed { unit, machine }),
+            .prop_map(|(unit, requirements, desired)| Seen::Wanted(unit, requirements, desired)),
+        1 => a_unit().prop_map(|unit| Seen::Change(Change::UnitGone(unit))),
+        3 => (a_unit(), option::of(a_machine())).prop_map(|(unit, machine)| Seen::Placed(unit, machine)),
+        1 => a_machine().prop_map(|id| Seen::Change(Change::MachineUnclear(id))),
+        3 => a_job().prop_map(|job| Seen::Change(Change::Unit(job))),
     ]
 }
 
@@ -98,6 +116,7 @@ fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         4 => change().prop_map(Event::Seen),
         1 => option::of(0..4_usize).prop_map(Event::CarriedOut),
+        1 => any::<bool>().prop_map(Event::Awaits),
     ]
 }
 
@@ -105,16 +124,16 @@ fn state() -> impl Strategy<Value = Plain> {
     vec(change(), 0..40).prop_map(|changes| {
         let mut reference = Plain::default();
         for change in changes {
-            reference.apply(change);
+            reference.see(change);
         }
         reference
     })
 }
 
-fn carry_out(reference: &mut Plain, cluster: &mut Cluster, plan: &Plan) {
-    for change in plan.tasks.iter().map(seen) {
-        reference.apply(change.clone());
-        cluster.apply(change);
+fn carry_out(reference: &mut Plain, cluster: &mut Cluster, plan: &[Task]) {
+    for task in plan {
+        reference.see(done(task));
+        see(cluster, done(task));
     }
 }
 
@@ -138,14 +157,18 @@ proptest! {
         let (mut reference, mut incremental) = (Plain::default(), Cluster::new());
         for event in events {
             match event {
-                Event::Seen(change) => {
-                    reference.apply(change.clone());
-                    incremental.apply(change);
+                Event::Seen(seen) => {
+                    reference.see(seen.clone());
+                    see(&mut incremental, seen);
+                }
+                Event::Awaits(awaits) => {
+                    reference.awaits_machines = awaits;
+                    incremental.await_machines(awaits);
                 }
                 Event::CarriedOut(count) => {
                     let mut plan = incremental.plan();
                     prop_assert_eq!(&plan, &reference.plan());
-                    plan.tasks.truncate(count.unwrap_or(usize::MAX));
+                    plan.truncate(count.unwrap_or(usize::MAX));
                     carry_out(&mut reference, &mut incremental, &plan);
                 }
             }
@@ -154,7 +177,9 @@ proptest! {
         let plan = incremental.plan();
         prop_assert_eq!(&plan, &reference.plan());
         prop_assert_eq!(&plan, &incremental.plan());
-        prop_assert_eq!(&plan, &cluster(reference.changes()).plan());
+        let mut rebuilt = cluster(reference.changes());
+        rebuilt.await_machines(reference.awaits_machines);
+        prop_assert_eq!(&plan, &rebuilt.plan());
     }
 
     #[test]
@@ -164,13 +189,13 @@ proptest! {
         let mut passes = 0;
         loop {
             let plan = cluster.plan();
-            if plan.tasks.is_empty() {
+            if plan.is_empty() {
                 break;
             }
             carry_out(&mut state, &mut cluster, &plan);
             passes += 1;
             let meets = state.jobs.values().any(|job| job.is_placeable() && state.replacer(job).is_some());
-            prop_assert!(meets || cluster.plan().tasks.is_empty(), "{:?}", shown(&cluster.plan()));
+            prop_assert!(meets || cluster.plan().is_empty(), "{:?}", shown(&cluster.plan()));
             prop_assert!(passes < 12, "{:?}", shown(&cluster.plan()));
         }
         prop_assert!(cluster.suspects.is_empty());
@@ -190,7 +215,7 @@ proptest! {
     #[test]
     fn a_unit_that_may_stay_stays(state in state()) {
         let plan = cluster(state.changes()).plan();
-        let touched: BTreeSet<_> = plan.tasks.iter().map(Task::unit).collect();
+        let touched: BTreeSet<_> = plan.iter().map(|task| &task.unit).collect();
         for job in state.jobs.values().filter(|job| job.placed_on.is_some()) {
             let follows = |other: &&&UnitName| state.follows(job.name.as_str(), other.as_str(), 9);
             let leads_on = touched.iter().find(follows).is_some();
@@ -211,16 +236,16 @@ proptest! {
             let plan = cluster.plan();
             carry_out(&mut state, &mut cluster, &plan);
         }
-        prop_assert!(cluster.plan().tasks.is_empty());
+        prop_assert!(cluster.plan().is_empty());
         cluster.apply(Change::MachineGone(lost.clone()));
         let mut expected: BTreeSet<_> = state.placed(&lost).iter().map(|job| job.name.clone()).collect();
         // Whoever found no machine before may find one now that others have left theirs.
         expected.extend(unplaced(&cluster));
         let plan = cluster.plan();
-        for task in &plan.tasks {
-            let follows = expected.iter().any(|lost| state.follows(task.unit().as_str(), lost.as_str(), 9));
-            let displaced = state.replacer(&state.jobs[task.unit()]).is_some();
-            prop_assert!(expected.contains(task.unit()) || follows || displaced, "{:?}", shown(&plan));
+        for task in &plan {
+            let follows = expected.iter().any(|lost| state.follows(task.unit.as_str(), lost.as_str(), 9));
+            let displaced = state.replacer(&state.jobs[&task.unit]).is_some();
+            prop_assert!(expected.contains(&task.unit) || follows || displaced, "{:?}", shown(&plan));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What no vector says.
 
-use super::given::{cluster, launched, machine, placed, seen, shown, unplaced, wanted};
+use super::given::{cluster, done, launched, machine, placed, see, shown, unplaced, wanted};
 use crate::schedule::Cluster;
 use crate::unit::{DesiredState, UnitName};
 
@@ -55,11 +55,9 @@ fn three_that_replace_each_other_in_turn_come_to_rest() {
         launched("c", &["Replaces=a"]),
     ]);
     for _ in 0..3 {
-        let plan = cluster.plan();
-        plan.tasks
-            .iter()
-            .map(seen)
-            .for_each(|change| cluster.apply(change));
+        for task in cluster.plan() {
+            see(&mut cluster, done(&task));
+        }
     }
     assert_eq!(shown(&cluster.plan()), [""; 0]);
 }
@@ -77,7 +75,7 @@ fn whoever_comes_after_a_unit_does_not_drive_it_on() {
         placed("tail", "alder"),
     ]);
     assert_eq!(shown(&cluster.plan()), [""; 0]);
-    cluster.apply(launched("next", &[]));
+    see(&mut cluster, launched("next", &[]));
     assert_eq!(shown(&cluster.plan()), ["-lead@alder", "+lead@birch"]);
 }
 
@@ -99,13 +97,11 @@ fn why_a_unit_has_no_machine_is_told() {
             .unwrap_or_default()
     };
     assert_eq!(why(&cluster, "nowhere"), "there are no machines");
-    cluster.apply(machine("alder", ""));
-    crowd.for_each(|machine| cluster.apply(machine));
+    see(&mut cluster, machine("alder", ""));
+    crowd.for_each(|machine| see(&mut cluster, machine));
     assert_eq!(why(&cluster, "nowhere"), "about to be placed on m1");
-    cluster.apply(launched(
-        "nowhere",
-        &["MachineMetadata=zone=y", "MachineID=alder"],
-    ));
+    let asked = ["MachineMetadata=zone=y", "MachineID=alder"];
+    see(&mut cluster, launched("nowhere", &asked));
     assert_eq!(
         why(&cluster, "nowhere"),
         "no machine can run it: MachineID=alder: 7 machines (m1, m2, m3, m4, m5, …); \
@@ -115,8 +111,8 @@ fn why_a_unit_has_no_machine_is_told() {
     let asked =
         ["a", "b", "c", "d", "e", &long].map(|value| format!("MachineMetadata=zone={value}"));
     let asked: Vec<&str> = asked.iter().map(String::as_str).collect();
-    cluster.apply(launched("many", &asked));
-    cluster.apply(launched("long", &asked[5..]));
+    see(&mut cluster, launched("many", &asked));
+    see(&mut cluster, launched("long", &asked[5..]));
     assert_eq!(
         why(&cluster, "many"),
         "no machine can run it: \
@@ -133,8 +129,9 @@ fn why_a_unit_has_no_machine_is_told() {
         "waits for lead, which is on no machine"
     );
     assert_eq!(why(&cluster, "p"), "follows itself: p → q → p");
-    cluster.apply(wanted("lead", &["Conflicts=tail"], DesiredState::Launched));
-    cluster.apply(placed("lead", "m3"));
+    let lead = wanted("lead", &["Conflicts=tail"], DesiredState::Launched);
+    see(&mut cluster, lead);
+    see(&mut cluster, placed("lead", "m3"));
     assert_eq!(
         why(&cluster, "tail"),
         "no machine can run it: MachineOf=lead: 7 machines (alder, m1, m2, m4, m5, …); \

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::given::{cluster, id, placed, requirements, shown, unit};
+use super::given::{Seen, cluster, id, placed, requirements, shown, unit};
 use super::plain::Plain;
 use crate::schedule::{Change, Cluster, Machine, MachineId, Task};
 use crate::unit::DesiredState;
@@ -46,7 +46,7 @@ struct Given {
 }
 
 impl Given {
-    fn changes(&self) -> Vec<Change> {
+    fn changes(&self) -> Vec<Seen> {
         let desired = [
             DesiredState::Inactive,
             DesiredState::Loaded,
@@ -60,11 +60,8 @@ impl Given {
             .map(String::as_str)
             .chain(section)
             .collect();
-        let unit = Change::Unit {
-            unit: unit(&self.name),
-            requirements: requirements(&self.name, &lines),
-            desired: desired.expect("a known state"),
-        };
+        let (name, asked) = (unit(&self.name), requirements(&self.name, &lines));
+        let unit = Seen::Wanted(name, asked, desired.expect("a known state"));
         let placed = self
             .machine
             .iter()
@@ -73,12 +70,12 @@ impl Given {
     }
 }
 
-fn changes(machines: &[Known], units: &[Given]) -> Vec<Change> {
+fn changes(machines: &[Known], units: &[Given]) -> Vec<Seen> {
     let machine = |m: &Known| {
-        Change::Machine(Machine {
+        Seen::Change(Change::Machine(Machine {
             id: id(&m.id),
             metadata: m.metadata.clone(),
-        })
+        }))
     };
     let machines = machines.iter().map(machine);
     machines
@@ -88,13 +85,12 @@ fn changes(machines: &[Known], units: &[Given]) -> Vec<Change> {
 
 /// A task in the words of the vectors.
 fn told(task: &Task) -> String {
-    let verb = if matches!(task, Task::Place { .. }) {
-        "SCHED"
-    } else {
-        "UNSCHED"
-    };
-    let (Task::Place { reason, .. } | Task::Withdraw { reason, .. }) = task;
-    format!("{verb} {} {} ({reason})", task.unit(), task.machine())
+    let (unit, reason) = (&task.unit, &task.reason);
+    match (&task.from, &task.to) {
+        (None, Some(to)) => format!("SCHED {unit} {to} ({reason})"),
+        (Some(from), None) => format!("UNSCHED {unit} {from} ({reason})"),
+        other => panic!("a plan does one or the other: {other:?}"),
+    }
 }
 
 /// Moves of the one that the other names, and only where it can go.
@@ -123,7 +119,7 @@ fn a_pass_decides_as_the_older_fleet_does_in_one_of_its_orders() {
         if let Some((_, corrected)) = CORRECTED.iter().find(|(corrected, _)| *corrected == id) {
             assert_eq!(shown(&plan), *corrected, "{id} {note}");
         } else {
-            let ours: Vec<_> = plan.tasks.iter().map(told).collect();
+            let ours: Vec<_> = plan.iter().map(told).collect();
             assert!(
                 outcomes.contains(&ours),
                 "{id} {note}: {ours:#?} is none of {outcomes:#?}"
@@ -189,10 +185,7 @@ fn machines_are_able_to_run_what_they_were_in_the_older_fleet() {
     for situation in situations {
         let mut reference = Plain::default();
         let changes = changes(&situation.machines, &situation.units);
-        changes
-            .iter()
-            .cloned()
-            .for_each(|change| reference.apply(change));
+        changes.iter().cloned().for_each(|seen| reference.see(seen));
         let as_given = cluster(changes);
         for (name, expected) in &situation.expect {
             for (machine, able) in &expected.able {

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::unit::laws::{hold_for, hold_for_options};
-use crate::unit::{Options, UnitName, UnitOption, UnitType};
+use crate::unit::{Options, UNIT_TYPES, UnitName, UnitOption};
 
 /// What unit files are made of, and what disturbs them.
 fn piece() -> impl Strategy<Value = String> {
@@ -135,7 +135,7 @@ proptest! {
             let parts = parsed.parts().expect("a dot");
             prop_assert_eq!(&format!("{}.{}", parts.stem, parts.suffix), &name);
             prop_assert!(!parts.stem.is_empty() && !name.contains(['/', '%', ' ']));
-            prop_assert!(UnitType::of(parts.suffix).is_some());
+            prop_assert!(UNIT_TYPES.contains(&parts.suffix));
             let is_own_template = parts.template().as_deref() == Some(name.as_str());
             prop_assert_eq!(parsed.is_template(), is_own_template);
         }

@@ -24,11 +24,13 @@ use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use self::reasons::Reasons;
-pub(super) use self::steps::{Agenda, Decision};
+pub(super) use self::steps::Agenda;
 use crate::keys::Revision;
 use crate::mirror::{KeysTouched, Mirror};
-use crate::registry::{Key, Place, Snapshot, Stored, UnreadableKeys, is_part};
-use hyperfleet_fleet_model::schedule::{self, Cluster, Machine, MachineId};
+use crate::registry::{
+    Key, LabelKey, Place, RunKey, Snapshot, Step, Stored, UnreadableKeys, is_part,
+};
+use hyperfleet_fleet_model::schedule::{self, Cluster, Job, Machine, MachineId};
 use hyperfleet_fleet_model::unit::{DesiredState, Requirements, UnitName};
 
 /// What follows from the mirror.
@@ -94,10 +96,16 @@ impl Decider {
     /// Knows nothing but what there is now.
     fn start_over(&mut self, known: &Snapshot) {
         self.cluster = Cluster::new();
+        self.cluster.await_machines(self.awaits_machines);
         self.reasons = Reasons::default();
         self.missing_desired_state.clear();
         self.misplaced.clear();
-        self.changed_machines = known.machines.keys().cloned().collect();
+        let unreadable = known.foreign.keys().filter_map(|key| match key {
+            Key::Machine(id) => Some(id),
+            _ => None,
+        });
+        let machines = known.machines.keys().chain(unreadable);
+        self.changed_machines = machines.cloned().collect();
         let units = known.bodies.keys().chain(known.places.keys());
         self.changed_units = units.chain(known.whys.keys()).cloned().collect();
         self.is_outdated = true;
@@ -148,16 +156,14 @@ impl Decider {
                 self.changed_units.insert(name);
             }
             Key::Why(name) => _ = self.changed_whys.insert(name),
-            Key::Machine(id) | Key::Label { machine: id, .. } => {
+            Key::Machine(id) | Key::Label(LabelKey { machine: id, .. }) => {
                 self.is_outdated = true;
                 self.changed_machines.insert(id);
             }
-            Key::Global(name) | Key::Run { unit: name, .. } if is_news => self.changed(name),
-            Key::Global(_)
-            | Key::Run { .. }
-            | Key::State { .. }
-            | Key::Leader
-            | Key::EngineVersion => {}
+            Key::Global(name) | Key::Run(RunKey { unit: name, .. }) if is_news => {
+                self.changed(name);
+            }
+            Key::Global(_) | Key::Run(_) | Key::State(_) | Key::Leader | Key::EngineVersion => {}
         }
     }
 
@@ -203,6 +209,7 @@ impl Decider {
     /// Says whether machines that are not there are taken to come back: units stay placed on them then (`contact`).
     pub(super) fn await_machines(&mut self, awaits: bool) {
         if std::mem::replace(&mut self.awaits_machines, awaits) != awaits {
+            self.cluster.await_machines(awaits);
             self.is_outdated = true;
         }
     }
@@ -248,13 +255,13 @@ impl Decider {
     pub(super) fn decide(&mut self) -> Agenda {
         self.read(Self::tell_cluster);
         self.is_outdated = false;
-        let tasks = self.cluster.plan().tasks;
-        self.read(|decider, known| decider.agenda(known, tasks))
+        let tasks = self.cluster.plan();
+        self.read(|decider, known| decider.agenda(known, &tasks))
     }
 
     /// Some of what is to be said about units that are on no machine, or to be taken back; none once all is looked
     /// at, for now. To be asked when there is nothing to do.
-    pub(super) fn explain(&mut self) -> Option<Vec<Decision>> {
+    pub(super) fn explain(&mut self) -> Option<Vec<Step>> {
         self.read(|decider, known| {
             decider.tell_cluster(known);
             let mut reasons = std::mem::take(&mut decider.reasons);
@@ -280,9 +287,11 @@ impl Decider {
         for id in std::mem::take(&mut self.changed_machines) {
             let is_there = known.machines.contains_key(&id);
             let metadata = is_there.then(|| known.metadata(&id));
+            let is_unclear = known.foreign.contains_key(&Key::Machine(id.clone()));
             let id = MachineId::new(id);
             self.cluster.apply(match metadata {
                 Some(metadata) => schedule::Change::Machine(Machine { id, metadata }),
+                None if is_unclear => schedule::Change::MachineUnclear(id),
                 None => schedule::Change::MachineGone(id),
             });
             self.reasons.everything_changed();
@@ -301,64 +310,53 @@ impl Decider {
         // A unit is written whole, so what is seen by now is all that there is of it.
         let is_missing = known.misses_desired_state(name);
         mark(&mut self.missing_desired_state, name, is_missing);
-        let place = placed(known, name);
-        let is_misplaced = known.places.contains_key(name) && place.is_none();
+        let is_misplaced = known.places.contains_key(name) && placed(known, name).is_none();
         mark(&mut self.misplaced, name, is_misplaced);
-        let unit = UnitName::stored(name);
-        let Some((requirements, desired)) = self.standing(known, name) else {
-            self.cluster.apply(schedule::Change::UnitGone(unit));
-            return;
-        };
-        let machine = place.map(|place| MachineId::new(place.value.machine.as_str()));
-        self.cluster.apply(schedule::Change::Unit {
-            unit: unit.clone(),
-            requirements,
-            desired,
+        self.cluster.apply(match self.job(known, name) {
+            Some(job) => schedule::Change::Unit(job),
+            None => schedule::Change::UnitGone(UnitName::stored(name)),
         });
-        self.cluster
-            .apply(schedule::Change::Placed { unit, machine });
     }
 
     /// As what a unit takes part in decisions; none if in none.
     ///
-    /// A pinned unit asks for nothing of its machine, so that nothing takes it from there, and keeps away those that
-    /// it is known to exclude.
-    fn standing(&self, known: &Snapshot, name: &str) -> Option<(Requirements, DesiredState)> {
+    /// A pinned unit asks for nothing of its machine, and keeps away those that it is known to exclude.
+    fn job(&self, known: &Snapshot, name: &str) -> Option<Job> {
         let body = known.bodies.get(name).map(|body| &body.value);
-        if !self.is_pinned(known, name) {
-            // A template runs nowhere, whatever somebody has written.
+        let place = placed(known, name);
+        let unit = UnitName::stored(name);
+        let is_pinned = self.is_pinned(known, name);
+        let (requirements, desired) = if is_pinned {
+            place?;
+            let conflicts = body.map(|body| body.requirements(name).conflicts);
+            let requirements = Requirements {
+                conflicts: conflicts.unwrap_or_default(),
+                ..Requirements::default()
+            };
+            (requirements, DesiredState::Loaded)
+        } else {
             let state = known.wants.get(name)?.value.state;
-            let is_template = UnitName::stored(name).is_template();
+            // A template runs nowhere, whatever desired state is stored for it.
+            let is_template = unit.is_template();
             let state = if is_template {
                 DesiredState::Inactive
             } else {
                 state
             };
-            return Some((body?.requirements(name), state));
-        }
-        placed(known, name)?;
-        let conflicts = body.map(|body| body.requirements(name).conflicts);
-        let requirements = Requirements {
-            conflicts: conflicts.unwrap_or_default(),
-            ..Requirements::default()
+            (body?.requirements(name), state)
         };
-        Some((requirements, DesiredState::Loaded))
+        Some(Job {
+            name: unit,
+            requirements,
+            desired,
+            placed_on: place.map(|place| MachineId::new(place.value.machine.as_str())),
+            is_pinned,
+        })
     }
 
     /// Whether something of a unit is unreadable: then nothing of it is ours to change.
     fn is_pinned(&self, known: &Snapshot, name: &str) -> bool {
         self.misplaced.contains(name) || known.is_pinned(name)
-    }
-
-    /// Whether a unit must stay where it is, whatever the plan says.
-    fn is_fixed(&self, known: &Snapshot, name: &str) -> bool {
-        let machine_is_unclear = |id: &String| {
-            let is_unreadable = || known.foreign.contains_key(&Key::Machine(id.clone()));
-            !known.machines.contains_key(id) && (self.awaits_machines || is_unreadable())
-        };
-        let place = placed(known, name);
-        self.is_pinned(known, name)
-            || place.is_some_and(|place| machine_is_unclear(&place.value.machine))
     }
 }
 

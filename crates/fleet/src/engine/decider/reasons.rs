@@ -7,7 +7,6 @@
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 
-use super::steps::Decision;
 use crate::registry::{Refusal, Snapshot, Step, Why};
 use hyperfleet_fleet_model::schedule::{Cluster, Explanation};
 
@@ -89,7 +88,7 @@ impl Reasons {
         known: &Snapshot,
         cluster: &Cluster,
         is_unreadable: impl Fn(&str) -> bool,
-    ) -> Option<Vec<Decision>> {
+    ) -> Option<Vec<Step>> {
         let (mut steps, mut looked_at, mut judged) = (Vec::new(), 0, 0);
         let cost = cluster.machine_count().max(1);
         while looked_at < UNITS_PER_SLICE && judged < JUDGED_PER_SLICE {
@@ -108,8 +107,7 @@ impl Reasons {
             judged += cost;
             steps.extend(renewed(name, &explanation, known));
         }
-        let decisions = steps.into_iter().map(Decision::about_reasons);
-        (looked_at > 0).then(|| decisions.collect())
+        (looked_at > 0).then_some(steps)
     }
 
     fn next(&mut self, cost: usize) -> Option<String> {
@@ -129,7 +127,7 @@ impl Reasons {
 }
 
 /// What is to be stored of a unit, if that is another reason than the one that is.
-fn renewed(name: String, explanation: &Explanation, known: &Snapshot) -> Option<Step> {
+fn renewed(name: String, explanation: &Explanation<'_>, known: &Snapshot) -> Option<Step> {
     let want = known.wants.get(&name)?;
     let why = why(want.value.generation, explanation);
     let stored = known.whys.get(&name).map(|stored| &stored.value);
@@ -140,7 +138,7 @@ fn renewed(name: String, explanation: &Explanation, known: &Snapshot) -> Option<
     })
 }
 
-fn why(generation: u64, explanation: &Explanation) -> Why {
+fn why(generation: u64, explanation: &Explanation<'_>) -> Why {
     let groups = match explanation {
         Explanation::Refused(groups) => groups.as_slice(),
         Explanation::NoMachines
@@ -149,9 +147,9 @@ fn why(generation: u64, explanation: &Explanation) -> Why {
         | Explanation::NotYet(_) => &[],
     };
     let refusals = groups.iter().take(REFUSALS_MAX).map(|group| Refusal {
-        requirement: shortened(&group.requirement, REQUIREMENT_BYTES_MAX),
+        requirement: shortened(&group.refusal, REQUIREMENT_BYTES_MAX),
         count: u64::try_from(group.count).unwrap_or(u64::MAX),
-        machines: group.machines.iter().map(ToString::to_string).collect(),
+        machines: group.machines.iter().copied().map(str::to_owned).collect(),
     });
     Why {
         generation,

@@ -19,7 +19,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use super::Decider;
 use crate::keys::Revision;
 use crate::registry::{Run, Snapshot, Step, Stored};
-use hyperfleet_fleet_model::schedule::{MachineId, Reason, Task};
+use hyperfleet_fleet_model::schedule::{MachineId, Task};
 use hyperfleet_fleet_model::unit::{DesiredState, UnitName};
 
 /// Fewest steps that are carried out before changes are looked at: some transactions.
@@ -28,30 +28,10 @@ const PORTION_STEPS_MIN: usize = 400;
 /// any length is made about as many times, and no more.
 const PORTION_PART: usize = 8;
 
-/// A step, and why it is to be done.
-#[derive(Debug, Clone, PartialEq)]
-pub(in crate::engine) struct Decision {
-    /// What to write.
-    pub(in crate::engine) step: Step,
-    /// Why, of those that place and withdraw.
-    pub(in crate::engine) reason: Option<Reason>,
-    /// When its turn is: 0 for who leaves, 1 for who comes, and one more for each leader in a row that has to come first.
-    rank: usize,
-}
-
-impl Decision {
-    pub(super) fn about_reasons(step: Step) -> Self {
-        Self {
-            step,
-            reason: None,
-            rank: 0,
-        }
-    }
-}
-
-/// What is to be done, in this order.
+/// What is to be done, in this order. Beside each step is when its turn is: 0 for who leaves, 1 for who comes, and one
+/// more for each leader in a row that has to come first.
 #[derive(Debug, Default)]
-pub(in crate::engine) struct Agenda(VecDeque<Decision>);
+pub(in crate::engine) struct Agenda(VecDeque<(usize, Step)>);
 
 impl Agenda {
     /// Whether nothing is left.
@@ -66,66 +46,55 @@ impl Agenda {
 
     /// What can be carried out at once, before changes are looked at; none if nothing is left. If one of it turns
     /// out to be stale, the rest of the agenda may be wrong.
-    pub(in crate::engine) fn portion(&mut self) -> Vec<Decision> {
+    pub(in crate::engine) fn portion(&mut self) -> Vec<Step> {
         let most = PORTION_STEPS_MIN.max(self.0.len() / PORTION_PART);
-        let rank = self.0.front().map_or(0, |first| first.rank);
-        let alike = self.0.iter().take_while(|next| next.rank == rank);
+        let first = self.0.front().map(|(rank, _)| *rank);
+        let alike = self.0.iter().take_while(|(rank, _)| Some(*rank) == first);
         let count = alike.take(most).count();
-        self.0.drain(..count).collect()
+        self.0.drain(..count).map(|(_, step)| step).collect()
     }
 }
 
-/// The tasks of one unit in a plan: of each unit there is one of a kind at most.
-#[derive(Default)]
-struct Way<'a> {
-    leaves: Option<(usize, &'a MachineId, &'a Reason)>,
-    comes: Option<usize>,
-}
-
 impl Decider {
-    pub(super) fn agenda(&self, known: &Snapshot, tasks: Vec<Task>) -> Agenda {
-        let tasks = self.permitted(known, tasks);
-        let mut ways: HashMap<&UnitName, Way<'_>> = HashMap::new();
+    pub(super) fn agenda(&self, known: &Snapshot, tasks: &[Task]) -> Agenda {
+        let mut leaves: HashMap<&UnitName, (usize, &Task)> = HashMap::new();
+        let mut arrivals: HashSet<&UnitName> = HashSet::new();
         let mut last_arrival: HashMap<&MachineId, usize> = HashMap::new();
         for (index, task) in tasks.iter().enumerate() {
-            let way = ways.entry(task.unit()).or_default();
-            match task {
-                Task::Withdraw {
-                    machine, reason, ..
-                } => way.leaves = Some((index, machine, reason)),
-                Task::Place { machine, .. } => {
-                    way.comes = Some(index);
-                    last_arrival.insert(machine, index);
-                }
+            if let Some(machine) = &task.to {
+                arrivals.insert(&task.unit);
+                last_arrival.insert(machine, index);
+            } else {
+                leaves.insert(&task.unit, (index, task));
             }
         }
-        let is_moved = |way: &Way<'_>| match (way.leaves, way.comes) {
-            (Some((index, from, _)), Some(_)) => {
-                last_arrival.get(from).is_none_or(|last| *last < index)
-            }
-            _ => false,
+        // With which a unit leaves, if it is moved.
+        let leave_of_moved = |unit: &UnitName| {
+            let (index, task) = leaves.get(unit).filter(|_| arrivals.contains(unit))?;
+            let last = last_arrival.get(task.from.as_ref()?);
+            last.is_none_or(|last| last < index).then_some(*task)
         };
         let (mut leaving, mut coming) = (Vec::new(), Vec::new());
         let mut ranks: HashMap<&str, usize> = HashMap::new();
-        for task in &tasks {
-            let way = &ways[task.unit()];
-            match task {
-                Task::Withdraw { reason, .. } if !is_moved(way) => {
-                    leaving.push(self.withdrawal(known, task, reason));
-                }
-                Task::Withdraw { .. } => {}
-                Task::Place { reason, .. } => {
-                    let moved = way.leaves.filter(|_| is_moved(way));
-                    let reason = moved.map_or(reason, |(_, _, reason)| reason);
-                    let rank = self.rank(task.unit(), &ranks);
-                    ranks.insert(task.unit().as_str(), rank);
-                    let step = self.arrival(known, task, moved.map(|(_, from, _)| from));
-                    let reason = Some(reason.clone());
-                    coming.push(Decision { step, reason, rank });
+        for task in tasks {
+            match (&task.to, leave_of_moved(&task.unit)) {
+                (None, None) => leaving.push((0, self.step(known, task.clone()))),
+                (None, Some(_)) => {}
+                (Some(_), leave) => {
+                    let rank = self.rank(&task.unit, &ranks);
+                    ranks.insert(task.unit.as_str(), rank);
+                    let mut task = task.clone();
+                    if let Some(leave) = leave {
+                        task.from.clone_from(&leave.from);
+                        task.reason.clone_from(&leave.reason);
+                    }
+                    coming.push((rank, self.step(known, task)));
                 }
             }
         }
-        coming.sort_by_key(|next| (next.rank, !matches!(next.step, Step::Move { .. })));
+        let is_moved =
+            |step: &Step| matches!(step, Step::Planned { task, .. } if task.from.is_some());
+        coming.sort_by_key(|(rank, step)| (*rank, !is_moved(step)));
         leaving.extend(coming);
         Agenda(leaving.into())
     }
@@ -138,82 +107,23 @@ impl Decider {
         leaders.max().map_or(1, |highest| highest + 1)
     }
 
-    /// Without what concerns units that are not ours to touch, and without what was planned because they would have
-    /// moved: what follows them, and what would come where they stay.
-    fn permitted(&self, known: &Snapshot, tasks: Vec<Task>) -> Vec<Task> {
-        let is_damaged = !self.missing_desired_state.is_empty() || !self.misplaced.is_empty();
-        if known.foreign.is_empty() && !is_damaged && !self.awaits_machines {
-            return tasks;
-        }
-        let (mut kept, mut staying) = (Vec::new(), HashSet::new());
-        let mut machines: HashSet<MachineId> = HashSet::new();
-        // In their order: what a task was planned for comes before it.
-        for task in tasks {
-            let unit = task.unit();
-            let job = self.cluster.job(unit.as_str());
-            let mut leaders = job.iter().flat_map(|job| &job.requirements.machine_of);
-            let is_withdrawal = matches!(task, Task::Withdraw { .. });
-            let is_kept = !staying.contains(unit.as_str())
-                && !leaders.any(|leader| staying.contains(leader.as_str()))
-                && (is_withdrawal || !machines.contains(task.machine()))
-                && !self.is_fixed(known, unit.as_str());
-            if is_kept {
-                kept.push(task);
-                continue;
-            }
-            staying.insert(unit.as_str().to_owned());
-            if is_withdrawal {
-                machines.insert(task.machine().clone());
-            }
-        }
-        kept
-    }
-
     /// The revision by which a step is guarded: that of the record, or, if the record is newer than what was decided
     /// on or gone, one that fails. The step is stale then, and what was to come after it does not come.
     fn guarded<T>(&self, record: Option<&Stored<T>>) -> Revision {
         record.map_or(self.told_at, |record| record.revision.min(self.told_at))
     }
 
-    fn withdrawal(&self, known: &Snapshot, task: &Task, reason: &Reason) -> Decision {
-        let unit = task.unit().as_str();
-        let step = Step::Withdraw {
-            unit: unit.to_owned(),
-            from: task.machine().as_str().to_owned(),
-            want: self.guarded(known.wants.get(unit)),
+    fn step(&self, known: &Snapshot, task: Task) -> Step {
+        let unit = task.unit.as_str();
+        let (body, want) = (known.bodies.get(unit), known.wants.get(unit));
+        Step::Planned {
+            run: Run {
+                hash: body.map_or_else(String::new, |body| body.value.hash.clone()),
+                state: want.map_or_else(DesiredState::default, |want| want.value.state),
+            },
+            want: self.guarded(want),
             place: self.guarded(known.places.get(unit)),
-        };
-        Decision {
-            step,
-            reason: Some(reason.clone()),
-            rank: 0,
-        }
-    }
-
-    fn arrival(&self, known: &Snapshot, task: &Task, from: Option<&MachineId>) -> Step {
-        let unit = task.unit().as_str().to_owned();
-        let machine = task.machine().as_str().to_owned();
-        let (body, want) = (known.bodies.get(&unit), known.wants.get(&unit));
-        let run = Run {
-            hash: body.map_or_else(String::new, |body| body.value.hash.clone()),
-            state: want.map_or_else(DesiredState::default, |want| want.value.state),
-        };
-        let want = self.guarded(want);
-        match from {
-            Some(from) => Step::Move {
-                from: from.as_str().to_owned(),
-                machine,
-                run,
-                want,
-                place: self.guarded(known.places.get(&unit)),
-                unit,
-            },
-            None => Step::Place {
-                unit,
-                machine,
-                run,
-                want,
-            },
+            task,
         }
     }
 }

@@ -10,10 +10,11 @@ use super::{Agenda, Decider};
 use crate::keys::Revision;
 use crate::mirror::Mirror;
 use crate::registry::{
-    Body, Change, Key, Label, Leader, Machine, Place, Seen, Snapshot, Step, Stored, Want, Why,
+    Body, Change, Key, Label, LabelKey, Leader, Machine, Place, Seen, Snapshot, StateKey, Step,
+    Stored, Want, Why,
 };
-use hyperfleet_fleet_model::schedule::Reason;
-use hyperfleet_fleet_model::unit::{DesiredState, Requirements, UnitOption, unmet_key};
+use hyperfleet_fleet_model::schedule::{MachineId, Reason};
+use hyperfleet_fleet_model::unit::{DesiredState, Requirements, UnitOption, unmet};
 
 const EPOCH: Revision = 5;
 
@@ -111,22 +112,15 @@ impl World {
     /// What the store makes of a step, and tells.
     fn carry_out(&mut self, step: &Step) {
         match step {
-            Step::Place { unit, machine, .. } => {
-                assert!(!self.places.contains_key(unit), "{step:?}");
-                self.place(unit, machine, EPOCH);
-            }
-            Step::Move {
-                unit,
-                from,
-                machine,
-                ..
-            } => {
-                assert_eq!(self.places.get(unit), Some(from));
-                self.place(unit, machine, EPOCH);
-            }
-            Step::Withdraw { unit, from, .. } => {
-                assert_eq!(self.places.remove(unit).as_ref(), Some(from));
-                self.see(Change::Place(unit.clone(), Seen::Gone));
+            Step::Planned { task, .. } => {
+                let unit = task.unit.as_str();
+                let from = task.from.as_ref().map(MachineId::as_str);
+                let before = self.places.remove(unit);
+                assert_eq!(before.as_deref(), from, "{step:?}");
+                match &task.to {
+                    Some(machine) => self.place(unit, machine.as_str(), EPOCH),
+                    None => self.see(Change::Place(unit.to_owned(), Seen::Gone)),
+                }
             }
             Step::Explain { unit, why, .. } => {
                 let why = self.stored(why.clone());
@@ -147,9 +141,9 @@ impl World {
             }
             while !agenda.is_empty() {
                 let portion = agenda.portion();
-                done.push(portion.iter().map(|next| shown(&next.step)).collect());
+                done.push(portion.iter().map(shown).collect());
                 for next in &portion {
-                    self.carry_out(&next.step);
+                    self.carry_out(next);
                 }
             }
         }
@@ -159,11 +153,11 @@ impl World {
     fn explain(&mut self) -> BTreeMap<String, String> {
         let mut reasons = BTreeMap::new();
         while let Some(slice) = self.decider.explain() {
-            for next in slice {
-                if let Step::Explain { unit, why, .. } = &next.step {
+            for step in slice {
+                if let Step::Explain { unit, why, .. } = &step {
                     reasons.insert(unit.clone(), why.reason.clone());
                 }
-                self.carry_out(&next.step);
+                self.carry_out(&step);
             }
         }
         reasons
@@ -186,21 +180,18 @@ impl World {
         let (asked, machine) = (&self.requirements[unit], &self.places[unit]);
         let metadata = self.metadata.get(machine);
         let leads = |leader: &String| self.places.get(leader) == Some(machine);
-        metadata.is_some_and(|metadata| unmet_key(&asked.metadata, metadata).is_none())
+        metadata.is_some_and(|metadata| unmet(&asked.metadata, metadata).is_none())
             && asked.machine_of.iter().all(leads)
     }
 }
 
 fn shown(step: &Step) -> String {
     match step {
-        Step::Place { unit, machine, .. } => format!("+{unit}@{machine}"),
-        Step::Withdraw { unit, from, .. } => format!("-{unit}@{from}"),
-        Step::Move {
-            unit,
-            from,
-            machine,
-            ..
-        } => format!("{unit}:{from}>{machine}"),
+        Step::Planned { task, .. } => match (&task.from, &task.to) {
+            (Some(from), Some(machine)) => format!("{}:{from}>{machine}", task.unit),
+            (Some(from), None) => format!("-{}@{from}", task.unit),
+            (None, machine) => format!("+{}@{}", task.unit, machine.as_ref().unwrap()),
+        },
         Step::Explain { unit, .. } | Step::Unexplain { unit } => format!("?{unit}"),
     }
 }
@@ -208,7 +199,7 @@ fn shown(step: &Step) -> String {
 fn all(mut agenda: Agenda) -> Vec<String> {
     let mut steps = Vec::new();
     while !agenda.is_empty() {
-        steps.extend(agenda.portion().iter().map(|next| shown(&next.step)));
+        steps.extend(agenda.portion().iter().map(shown));
     }
     steps
 }
@@ -293,11 +284,11 @@ fn what_is_not_ours_stays_and_nobody_counts_on_its_going() {
 #[test]
 fn states_and_unknown_keys_are_told_of_once_and_counted_while_they_are_there() {
     let mut world = World::new();
-    let state = |state| Change::State {
+    let key = StateKey {
         unit: "a".into(),
         machine: "m1".into(),
-        state,
     };
+    let state = |state| Change::State(key.clone(), state);
     let unknown = |exists| Change::Unknown {
         name: "/fleet/v3/weird".into(),
         exists,
@@ -306,8 +297,7 @@ fn states_and_unknown_keys_are_told_of_once_and_counted_while_they_are_there() {
         world.see(state(Seen::Foreign { version: None }));
         world.see(unknown(true));
     }
-    let (unit, machine) = ("a".into(), "m1".into());
-    let key = Key::State { unit, machine };
+    let key = Key::State(key.clone());
     assert_eq!(world.decider.left_alone_count(), 2);
     let told = (vec![(key.clone(), None)], vec!["/fleet/v3/weird".into()]);
     assert_eq!(world.decider.left_alone(), told);
@@ -391,22 +381,18 @@ fn only_what_others_do_makes_a_plan_wrong() {
     world.launch("a", &[]);
     let mut agenda = world.decider.decide();
     let portion = agenda.portion();
-    world.carry_out(&portion[0].step);
-    assert_eq!(
-        portion[0].reason,
-        Some(Reason::NotPlaced(DesiredState::Launched))
-    );
+    world.carry_out(&portion[0]);
+    let Step::Planned { task, .. } = &portion[0] else {
+        panic!("{portion:?}");
+    };
+    assert_eq!(task.reason, Reason::NotPlaced(DesiredState::Launched));
     assert!(!world.decider.is_outdated(), "it has seen its own write");
     world.place("a", "m1", EPOCH - 1);
     assert!(world.decider.is_outdated(), "another has placed it");
     world.settle();
     let label = world.stored(Label { value: None });
     let (machine, key) = ("m1".to_owned(), "zone".to_owned());
-    world.see(Change::Label {
-        machine,
-        key,
-        label,
-    });
+    world.see(Change::Label(LabelKey { machine, key }, label));
     assert!(world.decider.is_outdated(), "metadata was set");
     let leader = Leader {
         id: "m2".into(),
@@ -434,7 +420,7 @@ fn a_step_about_what_is_newer_than_the_plan_is_stale() {
         world.machine("m1", &[]);
         world.launch("a", &[]);
         world.decider.read(Decider::tell_cluster);
-        let tasks = world.decider.cluster.plan().tasks;
+        let tasks = world.decider.cluster.plan();
         let planned_at = world.revision;
         if is_gone {
             world.see(Change::Unit("a".into(), Seen::Gone));
@@ -442,9 +428,9 @@ fn a_step_about_what_is_newer_than_the_plan_is_stale() {
         } else {
             world.launch("a", &["MachineID=none"]);
         }
-        let agenda = |decider: &mut Decider, known: &Snapshot| decider.agenda(known, tasks);
+        let agenda = |decider: &mut Decider, known: &Snapshot| decider.agenda(known, &tasks);
         let portion = world.decider.read(agenda).portion();
-        let Step::Place { want, .. } = portion[0].step else {
+        let Step::Planned { want, .. } = portion[0] else {
             panic!("{portion:?}");
         };
         let stored = world.mirror.read(|picture| {
@@ -483,7 +469,7 @@ fn reasons_are_stored_once_and_renewed_when_there_is_time() {
         .decider
         .explain()
         .expect("a reason is to be taken back");
-    assert_eq!(slice[0].step, Step::Unexplain { unit: "a".into() });
+    assert_eq!(slice[0], Step::Unexplain { unit: "a".into() });
 }
 
 #[test]
@@ -524,7 +510,7 @@ fn a_reason_has_an_end() {
     }
     world.settle();
     let slice = world.decider.explain().expect("nobody can be placed");
-    let Step::Explain { why, .. } = &slice[0].step else {
+    let Step::Explain { why, .. } = &slice[0] else {
         panic!("{:?}", slice[0]);
     };
     let Why { reason, .. } = why;
@@ -602,19 +588,20 @@ proptest! {
             let mut before = world.crowded();
             while !agenda.is_empty() {
                 let mut is_stale = false;
-                for next in agenda.portion() {
+                for step in agenda.portion() {
+                    let shown = shown(&step);
                     // Any may be stale for what its user wants by now.
-                    let is_leave = matches!(next.step, Step::Withdraw { .. });
+                    let is_leave = matches!(&step, Step::Planned { task, .. } if task.to.is_none());
                     if stale.next() == Some(0) {
                         is_stale = true;
                         continue;
                     }
-                    world.carry_out(&next.step);
+                    world.carry_out(&step);
                     if !is_leave {
-                        prop_assert!(world.suits(next.step.unit()), "{}", shown(&next.step));
+                        prop_assert!(world.suits(step.unit()), "{}", shown);
                     }
                     let now = world.crowded();
-                    prop_assert!(now.is_subset(&before), "{} {:?}", shown(&next.step), now);
+                    prop_assert!(now.is_subset(&before), "{} {:?}", shown, now);
                     before = now;
                 }
                 if is_stale {

@@ -1,11 +1,10 @@
 //! What the older server did wrong (facts: reference fleet §9, rows 9 to 16, as far as they concern the API). Each test
 //! fails on what it did.
 
-use hyperfleet_fleet::engine::{Engine, Settings};
 use serde_json::{Value, json};
 
 use super::{error, unit};
-use hyperfleet_testkit::{TestFleet, until};
+use hyperfleet_testkit::{TestFleet, engine_settings, run_engine, until};
 
 fn options(options: &[(&str, &str, &str)]) -> Value {
     let options = options.iter();
@@ -218,8 +217,8 @@ async fn a_unit_that_is_nowhere_has_a_reason() {
         let path = format!("/units/{name}");
         assert_eq!(fleet.put(&path, &wanted).await.status, 201);
     }
-    let engine = Engine::new(fleet.registry.clone(), Settings::new("e1"));
-    let engine = tokio::spawn(engine.run(std::future::pending()));
+    let (registry, settings) = (fleet.registry.clone(), engine_settings("e1"));
+    let engine = tokio::spawn(run_engine(registry, settings, std::future::pending()));
     for (name, words) in [
         ("peer", "waits for no.service, which is on no machine"),
         ("b", "b.service → c.service → b.service"),

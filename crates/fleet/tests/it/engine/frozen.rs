@@ -10,7 +10,7 @@ use hyperfleet_fleet::registry::{Change, Prefix, Registry, Scope, Seen, Told};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{World, settings};
-use hyperfleet_testkit::{PATIENCE, etcd_settings, shared_etcd_url, until};
+use hyperfleet_testkit::{PATIENCE, etcd_settings, run_engine, shared_etcd_url, until};
 
 const CHILD: &str = "engine::frozen::child";
 const URL: &str = "HYPERFLEET_TEST_ENGINE_ETCD";
@@ -24,10 +24,12 @@ async fn child() {
     };
     let store = EtcdKeys::connect(etcd_settings(&url)).await.unwrap();
     let registry = Registry::new(store, Prefix::new(&prefix).unwrap());
-    let engine = hyperfleet_fleet::engine::Engine::new(registry, settings("frozen", 3));
     // Until nobody wants it any more.
     let unwanted = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
-    engine.run(async { _ = unwanted.await }).await;
+    let until = async {
+        let _ = unwanted.await;
+    };
+    run_engine(registry, settings("frozen", 3), until).await;
 }
 
 /// A child that runs.

@@ -11,17 +11,18 @@ mod simulation;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use hyperfleet_fleet::engine::{Engine, Settings};
+use hyperfleet_fleet::engine::Settings;
 use hyperfleet_fleet::etcd::EtcdKeys;
 use hyperfleet_fleet::keys::{KeyStore, Operation, Revision, Transaction};
 use hyperfleet_fleet::registry::{
-    Body, Machine, Prefix, Registered, Registration, Registry, Snapshot, UnitRecord, Written,
+    Body, Machine, Prefix, Registered, Registration, Registry, RunKey, Snapshot, UnitRecord,
+    Written,
 };
 use hyperfleet_fleet_model::unit::{DesiredState, UnitOption};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use hyperfleet_testkit::{fresh_prefix, shared_etcd, until};
+use hyperfleet_testkit::{engine_settings, fresh_prefix, run_engine, shared_etcd, until};
 
 /// A cluster without agents.
 pub(super) struct World<S> {
@@ -60,7 +61,7 @@ pub(super) fn settings(id: &str, lease_seconds: u32) -> Settings {
         // What is lost in these tests does not come back.
         machine_lease: Duration::ZERO,
         interval: Duration::from_millis(500),
-        ..Settings::new(id)
+        ..engine_settings(id)
     }
 }
 
@@ -88,9 +89,9 @@ impl<S: KeyStore> World<S> {
     }
 
     pub(super) fn engine_of(&self, settings: Settings) -> Running {
-        let engine = Engine::new(self.registry.clone(), settings);
         let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(engine.run(async { _ = stopped.await }));
+        let until = async { _ = stopped.await };
+        let task = tokio::spawn(run_engine(self.registry.clone(), settings, until));
         Running {
             stop: Some(stop),
             task,
@@ -200,7 +201,10 @@ impl<S: KeyStore> World<S> {
 pub(super) fn agree(snapshot: &Snapshot) {
     let decided = snapshot.places.iter();
     let decided: BTreeSet<_> = decided
-        .map(|(unit, place)| (place.value.machine.clone(), unit.clone()))
+        .map(|(unit, place)| RunKey {
+            machine: place.value.machine.clone(),
+            unit: unit.clone(),
+        })
         .collect();
     assert!(decided.iter().eq(snapshot.runs.keys()), "{decided:?}");
 }

@@ -124,10 +124,7 @@ async fn what_comes_back_after_a_silence_was_never_told_to_stop() {
         for change in changes {
             let is_gone = matches!(
                 change,
-                Change::Run {
-                    run: Seen::Gone,
-                    ..
-                } | Change::Place(_, Seen::Gone)
+                Change::Run(_, Seen::Gone) | Change::Place(_, Seen::Gone)
             );
             assert!(!is_gone, "{change:?}");
         }

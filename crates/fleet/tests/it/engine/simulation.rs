@@ -10,14 +10,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hyperfleet_fleet::engine::{Engine, Settings};
+use hyperfleet_fleet::engine::Settings;
 use hyperfleet_fleet::keys::Revision;
 use hyperfleet_fleet::registry::{
-    Change, Machine, Prefix, Registered, Registration, Registry, Scope, Seen, Snapshot, Told,
+    Change, Machine, Prefix, Registered, Registration, Registry, RunKey, Scope, Seen, Snapshot,
+    Told,
 };
-use hyperfleet_fleet_model::schedule::{self, Cluster, MachineId};
+use hyperfleet_fleet_model::schedule::{self, Cluster, Job, MachineId};
 use hyperfleet_fleet_model::unit::{DesiredState, FleetSection, NameParts, UnitName};
-use hyperfleet_testkit::MemoryKeys;
+use hyperfleet_testkit::{MemoryKeys, run_engine};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -106,7 +107,7 @@ impl Record {
                     self.placed += 1;
                 }
                 Change::Place(unit, _) => _ = self.places.remove(&unit),
-                Change::Run { machine, unit, run } => {
+                Change::Run(RunKey { machine, unit }, run) => {
                     if let Seen::Here(_) = run {
                         self.runs.insert((machine, unit));
                     } else {
@@ -138,7 +139,7 @@ impl Seat {
             ..settings(&format!("e{number}"), LEASE_SECONDS)
         };
         let (stop, stopped) = oneshot::channel();
-        let engine = Engine::new(registry, settings).run(async { _ = stopped.await });
+        let engine = run_engine(registry, settings, async { _ = stopped.await });
         Self {
             number,
             store,
@@ -350,22 +351,22 @@ fn check(snapshot: &Snapshot) {
     }
     for (name, body) in &snapshot.bodies {
         let section = FleetSection::of(&body.value.options);
-        cluster.apply(schedule::Change::Unit {
-            unit: UnitName::stored(name.as_str()),
+        let place = snapshot.places.get(name);
+        cluster.apply(schedule::Change::Unit(Job {
+            name: UnitName::stored(name.as_str()),
             requirements: section.requirements(NameParts::of(name)),
             desired: snapshot.wants[name].value.state,
-        });
+            placed_on: place.map(|place| MachineId::new(place.value.machine.as_str())),
+            is_pinned: false,
+        }));
     }
     for (name, place) in &snapshot.places {
-        let run = &snapshot.runs[&(place.value.machine.clone(), name.clone())].value;
+        let (machine, unit) = (place.value.machine.clone(), name.clone());
+        let run = &snapshot.runs[&RunKey { machine, unit }].value;
         assert_eq!(run.hash, snapshot.bodies[name].value.hash);
         assert_eq!(run.state, snapshot.wants[name].value.state);
-        cluster.apply(schedule::Change::Placed {
-            unit: UnitName::stored(name.as_str()),
-            machine: Some(MachineId::new(place.value.machine.as_str())),
-        });
     }
-    assert_eq!(cluster.plan().tasks, []);
+    assert_eq!(cluster.plan(), []);
     let explained = snapshot.wants.iter().filter_map(|(unit, want)| {
         let reason = cluster.explain(unit)?.to_string();
         Some((unit.clone(), (want.value.generation, reason)))

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hyperfleet_fleet::etcd::EtcdKeys;
-use hyperfleet_fleet::registry::{Change, Registry, Scope, Seen, Told};
+use hyperfleet_fleet::registry::{Change, Registry, RunKey, Scope, Seen, Told};
 use tokio::task::JoinHandle;
 
 /// Who watches that the laws hold.
@@ -30,7 +30,7 @@ impl Picture {
                 self.places.insert(unit, place.value.machine);
             }
             Change::Place(unit, _) => _ = self.places.remove(&unit),
-            Change::Run { machine, unit, run } => {
+            Change::Run(RunKey { machine, unit }, run) => {
                 if let Seen::Here(_) = run {
                     self.runs.insert((machine, unit));
                 } else {

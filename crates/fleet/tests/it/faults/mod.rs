@@ -136,10 +136,10 @@ impl Scene {
                 let Ok(page) = self.fleet.list_units(token.as_deref()).await else {
                     return false;
                 };
+                token = page.token();
                 for unit in page.items {
                     shown.extend(unit.machine.map(|machine| (unit.name, machine)));
                 }
-                token = page.next;
                 if token.is_none() {
                     return self.fleet.is_connected() && shown == places;
                 }

@@ -4,8 +4,8 @@ use hyperfleet_fleet::keys::KeyStore;
 use hyperfleet_fleet::registry::{Acquired, Error, Gate, Refusal, Step, Why, Written};
 use hyperfleet_fleet_model::unit::DesiredState;
 
-use super::{World, in_every_store, leader, place, run, withdraw};
-use hyperfleet_testkit::until;
+use super::{World, in_every_store, leader};
+use hyperfleet_testkit::{move_to, place, until, withdraw};
 
 in_every_store! {
     one_engine_leads_at_a_time
@@ -240,14 +240,7 @@ async fn a_unit_is_moved_in_one_transaction<S: KeyStore>(world: World<S>) {
     let unit = world.create("a.service").await;
     world.place(&leading, &unit, "m1").await;
     let placed = world.find("a.service").await;
-    let step = Step::Move {
-        unit: "a.service".into(),
-        from: "m1".into(),
-        machine: "m2".into(),
-        run: run(&placed),
-        want: placed.want.revision,
-        place: placed.place.as_ref().unwrap().revision,
-    };
+    let step = move_to(&placed, "m2");
     let steps = [step.clone(), step];
     let carried = world.registry.carry_out(&leading, &steps).await.unwrap();
     let [Written::At(revision), Written::Stale] = carried[..] else {

@@ -142,13 +142,10 @@ async fn the_past_can_be_read_and_the_future_not<S: KeyStore>(world: World<S>) {
     assert_eq!(found, []);
     let future = second.revision + (1 << 40);
     let listed = world.store.list(range, 10, Some(future)).await;
-    assert!(
-        matches!(listed, Err(Error::Future { revision }) if revision == future),
-        "{listed:?}"
-    );
+    assert!(matches!(listed, Err(Error::Future)), "{listed:?}");
     let get = Operation::GetAt(key(&world, "a"), future);
     let got = world.store.commit(doing(Vec::new(), vec![get])).await;
-    assert!(matches!(got, Err(Error::Future { .. })), "{got:?}");
+    assert!(matches!(got, Err(Error::Future)), "{got:?}");
 }
 
 async fn what_is_too_much_or_twice_is_refused<S: KeyStore>(world: World<S>) {
@@ -254,7 +251,7 @@ async fn a_compacted_past_cannot_be_read_nor_watched<S: KeyStore>(world: World<S
         .store
         .list(range.clone(), 10, Some(revisions[0]))
         .await;
-    assert!(matches!(past, Err(Error::Compacted { .. })), "{past:?}");
+    assert!(matches!(past, Err(Error::Compacted)), "{past:?}");
     let kept = world
         .store
         .list(range.clone(), 10, Some(revisions[1]))
@@ -266,7 +263,7 @@ async fn a_compacted_past_cannot_be_read_nor_watched<S: KeyStore>(world: World<S
         .watch(range.clone(), revisions[0] - 1)
         .next()
         .await;
-    assert!(matches!(past, Err(Error::Compacted { .. })), "{past:?}");
+    assert!(matches!(past, Err(Error::Compacted)), "{past:?}");
     let kept = world.store.watch(range, revisions[1]).next().await.unwrap();
     assert_eq!(kept.events.len(), 1);
 }

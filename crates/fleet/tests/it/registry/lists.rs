@@ -105,7 +105,7 @@ async fn states_are_listed_by_unit_then_machine<S: KeyStore>(world: World<S>) {
             all.extend(
                 page.items
                     .into_iter()
-                    .map(|item| format!("{} {}", item.unit, item.machine)),
+                    .map(|(key, _)| format!("{} {}", key.unit, key.machine)),
             );
             match page.next {
                 Some(next) => token = Some(PageToken::parse(&next.text()).unwrap()),

@@ -64,7 +64,7 @@ async fn when_a_lease_runs_out_all_of_the_machine_is_gone<S: KeyStore>(world: Wo
         .list_states(&StateFilter::default(), None, 10)
         .await
         .unwrap();
-    let left: Vec<_> = left.items.into_iter().map(|item| item.machine).collect();
+    let left: Vec<_> = left.items.into_iter().map(|(key, _)| key.machine).collect();
     assert_eq!(left, ["m2"]);
     // Nothing is written on it any more.
     let kept = registry.keep_machine(&registration).await;

@@ -16,13 +16,13 @@ use etcd_client::Client;
 use hyperfleet_fleet::etcd::EtcdKeys;
 use hyperfleet_fleet::keys::{KeyStore, Operation, Revision, Transaction};
 use hyperfleet_fleet::registry::{
-    Body, Error, Leader, Leading, Machine, Prefix, Registered, Registration, Registry, Run, Step,
-    UnitRecord, UnitState, Written,
+    Body, Error, Leader, Leading, Machine, Prefix, Registered, Registration, Registry, UnitRecord,
+    UnitState, Written,
 };
 use hyperfleet_fleet_model::unit::{DesiredState, UnitOption};
-use hyperfleet_testkit::MemoryKeys;
-
-use hyperfleet_testkit::{TestEtcd, etcd_settings, fresh_prefix, shared_etcd};
+use hyperfleet_testkit::{
+    MemoryKeys, TestEtcd, etcd_settings, fresh_prefix, place, shared_etcd, withdraw,
+};
 
 /// A store with a registry in it.
 struct World<S> {
@@ -207,31 +207,5 @@ fn state(active: &str) -> UnitState {
         sub: "running".into(),
         hash: "hash-of-1".into(),
         launched: true,
-    }
-}
-
-fn run(unit: &UnitRecord) -> Run {
-    Run {
-        hash: unit.body.value.hash.clone(),
-        state: unit.want.value.state,
-    }
-}
-
-fn place(unit: &UnitRecord, machine: &str) -> Step {
-    Step::Place {
-        unit: unit.name.clone(),
-        machine: machine.to_owned(),
-        run: run(unit),
-        want: unit.want.revision,
-    }
-}
-
-fn withdraw(unit: &UnitRecord) -> Step {
-    let place = unit.place.as_ref().unwrap();
-    Step::Withdraw {
-        unit: unit.name.clone(),
-        from: place.value.machine.clone(),
-        want: unit.want.revision,
-        place: place.revision,
     }
 }

@@ -113,10 +113,10 @@ async fn an_agent_is_told_of_its_own_work_alone<S: KeyStore>(world: World<S>) {
     while seen.len() < 3 {
         let told = tokio::time::timeout(PATIENCE, watch.next());
         for change in changes(vec![told.await.unwrap().unwrap()]) {
-            let Change::Run { machine, unit, run } = change else {
+            let Change::Run(key, run) = change else {
                 panic!("{change:?}");
             };
-            seen.push((machine, unit, matches!(run, Seen::Here(_))));
+            seen.push((key.machine, key.unit, matches!(run, Seen::Here(_))));
         }
     }
     let expected = [

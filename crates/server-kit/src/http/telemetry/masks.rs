@@ -1,5 +1,6 @@
 //! What the log leaves out of what clients send.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use actix_web::HttpRequest;
@@ -8,8 +9,8 @@ use actix_web::web::{Data, Query};
 use serde_json::{Map, Value};
 use tracing::level_filters::LevelFilter;
 
-/// What stands where a secret was.
-const MASKED: &str = "***REDACTED***";
+use crate::settings::REDACTED;
+
 /// Headers whose values are secret whatever the settings say.
 const ALWAYS: &[&str] = &[
     "authorization",
@@ -54,13 +55,13 @@ impl Masks {
             let is_named = ALWAYS.contains(&name) || self.headers.iter().any(|h| h == name);
             let is_secret = is_named || self.is_secret(name);
             let value = if is_secret {
-                MASKED.to_owned()
+                REDACTED.to_owned()
             } else {
                 self.address(&String::from_utf8_lossy(value.as_bytes()))
             };
             shown.insert(name.to_owned(), Value::String(value));
         }
-        cut(Value::Object(shown).to_string())
+        shortened(&Value::Object(shown).to_string(), SHOWN_BYTES_MAX).into_owned()
     }
 
     /// The value of a header without what is secret in it if it is an address, as that of a
@@ -83,12 +84,12 @@ impl Masks {
             }
             let name = pair.split('=').next().unwrap_or_default();
             if self.is_secret(&decoded(pair)) {
-                let _ = write!(shown, "{name}={MASKED}");
+                let _ = write!(shown, "{name}={REDACTED}");
             } else {
                 shown.push_str(pair);
             }
         }
-        cut(shown)
+        shortened(&shown, SHOWN_BYTES_MAX).into_owned()
     }
 
     /// A body, if it is JSON and not too long; otherwise how long it is.
@@ -101,7 +102,7 @@ impl Masks {
             return format!("{bytes} bytes that are no JSON");
         };
         self.mask(&mut value);
-        cut(value.to_string())
+        shortened(&value.to_string(), SHOWN_BYTES_MAX).into_owned()
     }
 
     fn mask(&self, value: &mut Value) {
@@ -113,7 +114,7 @@ impl Masks {
                     .any(|(name, value)| is_one(NAMES, name) && self.is_named_so(value));
                 for (name, value) in members {
                     if self.is_secret(name) || (is_named && is_one(VALUES, name)) {
-                        *value = Value::String(MASKED.to_owned());
+                        *value = Value::String(REDACTED.to_owned());
                     } else {
                         self.mask(value);
                     }
@@ -145,7 +146,7 @@ fn without_password(place: &str) -> String {
     };
     let host_end = rest.find(['/', '#']).unwrap_or(rest.len());
     match rest[..host_end].rfind('@') {
-        Some(at) => format!("{scheme}://{MASKED}{}", &rest[at..]),
+        Some(at) => format!("{scheme}://{REDACTED}{}", &rest[at..]),
         None => place.to_owned(),
     }
 }
@@ -175,14 +176,13 @@ fn decoded(pair: &str) -> String {
     texts.reduce(|a, b| a + &b).unwrap_or_default()
 }
 
-/// As much as is shown, cut between two characters.
-fn cut(mut text: String) -> String {
-    if text.len() > SHOWN_BYTES_MAX {
-        let end = text.floor_char_boundary(SHOWN_BYTES_MAX);
-        text.truncate(end);
-        text.push('…');
+/// A text of a client's as the log repeats it: so many bytes of it at most, and a sign where it was cut.
+pub(super) fn shortened(text: &str, bytes_max: usize) -> Cow<'_, str> {
+    if text.len() <= bytes_max {
+        return Cow::Borrowed(text);
     }
-    text
+    let end = text.floor_char_boundary(bytes_max);
+    Cow::Owned(format!("{}…", &text[..end]))
 }
 
 #[cfg(test)]
@@ -210,10 +210,10 @@ mod tests {
         }
         let shown = masks().headers(&headers);
         assert!(!shown.contains("hunter2"), "{shown}");
-        assert_eq!(shown.matches(MASKED).count(), 3, "{shown}");
+        assert_eq!(shown.matches(REDACTED).count(), 3, "{shown}");
         assert!(shown.contains(r#""accept":"*/*""#), "{shown}");
         let shown = Masks::default().headers(&headers);
-        assert_eq!(shown.matches(MASKED).count(), 2, "{shown}");
+        assert_eq!(shown.matches(REDACTED).count(), 2, "{shown}");
     }
 
     #[test]
@@ -295,7 +295,7 @@ mod tests {
         ] {
             let shown = masks.query(&format!("{query}&page=2"));
             assert!(!shown.contains("hunter2"), "{shown}");
-            assert!(shown.ends_with(&format!("={MASKED}&page=2")), "{shown}");
+            assert!(shown.ends_with(&format!("={REDACTED}&page=2")), "{shown}");
         }
         assert_eq!(masks.query(""), "");
         assert_eq!(masks.query("a=1&b"), "a=1&b");

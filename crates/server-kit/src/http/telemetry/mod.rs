@@ -9,7 +9,6 @@ mod masks;
 mod request;
 mod series;
 
-pub use masks::Masks;
-pub use masks::tell_body;
+pub use masks::{Masks, tell_body};
 pub use request::{RequestLog, RequestSpan, watch};
 pub use series::RoutePath;

@@ -1,7 +1,6 @@
 //! One request from its head to its answer: its span, what the parts of the service note of it, and one line in the
 //! log and the counts at the end, whatever happens.
 
-use std::borrow::Cow;
 use std::cell::{Ref, RefCell, RefMut};
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -24,7 +23,8 @@ use tracing::level_filters::LevelFilter;
 use tracing_actix_web::RootSpanBuilder;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
-use super::{Masks, RoutePath, series};
+use super::masks::{Masks, shortened};
+use super::{RoutePath, series};
 use crate::http::request_id::RequestId;
 
 /// What nobody waits for any more has no status: nginx's number for it.
@@ -143,7 +143,7 @@ fn begin_span(request: &ServiceRequest, span: &Span) -> bool {
     span.record("otel.kind", "server");
     span.record("otel.name", request.method().as_str());
     span.record("http.request.method", request.method().as_str());
-    span.record("url.path", &*shortened(request.path()));
+    span.record("url.path", &*shortened(request.path(), TEXT_BYTES_MAX));
     span.record("url.scheme", request.connection_info().scheme());
     let version = format!("{:?}", request.version());
     span.record(
@@ -152,7 +152,7 @@ fn begin_span(request: &ServiceRequest, span: &Span) -> bool {
     );
     let agent = request.headers().get(USER_AGENT);
     if let Some(agent) = agent.and_then(|agent| agent.to_str().ok()) {
-        span.record("user_agent.original", &*shortened(agent));
+        span.record("user_agent.original", &*shortened(agent, TEXT_BYTES_MAX));
     }
     if let Some(peer) = request.peer_addr() {
         span.record("client.address", peer.ip().to_string());
@@ -186,15 +186,6 @@ fn record_ids(span: &Span, context: &Context, with_span: bool) {
             span.record("span_id", context.span_id().to_string());
         }
     }
-}
-
-/// A text of a client's as the log repeats it: no longer than [`TEXT_BYTES_MAX`], and a sign where it was cut.
-fn shortened(text: &str) -> Cow<'_, str> {
-    if text.len() <= TEXT_BYTES_MAX {
-        return Cow::Borrowed(text);
-    }
-    let end = text.floor_char_boundary(TEXT_BYTES_MAX);
-    Cow::Owned(format!("{}…", &text[..end]))
 }
 
 struct Headers<'a>(&'a HeaderMap);
@@ -252,9 +243,10 @@ impl Watched {
             log: RequestLog::of(request),
             since: Instant::now(),
             method: request.method().clone(),
-            path: shortened(request.path()).into_owned(),
-            user_agent: agent
-                .map(|agent| shortened(&String::from_utf8_lossy(agent.as_bytes())).into_owned()),
+            path: shortened(request.path(), TEXT_BYTES_MAX).into_owned(),
+            user_agent: agent.map(|agent| {
+                shortened(&String::from_utf8_lossy(agent.as_bytes()), TEXT_BYTES_MAX).into_owned()
+            }),
             remote_addr: request.peer_addr(),
             is_over: false,
         }
@@ -324,7 +316,7 @@ fn tell_head(request: &ServiceRequest) {
     let Some(masks) = masks else { return };
     tracing::debug!(
         method = request.method().as_str(),
-        path = &*shortened(request.path()),
+        path = &*shortened(request.path(), TEXT_BYTES_MAX),
         query = masks.query(request.query_string()),
         headers = masks.headers(request.headers()),
         "came"
@@ -338,9 +330,9 @@ mod tests {
     #[test]
     fn long_texts_are_cut_between_characters() {
         let fits = "a".repeat(TEXT_BYTES_MAX);
-        assert_eq!(shortened(&fits), fits);
+        assert_eq!(shortened(&fits, TEXT_BYTES_MAX), fits);
         let long = format!("a{}", "é".repeat(TEXT_BYTES_MAX));
-        let cut = shortened(&long);
+        let cut = shortened(&long, TEXT_BYTES_MAX);
         assert_eq!(cut.len(), TEXT_BYTES_MAX - 1 + "…".len());
         assert!(cut.ends_with("é…"), "{cut}");
     }

@@ -1,6 +1,8 @@
 //! Properties that hold for every search text, valid, invalid or hostile. The fuzz target (`fuzz/`)
 //! looks for a text that breaks one; the unit tests try every text of its corpus.
 
+use std::fmt::Debug;
+
 use super::check;
 use super::expression::Expression;
 use super::parser;
@@ -8,7 +10,6 @@ use super::{
     ConditionPart, ELEMENTS_MAX, Fault, Field, Filter, PATTERN_BYTES_MAX, Predicate,
     SPEC_VALUES_MAX, TESTS_MAX, TEXT_BYTES_MAX, Test, Type, Value, parse,
 };
-use crate::domain::laws::{at_most, same};
 
 /// What a message may say beyond what it quotes of the search, in bytes.
 const MESSAGE_BYTES_MAX: usize = 256;
@@ -169,6 +170,22 @@ fn of_question(field: Field, predicate: Predicate) -> Result<(), String> {
 
 fn has_zero(value: &Value) -> bool {
     matches!(value, Value::Text(text) if text.contains('\0'))
+}
+
+/// Both are to be equal.
+fn same<T: PartialEq + Debug>(is: &T, should: &T, what: &str) -> Result<(), String> {
+    if is == should {
+        return Ok(());
+    }
+    Err(format!("{what} is {is:?}, not {should:?}"))
+}
+
+/// There are to be no more than so many.
+fn at_most(count: usize, most: usize, what: &str) -> Result<(), String> {
+    if count <= most {
+        return Ok(());
+    }
+    Err(format!("{count} {what}, {most} are allowed"))
 }
 
 #[cfg(test)]

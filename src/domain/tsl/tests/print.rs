@@ -3,7 +3,8 @@
 
 use std::fmt;
 
-use super::expression::{Expression, Unsupported};
+use super::check::quoted;
+use super::expression::Expression;
 
 /// How tightly something binds. What binds looser than its place asks stands in parentheses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,10 +34,10 @@ impl fmt::Display for Expression {
                 f.write_str("]")
             }
             Self::Name(name) => f.write_str(name),
-            Self::Text(text) => quoted(f, text),
+            Self::Text(text) => f.write_str(&quoted(text)),
             Self::Number(number) => f.write_str(number.as_str()),
             Self::Boolean(value) => write!(f, "{value}"),
-            Self::Unsupported(operator, operands) => unsupported(f, *operator, operands),
+            Self::Unsupported(operator, operands) => unsupported(f, operator, operands),
             _ => comparison(f, self, ""),
         }
     }
@@ -48,7 +49,7 @@ fn comparison(f: &mut fmt::Formatter<'_>, expression: &Expression, not: &str) ->
     match expression {
         Expression::Compare(left, comparison, right) => {
             operand(f, left)?;
-            write!(f, " {} ", comparison.as_str())?;
+            write!(f, " {} ", comparison.into_str())?;
             operand(f, right)
         }
         Expression::In(subject, list) => {
@@ -92,29 +93,24 @@ fn has_negated_form(expression: &Expression) -> bool {
     )
 }
 
-fn unsupported(
-    f: &mut fmt::Formatter<'_>,
-    operator: Unsupported,
-    operands: &[Expression],
-) -> fmt::Result {
-    let sign = operator.as_str();
+fn unsupported(f: &mut fmt::Formatter<'_>, operator: &str, operands: &[Expression]) -> fmt::Result {
     let place = match binding_of(operator, operands) {
         Binding::Sum => Binding::Product,
         Binding::Product | Binding::Unary => Binding::Unary,
         _ => Binding::Sum,
     };
     if let [operand] = operands {
-        write!(f, "{sign} ")?;
+        write!(f, "{operator} ")?;
         return part(f, operand, place);
     }
-    joined(f, operands, &format!(" {sign} "), place)
+    joined(f, operands, &format!(" {operator} "), place)
 }
 
 fn binding(expression: &Expression) -> Binding {
     match expression {
         Expression::Or(_) => Binding::Or,
         Expression::And(_) => Binding::And,
-        Expression::Unsupported(operator, operands) => binding_of(*operator, operands),
+        Expression::Unsupported(operator, operands) => binding_of(operator, operands),
         // What is never in need of parentheses binds as tightly as anything does.
         Expression::List(_)
         | Expression::Name(_)
@@ -130,11 +126,11 @@ fn binding(expression: &Expression) -> Binding {
     }
 }
 
-fn binding_of(operator: Unsupported, operands: &[Expression]) -> Binding {
+fn binding_of(operator: &str, operands: &[Expression]) -> Binding {
     match operator {
-        Unsupported::Matches | Unsupported::MatchesNot => Binding::Test,
+        "~=" | "~!" => Binding::Test,
         _ if operands.len() == 1 => Binding::Unary,
-        Unsupported::Add | Unsupported::Subtract => Binding::Sum,
+        "+" | "-" => Binding::Sum,
         _ => Binding::Product,
     }
 }
@@ -159,15 +155,4 @@ fn part(f: &mut fmt::Formatter<'_>, inner: &Expression, place: Binding) -> fmt::
     } else {
         write!(f, "{inner}")
     }
-}
-
-fn quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
-    f.write_str("'")?;
-    for c in text.chars() {
-        match c {
-            '\'' | '\\' => write!(f, "\\{c}")?,
-            other => write!(f, "{other}")?,
-        }
-    }
-    f.write_str("'")
 }

@@ -1,0 +1,33 @@
+//! An engine by itself.
+
+use std::future::Future;
+use std::time::Duration;
+
+use hyperfleet_fleet::Fleet;
+use hyperfleet_fleet::engine::{Engine, Settings};
+use hyperfleet_fleet::keys::KeyStore;
+use hyperfleet_fleet::registry::Registry;
+
+/// The usual settings of the engine of a machine.
+pub fn engine_settings(id: &str) -> Settings {
+    Settings {
+        id: id.to_owned(),
+        lease_seconds: 10,
+        machine_lease: Duration::from_secs(30),
+        interval: Duration::from_secs(2),
+    }
+}
+
+/// Runs an engine, and keeps a mirror for it alone, until `until` ends.
+pub async fn run_engine<S: KeyStore>(
+    registry: Registry<S>,
+    settings: Settings,
+    until: impl Future<Output = ()>,
+) {
+    let fleet = Fleet::new(registry, 1);
+    let mirror = Box::pin(fleet.clone().keep_mirror());
+    tokio::select! {
+        () = Engine::following(fleet, settings).run(until) => {}
+        () = mirror => {}
+    }
+}

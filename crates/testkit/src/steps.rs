@@ -1,0 +1,42 @@
+//! What an engine would do with a unit.
+
+use hyperfleet_fleet::registry::{Run, Step, UnitRecord};
+use hyperfleet_fleet_model::schedule::{MachineId, Reason, Task};
+use hyperfleet_fleet_model::unit::{DesiredState, UnitName};
+
+/// Places a unit that is placed nowhere.
+pub fn place(unit: &UnitRecord, machine: &str) -> Step {
+    step(unit, None, Some(machine))
+}
+
+/// Takes a unit from its machine.
+pub fn withdraw(unit: &UnitRecord) -> Step {
+    step(unit, Some(placed_on(unit)), None)
+}
+
+/// Moves a unit.
+pub fn move_to(unit: &UnitRecord, machine: &str) -> Step {
+    step(unit, Some(placed_on(unit)), Some(machine))
+}
+
+fn placed_on(unit: &UnitRecord) -> &str {
+    let place = unit.place.as_ref();
+    &place.expect("it is placed").value.machine
+}
+
+fn step(unit: &UnitRecord, from: Option<&str>, to: Option<&str>) -> Step {
+    Step::Planned {
+        task: Task {
+            unit: UnitName::stored(unit.name.as_str()),
+            from: from.map(MachineId::new),
+            to: to.map(MachineId::new),
+            reason: Reason::NotPlaced(DesiredState::Launched),
+        },
+        run: Run {
+            hash: unit.body.value.hash.clone(),
+            state: unit.want.value.state,
+        },
+        want: unit.want.revision,
+        place: unit.place.as_ref().map_or(0, |place| place.revision),
+    }
+}
