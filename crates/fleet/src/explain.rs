@@ -57,14 +57,29 @@ impl<S: KeyStore> Fleet<S> {
     /// Why the engine leaves a unit on its machine, whatever is wanted of it; none if it does not.
     fn stays(&self, unit: &str, machine: &str) -> Option<String> {
         let keys = [Key::Machine(machine.to_owned()), Key::run(machine, unit)];
-        let key = self.foreign(&keys)?;
+        let key = self.foreign(&keys).or_else(|| self.unreadable_run(unit))?;
         Some(format!(
             "placed on {machine}, and left there: this version of fleet cannot read {key}"
         ))
     }
 
+    /// A machine's `run/` for a unit that cannot be read: the engine places no such unit.
+    fn unreadable_run(&self, unit: &str) -> Option<String> {
+        let run = self.mirror.read(|picture| {
+            let machine = picture.known.unreadable_runs(unit).next()?;
+            Some(Key::run(machine, unit))
+        });
+        Some(format!("etcd key {:?}", self.registry.name(&run?)))
+    }
+
     /// In the engine's words, if it has found why and they can be read.
     async fn unplaced(&self, unit: &UnitRecord) -> Result<(String, Vec<Refusal>), Error> {
+        if let Some(key) = self.unreadable_run(&unit.name) {
+            let reason = format!(
+                "on no machine, and placed on none: this version of fleet cannot read {key}"
+            );
+            return Ok((reason, Vec::new()));
+        }
         let why = match self.registry.find_why(&unit.name).await {
             Err(registry::Error::Foreign { name, .. }) => {
                 let reason = format!(

@@ -44,6 +44,25 @@ pub enum Guard {
     Modified(String, Revision),
 }
 
+impl Guard {
+    /// The key that is compared.
+    pub fn key(&self) -> &str {
+        match self {
+            Self::Absent(key) | Self::Created(key, _) | Self::Modified(key, _) => key,
+        }
+    }
+
+    /// Whether it held, by what was found.
+    pub fn holds(&self, found: &Outcome) -> bool {
+        let entry = found.entry(self.key());
+        match self {
+            Self::Absent(_) => entry.is_none(),
+            Self::Created(_, at) => entry.is_some_and(|entry| entry.created == *at),
+            Self::Modified(_, at) => entry.is_some_and(|entry| entry.modified == *at),
+        }
+    }
+}
+
 /// One step of a transaction. No two of a transaction may concern the same key, unless both read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Operation {
@@ -57,7 +76,8 @@ pub enum Operation {
     Delete(String),
 }
 
-/// What to do if every guard holds, and what to do otherwise: all at one revision, or not at all.
+/// What to do if every guard holds, and what to do otherwise: all at one revision, or not at all. The guards are
+/// compared with the newest state of the store, also where nothing is read or written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Transaction {
     /// All of them must hold.
@@ -77,6 +97,13 @@ pub struct Outcome {
     pub revision: Revision,
     /// Keys that were read and exist, in the order of the operations.
     pub found: Vec<Entry>,
+}
+
+impl Outcome {
+    /// What was found at a key.
+    pub fn entry(&self, key: &str) -> Option<&Entry> {
+        self.found.iter().find(|entry| entry.key == key.as_bytes())
+    }
 }
 
 /// Keys in order, from the first (included) to the last (not included).
@@ -183,6 +210,12 @@ pub enum Error {
     /// The revision is older than its history: start over from the present.
     #[error("the revision has been compacted: start over")]
     Compacted,
+    /// The answer is larger than we take, or than the store can send. Nothing was done.
+    #[error("cannot {doing}: the answer is too large")]
+    TooLarge {
+        /// Verb and object.
+        doing: &'static str,
+    },
     /// The revision has not come yet; no store that we read from has told it.
     #[error("the revision is in the future")]
     Future,
@@ -243,7 +276,7 @@ pub trait KeyWatch: Send {
     /// Waits for what happens next. May be given up half-way, nothing is lost.
     ///
     /// # Errors
-    /// [`Error::Compacted`]: it will tell nothing more. After all others it may be asked again: it connects anew
-    /// and goes on where it was.
+    /// [`Error::Compacted`] and [`Error::TooLarge`]: it will tell nothing more, and what happened has to be listed.
+    /// After all others it may be asked again: it connects anew and goes on where it was.
     fn next(&mut self) -> impl Future<Output = Result<Batch, Error>> + Send;
 }

@@ -1,5 +1,6 @@
 //! Units, but for setting them.
 
+use super::mirror::Picture;
 use super::turns::pause;
 use super::view::unit_view;
 use super::{ATTEMPTS_MAX, Error, Fleet, Page, UnitView, parse_token};
@@ -29,6 +30,9 @@ impl<S: KeyStore> Fleet<S> {
     async fn remove(&self, name: &str) -> Result<Written, Error> {
         let registry = &self.registry;
         Ok(match registry.find_unit(name).await {
+            Ok(Some(_)) if self.has_unreadable_run(name) => {
+                registry.destroy_damaged_unit(name).await?
+            }
             Ok(Some(unit)) => registry.destroy_unit(&unit).await?,
             Ok(None) => return Err(Error::NoUnit),
             Err(registry::Error::Foreign { version, .. }) if !is_newer(version) => {
@@ -37,6 +41,11 @@ impl<S: KeyStore> Fleet<S> {
             Err(error) if Error::is_unusable_name(&error) => return Err(Error::NoUnit),
             Err(error) => return Err(error.into()),
         })
+    }
+
+    fn has_unreadable_run(&self, name: &str) -> bool {
+        let known = |picture: &Picture| picture.known.unreadable_runs(name).next().is_some();
+        self.mirror.read(known)
     }
 
     /// The unit of that name, as it is now.

@@ -1,6 +1,6 @@
 //! What an engine would do with a unit.
 
-use hyperfleet_fleet::registry::{Run, Step, UnitRecord};
+use hyperfleet_fleet::registry::{Place, Run, Step, Stored, UnitRecord};
 use hyperfleet_fleet_model::schedule::{MachineId, Reason, Task};
 use hyperfleet_fleet_model::unit::{DesiredState, UnitName};
 
@@ -25,7 +25,11 @@ fn placed_on(unit: &UnitRecord) -> &str {
 }
 
 fn step(unit: &UnitRecord, from: Option<&str>, to: Option<&str>) -> Step {
+    let revision = |place: &Stored<Place>| place.revision.max(unit.want.revision);
+    let run_from = unit.place.as_ref().map(revision);
     Step::Planned {
+        run_from,
+        run_to: run_from.filter(|_| from == to),
         task: Task {
             unit: UnitName::stored(unit.name.as_str()),
             from: from.map(MachineId::new),

@@ -32,6 +32,7 @@ pub(super) fn sort(source: Source, doing: &'static str) -> Error {
             message: message.to_owned(),
         },
         Verdict::Compacted => Error::Compacted,
+        Verdict::TooLarge => Error::TooLarge { doing },
         Verdict::Future => Error::Future,
         Verdict::LeaseGone => Error::LeaseGone { doing },
         Verdict::Other => Error::Failed {
@@ -46,6 +47,7 @@ enum Verdict {
     Unavailable,
     Refused,
     Compacted,
+    TooLarge,
     Future,
     LeaseGone,
     Other,
@@ -53,10 +55,13 @@ enum Verdict {
 
 /// By etcd's own texts (`api/v3rpc/rpctypes`) where a code has several meanings.
 fn judge(code: i32, message: &str) -> Verdict {
-    const TEXTS: [(&str, Verdict); 12] = [
+    const TEXTS: [(&str, Verdict); 14] = [
         ("required revision has been compacted", Verdict::Compacted),
         ("required revision is a future revision", Verdict::Future),
         ("requested lease not found", Verdict::LeaseGone),
+        // Of our client, and of a server.
+        ("message length too large", Verdict::TooLarge),
+        ("message larger than max", Verdict::TooLarge),
         ("permission denied", Verdict::Refused),
         ("authentication failed", Verdict::Refused),
         ("user name is empty", Verdict::Refused),

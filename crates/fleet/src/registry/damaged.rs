@@ -4,11 +4,13 @@ use super::key::{Family, Key, RunKey, check_part};
 use super::record::is_newer;
 use super::units::Written;
 use super::{Error, Registry};
-use crate::keys::{Guard, KeyStore, Operation, Outcome, TRANSACTION_OPERATIONS_MAX, Transaction};
+use crate::keys::{
+    Entry, Guard, KeyStore, Operation, Outcome, TRANSACTION_OPERATIONS_MAX, Transaction,
+};
 
 impl<S: KeyStore> Registry<S> {
-    /// Removes all keys of a unit of which something is missing or cannot be read, and is of no newer version: also
-    /// the work of the agents, wherever that is. Takes time in proportion to all units that are placed.
+    /// Removes all keys of a unit, also those that are damaged, and the `run/` of every machine: for units of which
+    /// something is missing or damaged. Takes time in proportion to all units that are placed.
     ///
     /// # Guarantees
     /// The unit's own keys go last and at once: cut off half-way, it is found damaged again.
@@ -20,13 +22,16 @@ impl<S: KeyStore> Registry<S> {
         let found = self.get(&Key::own(name)).await?;
         match self.known(&found).unreadable_key(name) {
             Some((key, version)) if is_newer(version) => return Err(self.foreign(key, version)),
-            Some(_) => {}
-            None => return Ok(Written::Stale),
+            None if found.found.is_empty() => return Ok(Written::Stale),
+            _ => {}
         }
-        let guards = self.as_found(name, &found);
+        let own = self.own_as_found(name, &found);
         let runs = self.runs_of(name).await?;
-        for some in runs.chunks(TRANSACTION_OPERATIONS_MAX) {
-            if !self.commit(guards.clone(), some.to_vec()).await?.succeeded {
+        for some in runs.chunks(TRANSACTION_OPERATIONS_MAX - own.len()) {
+            let delete = |run: &Guard| Operation::Delete(run.key().to_owned());
+            let deleted = some.iter().map(delete).collect();
+            let guards = [&own, some].concat();
+            if !self.commit(guards, deleted).await?.succeeded {
                 return Ok(Written::Stale);
             }
         }
@@ -34,12 +39,12 @@ impl<S: KeyStore> Registry<S> {
             .into_iter()
             .chain([Key::Why(name.to_owned())]);
         let gone = gone.map(|key| self.delete(&key)).collect();
-        Ok(self.commit(guards, gone).await?.into())
+        Ok(self.commit(own, gone).await?.into())
     }
 
     /// Writes a new unit where only parts of one are left, as by hand or by a restored backup: if these are still as
     /// they were found, and without that of them which the new unit does not write over. None if there is a unit.
-    pub(super) fn over_leftovers(
+    pub(super) async fn over_leftovers(
         &self,
         name: &str,
         found: &Outcome,
@@ -58,42 +63,46 @@ impl<S: KeyStore> Registry<S> {
         if !is_global {
             then.push(delete(Key::Global));
         }
+        let mut guards = self.own_as_found(name, found);
         if let Some(place) = known.places.get(name) {
-            then.push(self.delete(&Key::run(&place.value.machine, name)));
+            let run = Key::run(&place.value.machine, name);
+            let found = self.get(std::slice::from_ref(&run)).await?;
+            guards.push(self.run_as_found(&run, &found)?);
+            then.push(self.delete(&run));
         }
         Ok(Some(Transaction {
-            guards: self.as_found(name, found),
+            guards,
             then,
             otherwise: Vec::new(),
         }))
     }
 
-    /// That all keys of a unit are as a transaction found them, whatever stands there.
-    fn as_found(&self, name: &str, found: &Outcome) -> Vec<Guard> {
-        let guard = |key: &Key| {
-            let name = self.name(key);
-            let entry = found.found.iter().find(|e| e.key == name.as_bytes());
-            match entry.map(|entry| entry.modified) {
-                Some(revision) => Guard::Modified(name, revision),
-                None => Guard::Absent(name),
-            }
-        };
-        Key::own(name).iter().map(guard).collect()
+    /// That all keys of a unit are as a transaction found them.
+    fn own_as_found(&self, name: &str, found: &Outcome) -> Vec<Guard> {
+        let own = Key::own(name);
+        own.iter().map(|key| self.as_found(key, found)).collect()
     }
 
-    /// What takes the work with a unit from every agent that has it.
-    async fn runs_of(&self, name: &str) -> Result<Vec<Operation>, Error> {
-        let mut runs = Vec::new();
-        let take = |entry: crate::keys::Entry| {
+    /// The work with a unit, of every agent that has it, as it was found.
+    async fn runs_of(&self, name: &str) -> Result<Vec<Guard>, Error> {
+        let (mut runs, mut found) = (Vec::new(), Vec::new());
+        let take = |entry: Entry| {
             let key = self.prefix.read(&entry.key);
-            if let Some(Key::Run(RunKey { machine, unit })) = key
+            if let Some(key @ Key::Run(RunKey { unit, .. })) = &key
                 && unit == name
             {
-                runs.push(self.delete(&Key::run(&machine, name)));
+                runs.push(key.clone());
+                found.push(entry);
             }
         };
         let range = self.prefix.family(Family::Run);
-        self.read_each(range, None, take).await?;
-        Ok(runs)
+        let revision = self.read_each(range, None, take).await?;
+        let found = Outcome {
+            succeeded: true,
+            revision,
+            found,
+        };
+        let runs = runs.iter().map(|run| self.run_as_found(run, &found));
+        runs.collect()
     }
 }

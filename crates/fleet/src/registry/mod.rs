@@ -141,9 +141,7 @@ impl<S: KeyStore> Registry<S> {
         found: &Outcome,
         key: Key,
     ) -> Result<Option<Stored<T>>, Error> {
-        let name = self.name(&key);
-        let entry = found.found.iter().find(|e| e.key == name.as_bytes());
-        match record::read(entry) {
+        match record::read(found.entry(&self.name(&key))) {
             Seen::Here(stored) => Ok(Some(stored)),
             Seen::Gone => Ok(None),
             Seen::Foreign { version } => Err(self.foreign(key, version)),
@@ -174,6 +172,23 @@ impl<S: KeyStore> Registry<S> {
         Ok(self.store.commit(transaction).await?)
     }
 
+    /// That a key is as a transaction found it, whatever it holds.
+    fn as_found(&self, key: &Key, found: &Outcome) -> Guard {
+        let entry = found.entry(&self.name(key));
+        self.as_known(key, entry.map(|entry| entry.modified))
+    }
+
+    /// The same of `run/`, where the work of an agent is to be written over or deleted. Damage is, what a newer
+    /// version has written is not.
+    fn run_as_found(&self, run: &Key, found: &Outcome) -> Result<Guard, Error> {
+        match record::read::<Run>(found.entry(&self.name(run))) {
+            Seen::Foreign { version } if is_newer(version) => {
+                Err(self.foreign(run.clone(), version))
+            }
+            _ => Ok(self.as_found(run, found)),
+        }
+    }
+
     fn put(&self, key: &Key, value: &impl serde::Serialize) -> Operation {
         Operation::Put(self.name(key), record::write(value), None)
     }
@@ -184,9 +199,14 @@ impl<S: KeyStore> Registry<S> {
 
     /// The key is as it was read, or still not there.
     fn unchanged<T>(&self, key: &Key, stored: Option<&Stored<T>>) -> Guard {
+        self.as_known(key, stored.map(|stored| stored.revision))
+    }
+
+    /// The key was last put at a revision, or is not there.
+    fn as_known(&self, key: &Key, revision: Option<Revision>) -> Guard {
         let name = self.name(key);
-        match stored {
-            Some(stored) => Guard::Modified(name, stored.revision),
+        match revision {
+            Some(revision) => Guard::Modified(name, revision),
             None => Guard::Absent(name),
         }
     }

@@ -119,15 +119,22 @@ impl Snapshot {
         self.unreadable_key(unit).is_some()
     }
 
-    /// Whether the engine must not move a unit from where it is placed: the unit is unreadable, or its `run/` is, so
-    /// that nobody knows what the agent does with it. `run/` hides no unit from users, whose writes put it right.
+    /// Whether the engine must not place or move a unit: the unit is unreadable, or the `run/` of a machine is, so that
+    /// nobody knows what its agent does with the unit. `run/` hides no unit from users. Their writes put damage right on
+    /// the machine where the unit is placed.
     pub fn is_pinned(&self, unit: &str) -> bool {
-        let is_unreadable = |place: &Stored<Place>| {
-            let run = Key::run(&place.value.machine, unit);
-            self.foreign.contains_key(&run)
-        };
-        let place = self.places.get(unit).filter(|_| !self.foreign.is_empty());
-        self.is_unreadable(unit) || place.is_some_and(is_unreadable)
+        self.is_unreadable(unit) || self.unreadable_runs(unit).next().is_some()
+    }
+
+    /// Machines of which the `run/` for a unit is unreadable.
+    pub fn unreadable_runs(&self, unit: &str) -> impl Iterator<Item = &str> {
+        let runs = self
+            .foreign
+            .range(Key::run("", "")..Key::Global(String::new()));
+        runs.filter_map(move |(key, _)| match key {
+            Key::Run(run) if run.unit == unit => Some(run.machine.as_str()),
+            _ => None,
+        })
     }
 
     /// What a machine's metadata is: that of its configuration, and over it what was set while it runs.

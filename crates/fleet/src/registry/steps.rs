@@ -8,9 +8,7 @@ use super::key::{Key, check_part};
 use super::record::{Place, Run, Why};
 use super::units::Written;
 use super::{Error, Registry};
-use crate::keys::{
-    Guard, KeyStore, Operation, Outcome, Revision, TRANSACTION_OPERATIONS_MAX, Transaction,
-};
+use crate::keys::{Guard, KeyStore, Operation, Revision, TRANSACTION_OPERATIONS_MAX, Transaction};
 use hyperfleet_fleet_model::schedule::Task;
 
 /// Largest transaction, in bytes of values; etcd takes requests of 1.5 MiB (`--max-request-bytes`).
@@ -29,6 +27,10 @@ pub enum Step {
         want: Revision,
         /// The revision of its place, if it is taken from one.
         place: Revision,
+        /// The revision of `run/` on the machine that it leaves or stays on; none if there is none.
+        run_from: Option<Revision>,
+        /// The same on the machine where it goes.
+        run_to: Option<Revision>,
     },
     /// Says why a unit is not placed. Placing it takes that back.
     Explain {
@@ -114,11 +116,11 @@ impl<S: KeyStore> Registry<S> {
                 }
                 return Ok(());
             }
-            if !holds(&self.leads(leading), &outcome) {
+            if !self.leads(leading).holds(&outcome) {
                 return Err(Error::Deposed);
             }
             let before = steps.len();
-            steps.retain(|step| step.guards.iter().all(|guard| holds(guard, &outcome)));
+            steps.retain(|step| step.guards.iter().all(|guard| guard.holds(&outcome)));
             // The transaction failed and read at one moment: one of the guards did not hold then.
             debug_assert!(steps.len() < before, "a guard failed that holds");
             if steps.len() == before {
@@ -133,7 +135,7 @@ impl<S: KeyStore> Registry<S> {
         guards.extend(steps.iter().flat_map(|step| step.guards.iter().cloned()));
         let read = guards
             .iter()
-            .map(|guard| Operation::Get(name(guard).clone()));
+            .map(|guard| Operation::Get(guard.key().to_owned()));
         Transaction {
             otherwise: read.collect(),
             then: steps
@@ -155,21 +157,30 @@ impl<S: KeyStore> Registry<S> {
                 run,
                 want,
                 place,
+                run_from,
+                run_to,
             } => {
                 let placed = match task.from {
                     Some(_) => at(&place_key, *place),
                     None => Guard::Absent(self.name(&place_key)),
                 };
+                let mut guards = vec![placed, wanted(*want)];
                 let mut then = match &task.to {
-                    Some(machine) => self.placed(leading, unit, machine.as_str(), run),
+                    Some(machine) => {
+                        let run_key = Key::run(machine.as_str(), unit);
+                        guards.push(self.as_known(&run_key, *run_to));
+                        self.placed(leading, unit, machine.as_str(), run)
+                    }
                     None => vec![self.delete(&place_key)],
                 };
                 if task.from != task.to
                     && let Some(from) = &task.from
                 {
-                    then.push(self.delete(&Key::run(from.as_str(), unit)));
+                    let run_key = Key::run(from.as_str(), unit);
+                    guards.push(self.as_known(&run_key, *run_from));
+                    then.push(self.delete(&run_key));
                 }
-                (vec![placed, wanted(*want)], then)
+                (guards, then)
             }
             Step::Explain { why, want, .. } => {
                 let why = self.put(&Key::Why(unit.to_owned()), why);
@@ -223,22 +234,5 @@ fn size(operation: &Operation) -> usize {
     match operation {
         Operation::Put(key, value, _) => key.len() + value.len(),
         Operation::Get(key) | Operation::GetAt(key, _) | Operation::Delete(key) => key.len(),
-    }
-}
-
-fn name(guard: &Guard) -> &String {
-    match guard {
-        Guard::Absent(name) | Guard::Created(name, _) | Guard::Modified(name, _) => name,
-    }
-}
-
-/// Whether a guard held, by what was read instead.
-fn holds(guard: &Guard, found: &Outcome) -> bool {
-    let key = name(guard).as_bytes();
-    let entry = found.found.iter().find(|entry| entry.key == key);
-    match guard {
-        Guard::Absent(_) => entry.is_none(),
-        Guard::Created(_, at) => entry.is_some_and(|entry| entry.created == *at),
-        Guard::Modified(_, at) => entry.is_some_and(|entry| entry.modified == *at),
     }
 }

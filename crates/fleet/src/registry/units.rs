@@ -90,7 +90,8 @@ impl<S: KeyStore> Registry<S> {
         let mut outcome = self.store.commit(transaction).await?;
         if !outcome.succeeded {
             let is_global = body.global.is_some();
-            let Some(transaction) = self.over_leftovers(name, &outcome, is_global, then)? else {
+            let over = self.over_leftovers(name, &outcome, is_global, then);
+            let Some(transaction) = over.await? else {
                 return Ok(Written::Stale);
             };
             outcome = self.store.commit(transaction).await?;
@@ -102,7 +103,7 @@ impl<S: KeyStore> Registry<S> {
     /// be on all machines from now on. What changes nothing writes nothing.
     ///
     /// # Errors
-    /// [`Error::Unusable`] if it is too large.
+    /// [`Error::Unusable`] if it is too large; [`Error::Foreign`] where its `run/` is of a newer version.
     pub async fn replace_unit(
         &self,
         unit: &UnitRecord,
@@ -131,7 +132,7 @@ impl<S: KeyStore> Registry<S> {
     /// The machine that it is placed on, or all of them, learn it by the same write, engine or not.
     ///
     /// # Errors
-    /// Those of the store.
+    /// [`Error::Foreign`] where its `run/` is of a newer version.
     pub async fn set_desired_state(
         &self,
         unit: &UnitRecord,
@@ -151,7 +152,7 @@ impl<S: KeyStore> Registry<S> {
     /// Removes all that is known of a unit, but for what agents report until they have let go of it.
     ///
     /// # Errors
-    /// Those of the store.
+    /// [`Error::Foreign`] where its `run/` is of a newer version.
     pub async fn destroy_unit(&self, unit: &UnitRecord) -> Result<Written, Error> {
         let gone = [Key::Unit, Key::Want, Key::Global, Key::Why];
         let gone = gone.map(|key| self.delete(&key(unit.name.clone())));
@@ -166,6 +167,29 @@ impl<S: KeyStore> Registry<S> {
             self.unchanged(&Key::Want(unit.name.clone()), Some(&unit.want)),
             self.unchanged(&Key::Place(unit.name.clone()), unit.place.as_ref()),
         ];
+        let Some(place) = &unit.place else {
+            return Ok(self.commit(guards, then).await?.into());
+        };
+        // What changes a placed unit changes `run/` as well. It was put with `place/` or, later, with `want/`: so it
+        // need not be read to know its revision.
+        let run = Key::run(&place.value.machine, &unit.name);
+        let revision = place.revision.max(unit.want.revision);
+        let run_guard = Guard::Modified(self.name(&run), revision);
+        let all = [guards.as_slice(), &[run_guard]].concat();
+        let reads = all
+            .iter()
+            .map(|guard| Operation::Get(guard.key().to_owned()));
+        let transaction = Transaction {
+            otherwise: reads.collect(),
+            then: then.clone(),
+            guards: all,
+        };
+        let found = self.store.commit(transaction).await?;
+        if found.succeeded || !guards.iter().all(|guard| guard.holds(&found)) {
+            return Ok(found.into());
+        }
+        // Somebody else has put `run/`.
+        let guards = [guards, vec![self.run_as_found(&run, &found)?]].concat();
         Ok(self.commit(guards, then).await?.into())
     }
 

@@ -22,6 +22,16 @@ impl<S: KeyStore> Mirrored<S> {
         self.store.commit(transaction).await.unwrap();
     }
 
+    /// What stands there.
+    async fn get(&self, key: &str) -> String {
+        let transaction = Transaction {
+            then: vec![Operation::Get(format!("{}{key}", self.prefix))],
+            ..Transaction::default()
+        };
+        let found = self.store.commit(transaction).await.unwrap().found;
+        String::from_utf8(found.into_iter().next().unwrap().value).unwrap()
+    }
+
     /// All keys that are there.
     async fn keys(&self) -> BTreeSet<String> {
         let all = Range::below(&self.prefix);
@@ -240,6 +250,81 @@ async fn what_is_left_of_another_gives_way_to_a_new_unit() {
     world.refused("c.service").await;
     world.fleet.destroy_unit("c.service").await.unwrap();
     assert_eq!(world.set("c.service").await.unwrap(), Set::Created);
+}
+
+/// What an agent was told by a newer version: nobody changes the unit beside its back.
+#[tokio::test]
+async fn work_of_a_newer_version_is_written_over_by_nobody() {
+    let world = on_shared().await;
+    let leading = world.lead("m1").await;
+    world.create("a.service", &[SLEEP], "launched").await;
+    world.place(&leading, "a.service", "m1").await;
+    world.put("run/m1/a.service", r#"{"v":2}"#).await;
+    let before = world.keys().await;
+    let key = format!("{}run/m1/a.service", world.prefix);
+    let expected = format!(
+        "unit a.service was written by a newer version of fleet and is left alone: etcd key {key:?}"
+    );
+    let other_file = ["ExecStart=/bin/sleep 2"];
+    let global = [SLEEP, "Global=true"];
+    for refused in [
+        world
+            .fleet
+            .set_unit("a.service", request(&[], "loaded"))
+            .await
+            .err(),
+        world
+            .fleet
+            .set_unit("a.service", request(&other_file, "launched"))
+            .await
+            .err(),
+        world
+            .fleet
+            .set_unit("a.service", request(&global, "launched"))
+            .await
+            .err(),
+        world.fleet.destroy_unit("a.service").await.err(),
+    ] {
+        assert_eq!(refused.unwrap().to_string(), expected);
+    }
+    assert_eq!(world.keys().await, before);
+    assert_eq!(world.get("run/m1/a.service").await, r#"{"v":2}"#);
+    // Nor by a unit that takes over what is left of another, nor with what is damaged.
+    world.delete("unit/a.service").await;
+    world.delete("want/a.service").await;
+    let created = world.set("a.service").await.unwrap_err();
+    assert_eq!(created.to_string(), expected);
+    world.put("unit/a.service", "junk").await;
+    let destroyed = world.fleet.destroy_unit("a.service").await.unwrap_err();
+    assert_eq!(destroyed.to_string(), expected);
+    assert_eq!(world.get("run/m1/a.service").await, r#"{"v":2}"#);
+}
+
+#[tokio::test]
+async fn damaged_work_is_mended_where_the_unit_is_placed_and_destroyed_with_it_elsewhere() {
+    let world = on_shared().await;
+    let leading = world.lead("m1").await;
+    world.create("a.service", &[SLEEP], "launched").await;
+    world.place(&leading, "a.service", "m1").await;
+    world.put("run/m1/a.service", "junk").await;
+    world.put("run/m2/a.service", "junk").await;
+    world.want("a.service", "loaded").await;
+    let mended = world.get("run/m1/a.service").await;
+    assert!(mended.contains(r#""state":"loaded""#), "{mended}");
+    assert_eq!(world.get("run/m2/a.service").await, "junk");
+    world.settle().await;
+    let said = world.fleet.explain("a.service").await.unwrap().reason;
+    let key = format!("{}run/m2/a.service", world.prefix);
+    assert_eq!(
+        said,
+        format!("placed on m1, and left there: this version of fleet cannot read etcd key {key:?}")
+    );
+    world.fleet.destroy_unit("a.service").await.unwrap();
+    let left = world.keys().await;
+    assert!(
+        !left.iter().any(|key| key.contains("a.service")),
+        "{left:?}"
+    );
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::Decider;
 use crate::keys::Revision;
-use crate::registry::{Run, Snapshot, Step, Stored};
+use crate::registry::{Run, RunKey, Snapshot, Step, Stored};
 use hyperfleet_fleet_model::schedule::{MachineId, Task};
 use hyperfleet_fleet_model::unit::{DesiredState, UnitName};
 
@@ -116,7 +116,14 @@ impl Decider {
     fn step(&self, known: &Snapshot, task: Task) -> Step {
         let unit = task.unit.as_str();
         let (body, want) = (known.bodies.get(unit), known.wants.get(unit));
+        let run_on = |machine: &Option<MachineId>| {
+            let (machine, unit) = (machine.as_ref()?.to_string(), unit.to_owned());
+            let run = known.runs.get(&RunKey { machine, unit })?;
+            Some(self.guarded(Some(run)))
+        };
         Step::Planned {
+            run_from: run_on(&task.from),
+            run_to: run_on(&task.to),
             run: Run {
                 hash: body.map_or_else(String::new, |body| body.value.hash.clone()),
                 state: want.map_or_else(DesiredState::default, |want| want.value.state),
