@@ -34,8 +34,31 @@ impl TestEtcd {
 
     /// One that is started with more arguments; `https` is for the caller to prepare.
     pub async fn start_with(scheme: &'static str, arguments: &[String]) -> Self {
+        let mut server = Self::prepare(scheme, arguments);
+        server.resume().await;
+        server
+    }
+
+    /// Plain servers that are one cluster.
+    pub async fn start_cluster<const N: usize>() -> [Self; N] {
+        let mut servers: [Self; N] = std::array::from_fn(|_| Self::prepare("http", &[]));
+        let members = servers.iter();
+        let members: Vec<_> = members.map(|server| server.member().join("=")).collect();
+        for server in &mut servers {
+            let [name, _] = server.member();
+            let flags = ["--name", &name, "--initial-cluster", &members.join(",")];
+            server.arguments = flags.map(str::to_owned).into();
+            server.spawn();
+        }
+        for server in &mut servers {
+            server.until_ready().await;
+        }
+        servers
+    }
+
+    fn prepare(scheme: &'static str, arguments: &[String]) -> Self {
         let [client, peer] = free_ports();
-        let mut server = Self {
+        Self {
             process: None,
             folder: tempfile::Builder::new()
                 .prefix("hyperfleet-etcd-")
@@ -45,9 +68,13 @@ impl TestEtcd {
             peer,
             arguments: arguments.to_vec(),
             scheme,
-        };
-        server.resume().await;
-        server
+        }
+    }
+
+    /// Its name in a cluster, and where the other servers reach it.
+    fn member(&self) -> [String; 2] {
+        let peer = format!("http://127.0.0.1:{}", self.peer);
+        [format!("test{}", self.peer), peer]
     }
 
     /// Where clients reach it.
@@ -57,9 +84,14 @@ impl TestEtcd {
 
     /// Starts the server again on what it had, and waits until it answers.
     pub async fn resume(&mut self) {
+        self.spawn();
+        self.until_ready().await;
+    }
+
+    fn spawn(&mut self) {
         let log = File::create(self.folder.path().join("log")).unwrap();
         let client = self.url();
-        let peer = format!("http://127.0.0.1:{}", self.peer);
+        let [_, peer] = self.member();
         let mut command = Command::new("setpriv");
         command
             .args(["--pdeathsig", "TERM", "--", "sh", "-c", THROW_AWAY])
@@ -83,6 +115,9 @@ impl TestEtcd {
             .stderr(log)
             .process_group(0);
         self.process = Some(command.spawn().expect("setpriv, of util-linux"));
+    }
+
+    async fn until_ready(&mut self) {
         let is_ready = |log: &str| log.contains("ready to serve client requests");
         for _ in 0..3000 {
             let log = fs::read_to_string(self.folder.path().join("log")).unwrap();

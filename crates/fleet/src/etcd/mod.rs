@@ -211,9 +211,18 @@ impl KeyStore for EtcdKeys {
 }
 
 fn txn(transaction: Transaction) -> Txn {
-    let guards: Vec<_> = transaction.guards.into_iter().map(compare).collect();
-    let then: Vec<_> = transaction.then.into_iter().map(operation).collect();
+    let mut then: Vec<_> = transaction.then.into_iter().map(operation).collect();
     let otherwise: Vec<_> = transaction.otherwise.into_iter().map(operation).collect();
+    // A server answers a transaction without operations from its own memory, even when it is cut off from the
+    // others. A read makes it ask the others first; a count returns no keys.
+    if let (Some(guard), true) = (
+        transaction.guards.first(),
+        then.is_empty() && otherwise.is_empty(),
+    ) {
+        let count = GetOptions::new().with_count_only();
+        then.push(TxnOp::get(guard.key(), Some(count)));
+    }
+    let guards: Vec<_> = transaction.guards.into_iter().map(compare).collect();
     Txn::new().when(guards).and_then(then).or_else(otherwise)
 }
 

@@ -31,7 +31,7 @@ pub enum Told {
         /// In order.
         changes: Vec<Change>,
     },
-    /// What is there now, because the history in between was compacted. What is not among it is gone.
+    /// What is there now, because the history in between was compacted, or is too large. What is not among it is gone.
     Relisted {
         /// When it was so.
         revision: Revision,
@@ -46,7 +46,7 @@ pub struct Watch<S: KeyStore> {
     registry: Registry<S>,
     range: Range,
     keys: S::Watch,
-    /// What has been listed so far, after a compaction.
+    /// What has been listed so far, where the history cannot be told.
     listed: Option<Listed>,
 }
 
@@ -129,7 +129,8 @@ impl<S: KeyStore> Watch<S> {
                             .collect(),
                     });
                 }
-                Err(keys::Error::Compacted) => self.list_anew(),
+                // A watch that has fallen far behind is caught up with by few messages of any size.
+                Err(keys::Error::Compacted | keys::Error::TooLarge { .. }) => self.list_anew(),
                 Err(error) => return Err(error.into()),
             }
         }

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use hyperfleet_fleet::etcd::{EtcdKeys, Settings};
-use hyperfleet_fleet::keys;
-use hyperfleet_fleet::registry::{Error, Prefix, Registry, Reports, Scope, Told, Written};
+use hyperfleet_fleet::keys::{self, Guard, KeyStore as _, Operation, Transaction};
+use hyperfleet_fleet::registry::{
+    Error, Prefix, Registry, Reports, Scope, Snapshot, Told, Written,
+};
 use hyperfleet_fleet_model::unit::DesiredState;
 
 use rustix::process::Signal;
@@ -159,5 +161,83 @@ async fn a_server_that_is_not_there_is_no_reason_to_wait_for_ever() {
     assert!(
         matches!(read, Err(Error::Store(keys::Error::Unavailable { .. }))),
         "{read:?}"
+    );
+}
+
+/// etcd answers what only compares from the memory of the server that is asked, if it is let.
+#[tokio::test]
+async fn a_server_that_is_cut_off_confirms_no_term() {
+    let servers: [TestEtcd; 3] = TestEtcd::start_cluster().await;
+    let settings = Settings {
+        request_timeout: Duration::from_secs(2),
+        ..etcd_settings(&servers[0].url())
+    };
+    let store = EtcdKeys::connect(settings).await.unwrap();
+    let put = Operation::Put("/engine".to_owned(), b"1".to_vec(), None);
+    let write = Transaction {
+        then: vec![put],
+        ..Transaction::default()
+    };
+    let created = store.commit(write).await.unwrap().revision;
+    let compare = Transaction {
+        guards: vec![Guard::Created("/engine".to_owned(), created)],
+        ..Transaction::default()
+    };
+    let outcome = store.commit(compare.clone()).await.unwrap();
+    assert!(outcome.succeeded && outcome.found.is_empty(), "{outcome:?}");
+    for other in &servers[1..] {
+        other.signal(Signal::STOP);
+    }
+    let answer = store.commit(compare.clone()).await;
+    assert!(
+        matches!(answer, Err(keys::Error::Unavailable { .. })),
+        "{answer:?}"
+    );
+    for other in &servers[1..] {
+        other.signal(Signal::CONT);
+    }
+    until("they are one cluster again", async || {
+        store.commit(compare.clone()).await.is_ok()
+    })
+    .await;
+}
+
+/// etcd sends what a watch has missed as it was written, up to a thousand writes in a message.
+#[tokio::test]
+async fn a_watch_that_has_missed_more_than_a_message_holds_goes_on() {
+    let server = TestEtcd::start().await;
+    let registry = registry(&server).await;
+    let before = registry.snapshot().await.unwrap();
+    let mut watch = registry.watch(&Scope::Everything, before.revision).unwrap();
+    let mut client = etcd_client::Client::connect([server.url()], None)
+        .await
+        .unwrap();
+    let value = vec![b'x'; 1 << 20];
+    for _ in 0..100 {
+        let key = "/fleet/v3/large";
+        client.put(key, value.clone(), None).await.unwrap();
+    }
+    let created = registry
+        .create_unit("a.service", &body("1"), DesiredState::Loaded)
+        .await;
+    let Written::At(last) = created.unwrap() else {
+        panic!("there is no such unit");
+    };
+    let told = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap();
+    let Told::Relisted { revision, found } = told.unwrap() else {
+        panic!("100 MiB fit a message");
+    };
+    assert!(revision >= last);
+    assert_eq!(
+        Snapshot::of(revision, found),
+        registry.snapshot().await.unwrap()
+    );
+    // And on.
+    let created = registry
+        .create_unit("b.service", &body("1"), DesiredState::Loaded)
+        .await;
+    let told = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap();
+    assert!(
+        matches!(told.unwrap(), Told::Changes { revision, .. } if Written::At(revision) == created.unwrap())
     );
 }
