@@ -1,12 +1,15 @@
 //! Setting a unit: creating it, giving it another file, or saying what is wanted of it. What a request means
 //! depends on what is there (facts: reference fleet §1.3, in this order).
 
+use tokio::sync::MutexGuard;
+
+use super::mirror::Picture;
 use super::turns::pause;
 use super::{ATTEMPTS_MAX, Error, Fleet};
 use crate::keys::KeyStore;
-use crate::registry::{self, Body, Written};
+use crate::registry::{self, Body, ReplacesTurn, Written};
 use hyperfleet_fleet_model::shown;
-use hyperfleet_fleet_model::unit::{DesiredState, Options, UnitName, validity};
+use hyperfleet_fleet_model::unit::{DesiredState, Options, Replacing, UnitName, validity};
 use hyperfleet_fleet_model::wire::SetUnit;
 
 /// What a request came to.
@@ -36,10 +39,8 @@ impl<S: KeyStore> Fleet<S> {
         for lost in 0..ATTEMPTS_MAX {
             let found = self.registry.find_unit(name.as_str()).await?;
             let (body, state) = decide(&name, &request, found.as_ref())?;
-            if let Some(body) = &body {
-                self.refuse_circular_replaces(&name, body).await?;
-            }
-            if let Some(set) = self.write(&name, found, body, state).await? {
+            let replaces = self.check_replaces(&name, body.as_ref()).await?;
+            if let Some(set) = self.write(&name, found, (body, state), replaces).await? {
                 return Ok(set);
             }
             pause(lost).await;
@@ -52,13 +53,14 @@ impl<S: KeyStore> Fleet<S> {
         &self,
         name: &UnitName,
         found: Option<registry::UnitRecord>,
-        body: Option<Body>,
-        state: DesiredState,
+        (body, state): (Option<Body>, DesiredState),
+        replaces: Option<InTurn<'_>>,
     ) -> Result<Option<Set>, Error> {
         let registry = &self.registry;
+        let turn = replaces.as_ref().map(|in_turn| in_turn.turn);
         let (written, set) = match (found, body) {
             (Some(unit), Some(body)) => {
-                let written = registry.replace_unit(&unit, &body, state).await?;
+                let written = registry.replace_unit(&unit, &body, state, turn).await?;
                 (written, Set::Replaced)
             }
             (Some(unit), None) => {
@@ -66,8 +68,8 @@ impl<S: KeyStore> Fleet<S> {
                 (written, Set::Updated)
             }
             (None, Some(body)) => {
-                let written = registry.create_unit(name.as_str(), &body, state).await?;
-                (written, Set::Created)
+                let created = registry.create_unit(name.as_str(), &body, state, turn);
+                (created.await?, Set::Created)
             }
             (None, None) => return Ok(None),
         };
@@ -80,23 +82,63 @@ impl<S: KeyStore> Fleet<S> {
         })
     }
 
-    /// Units that replace each other would replace neither. As far as the mirror knows: of two that are set at the
-    /// same moment both are taken, and the engine moves neither.
-    async fn refuse_circular_replaces(&self, name: &UnitName, body: &Body) -> Result<(), Error> {
-        let replaces = super::mirror::replaces(name.as_str(), &body.options);
-        if replaces.is_empty() {
-            return Ok(());
+    /// Refuses a file that closes a circle of units that replace each other. `None` for a file without `Replaces`.
+    ///
+    /// Two units that are set at the same moment, here or by other servers, cannot close one together: of those that are
+    /// given `Replaces` each is checked with all before it.
+    async fn check_replaces(
+        &self,
+        name: &UnitName,
+        body: Option<&Body>,
+    ) -> Result<Option<InTurn<'_>>, Error> {
+        let patterns = body.map(|body| Replacing::patterns(name.as_str(), &body.options));
+        let Some(patterns) = patterns.filter(|patterns| !patterns.is_empty()) else {
+            return Ok(None);
+        };
+        let own = self.turns.take_replaces().await;
+        let turn = self.registry.begin_replaces().await?;
+        let circular = |picture: &Picture| {
+            let circle = picture.replacing.circle(name.as_str(), &patterns);
+            circle.map(|units| circular(&units))
+        };
+        let has_own_writes = self.mirror.has_own_writes().await;
+        let last = turn.last.unwrap_or_default();
+        let refused = if has_own_writes && self.mirror.comes_soon_to(last).await {
+            self.mirror.read(circular)
+        } else {
+            circular(&Picture::of(self.registry.snapshot().await?))
+        };
+        match refused {
+            Some(text) => Err(Error::Invalid(text)),
+            None => Ok(Some(InTurn { turn, _own: own })),
         }
-        self.mirror.has_own_writes().await;
-        let other = self
-            .mirror
-            .read(|picture| picture.replaced_in_turn(name.as_str(), &replaces));
-        match other {
-            None => Ok(()),
-            Some(other) => Err(Error::Invalid(format!(
-                "circular Replaces: {:?} and {other:?} replace each other",
-                name.as_str()
-            ))),
+    }
+}
+
+/// A unit may be given `Replaces`, as far as other servers give it to none meanwhile. This one does not while this
+/// lives.
+struct InTurn<'a> {
+    turn: ReplacesTurn,
+    _own: Option<MutexGuard<'a, ()>>,
+}
+
+/// Why a circle of units is refused; they are in the order in which they replace each other.
+fn circular(units: &[&str]) -> String {
+    match units {
+        [first, second] => {
+            format!("circular Replaces: {first:?} and {second:?} replace each other")
+        }
+        _ => {
+            let mut chain = String::new();
+            for (before, unit) in units.iter().zip(units.iter().cycle().skip(1)) {
+                let link = if chain.is_empty() {
+                    format!("{before:?} replaces {unit:?}")
+                } else {
+                    format!(", which replaces {unit:?}")
+                };
+                chain.push_str(&link);
+            }
+            format!("circular Replaces: {chain}")
         }
     }
 }

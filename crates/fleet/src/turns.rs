@@ -21,6 +21,8 @@ const PAUSE_MAX: Duration = Duration::from_millis(64);
 pub(super) struct Turns {
     hasher: RandomState,
     places: Box<[Mutex<()>]>,
+    /// For units that are given `Replaces`.
+    replaces: Mutex<()>,
 }
 
 impl Default for Turns {
@@ -28,6 +30,7 @@ impl Default for Turns {
         Self {
             hasher: RandomState::new(),
             places: (0..PLACES).map(|_| Mutex::new(())).collect(),
+            replaces: Mutex::default(),
         }
     }
 }
@@ -40,6 +43,12 @@ impl Turns {
             .ok()
             .and_then(|at| self.places.get(at))?;
         tokio::time::timeout(PATIENCE, place.lock()).await.ok()
+    }
+
+    /// Waits until nobody else here gives a unit `Replaces`; not for ever. To be taken after the unit's own turn.
+    pub(super) async fn take_replaces(&self) -> Option<MutexGuard<'_, ()>> {
+        let taken = tokio::time::timeout(PATIENCE, self.replaces.lock());
+        taken.await.ok()
     }
 }
 

@@ -21,6 +21,7 @@ mod malformed;
 mod name;
 mod option;
 mod options;
+mod replacing;
 mod requirements;
 #[cfg(test)]
 mod tests;
@@ -33,5 +34,6 @@ pub use glob::Glob;
 pub use name::{InvalidName, NameParts, UNIT_TYPES, UnitName};
 pub use option::UnitOption;
 pub use options::{InvalidOption, InvalidOptions, Options, SECTION_BYTES_MAX};
+pub use replacing::Replacing;
 pub use requirements::{MachineIdentity, Requirements, unmet};
 pub use text::{UnitHash, canonical};

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 
-pub(super) use self::picture::{Picture, replaces, touches_of};
+pub(super) use self::picture::{Picture, touches_of};
 pub(super) use self::touched::{Since, Touch};
 use crate::keys::Revision;
 use crate::registry::{Change, Key, Snapshot};
@@ -97,6 +97,12 @@ impl Mirror {
             *written = revision.max(*written);
             is_newer
         });
+    }
+
+    /// Whether the mirror comes to a revision within a while.
+    pub(super) async fn comes_soon_to(&self, revision: Revision) -> bool {
+        let waited = tokio::time::timeout(PATIENCE, self.comes_to(revision));
+        waited.await.is_ok()
     }
 
     /// Whether the mirror lives and holds what this process wrote before this was asked. Waits a while for it.

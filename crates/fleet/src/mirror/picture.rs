@@ -1,6 +1,6 @@
 //! What the mirror knows: the registry as it was at one revision, with what lists and followers need beside it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use super::touched::{Since, Touch, Touched};
@@ -10,8 +10,7 @@ use crate::registry::{
     UnitState,
 };
 use crate::view::current;
-use hyperfleet_fleet_model::unit::fleet_section::{FleetSection, SECTION};
-use hyperfleet_fleet_model::unit::{Glob, NameParts, UnitOption};
+use hyperfleet_fleet_model::unit::Replacing;
 
 /// The registry at one revision.
 #[derive(Debug, Default)]
@@ -20,8 +19,8 @@ pub struct Picture {
     pub(crate) known: Snapshot,
     /// Machines and the units that they report on: `known.states` the other way round.
     by_machine: BTreeSet<(String, String)>,
-    /// Units that replace others, with their patterns.
-    replacing: BTreeMap<String, Vec<Glob>>,
+    /// Units that replace others.
+    pub(crate) replacing: Replacing,
     touched: Touched,
 }
 
@@ -52,16 +51,16 @@ impl Picture {
         next
     }
 
-    fn of(known: Snapshot) -> Self {
+    pub(crate) fn of(known: Snapshot) -> Self {
         let by_machine = known.states.keys();
         let by_machine = by_machine.map(|key| (key.machine.clone(), key.unit.clone()));
-        let replacing = known.bodies.iter().filter_map(|(name, body)| {
-            let replaces = replaces(name, &body.value.options);
-            (!replaces.is_empty()).then(|| (name.clone(), replaces))
-        });
+        let mut replacing = Replacing::default();
+        for (name, body) in &known.bodies {
+            replacing.set(name, &body.value.options);
+        }
         Self {
             by_machine: by_machine.collect(),
-            replacing: replacing.collect(),
+            replacing,
             touched: Touched::since_now(known.revision),
             known,
         }
@@ -102,12 +101,7 @@ impl Picture {
                 }
             }
             Change::Unit(name, Seen::Here(body)) => {
-                let replaces = replaces(name, &body.value.options);
-                if replaces.is_empty() {
-                    self.replacing.remove(name);
-                } else {
-                    self.replacing.insert(name.clone(), replaces);
-                }
+                self.replacing.set(name, &body.value.options);
             }
             Change::Unit(name, Seen::Gone | Seen::Foreign { .. }) => {
                 self.replacing.remove(name);
@@ -152,24 +146,6 @@ impl Picture {
     pub(crate) fn since(&self, after: Revision) -> Since<'_> {
         self.touched.since(after)
     }
-
-    /// A unit that one of that name, with these patterns, replaces, and that replaces it.
-    pub(crate) fn replaced_in_turn(&self, name: &str, replaces: &[Glob]) -> Option<String> {
-        let hits = |globs: &[Glob], name: &str| globs.iter().any(|glob| glob.matches(name));
-        let mut others = self.replacing.iter().filter(|(other, _)| *other != name);
-        let found = others.find(|(other, theirs)| hits(theirs, name) && hits(replaces, other));
-        found.map(|(other, _)| other.clone())
-    }
-}
-
-/// The names of those that a unit replaces, as patterns.
-pub(crate) fn replaces(name: &str, options: &[UnitOption]) -> Vec<Glob> {
-    // Most units ask for nothing.
-    if !options.iter().any(|option| option.section == SECTION) {
-        return Vec::new();
-    }
-    let section = FleetSection::of(options);
-    section.requirements(NameParts::of(name)).replaces
 }
 
 /// What a change may touch, whatever was before it.
@@ -187,6 +163,7 @@ pub(crate) fn touches_of(change: &Change) -> impl Iterator<Item = Touch> + use<>
         | Change::Why(..)
         | Change::Leader(_)
         | Change::EngineVersion(_)
+        | Change::ReplacesOrder(_)
         | Change::Unknown { .. } => (None, None),
     };
     let (unit, state) = (unit.cloned(), state.cloned());

@@ -2,8 +2,8 @@
 
 use super::key::{Key, LabelKey, Prefix, RunKey, StateKey};
 use super::record::{
-    Body, EngineVersion, Global, Label, Leader, Machine, Place, Run, Seen, UnitState, Want, Why,
-    read,
+    Body, EngineVersion, Global, Label, Leader, Machine, Place, ReplacesOrder, Run, Seen,
+    UnitState, Want, Why, read,
 };
 use crate::keys::{Entry, Event};
 
@@ -32,6 +32,8 @@ pub enum Change {
     Leader(Seen<Leader>),
     /// The newest engine.
     EngineVersion(Seen<EngineVersion>),
+    /// The last unit that was given `Replaces`.
+    ReplacesOrder(Seen<ReplacesOrder>),
     /// A key below our prefix that is none of ours, such as a newer program may use.
     Unknown {
         /// What it is called, as far as it is text.
@@ -69,6 +71,7 @@ impl Change {
             Key::Why(name) => Self::Why(name, read(entry)),
             Key::Leader => Self::Leader(read(entry)),
             Key::EngineVersion => Self::EngineVersion(read(entry)),
+            Key::ReplacesOrder => Self::ReplacesOrder(read(entry)),
         }
     }
 }

@@ -35,6 +35,8 @@ pub enum Key {
     Leader,
     /// `engine/version`: the newest engine that ever decided.
     EngineVersion,
+    /// `order/replaces`: the last unit that was given `Replaces`.
+    ReplacesOrder,
 }
 
 /// What an agent has to do with a unit.
@@ -201,6 +203,7 @@ impl Prefix {
             Key::Why(name) => format!("{prefix}why/{name}"),
             Key::Leader => format!("{prefix}engine/leader"),
             Key::EngineVersion => format!("{prefix}engine/version"),
+            Key::ReplacesOrder => format!("{prefix}order/replaces"),
         }
     }
 
@@ -234,6 +237,7 @@ impl Prefix {
             }
             "engine" if rest == "leader" => Key::Leader,
             "engine" if rest == "version" => Key::EngineVersion,
+            "order" if rest == "replaces" => Key::ReplacesOrder,
             _ => return None,
         })
     }
@@ -283,6 +287,7 @@ mod tests {
             Key::Why(unit),
             Key::Leader,
             Key::EngineVersion,
+            Key::ReplacesOrder,
         ]
     }
 

@@ -35,14 +35,14 @@ pub use key::{Key, LabelKey, PART_BYTES_MAX, Prefix, RunKey, StateKey, UnusableP
 pub use lists::{LISTED_MAX, ListedUnit, Page, ReportedState, StateFilter};
 pub use machines::{KnownMachine, LABELS_MAX, Registered, Registration};
 pub use record::{
-    Body, EngineVersion, Global, GlobalRule, Label, Leader, Machine, Place, Refusal, Run, Seen,
-    Stored, UnitState, Want, Why, is_newer,
+    Body, EngineVersion, Global, GlobalRule, Label, Leader, Machine, Place, Refusal, ReplacesOrder,
+    Run, Seen, Stored, UnitState, Want, Why, is_newer,
 };
 pub use reports::Reports;
 pub use snapshot::{Snapshot, UnreadableKeys};
 pub use steps::Step;
 pub use token::{PageToken, TOKEN_CHARACTERS_MAX};
-pub use units::{BODY_BYTES_MAX, UnitRecord, Written};
+pub use units::{BODY_BYTES_MAX, ReplacesTurn, UnitRecord, Written};
 pub use watch::{Scope, Told, Watch};
 
 use serde::de::DeserializeOwned;

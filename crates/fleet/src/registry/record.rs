@@ -200,6 +200,13 @@ pub struct EngineVersion {
     pub version: u64,
 }
 
+/// The last unit that was given `Replaces`. Its key puts such writes in an order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplacesOrder {
+    /// The unit's name.
+    pub unit: String,
+}
+
 /// A value that was read, with its key's revisions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored<T> {

@@ -82,6 +82,10 @@ impl Snapshot {
                 self.engine_version = seen.here();
                 Key::EngineVersion
             }
+            Change::ReplacesOrder(seen) => {
+                note(foreign, &Key::ReplacesOrder, &seen);
+                Key::ReplacesOrder
+            }
             Change::Unknown { name, exists } => {
                 if exists {
                     self.unknown.insert(name);

@@ -1,7 +1,7 @@
 //! What users write: units, and what they want of them.
 
 use super::key::{Key, UnusablePart, check_part};
-use super::record::{self, Body, Global, Place, Run, Stored, Want};
+use super::record::{self, Body, Global, Place, ReplacesOrder, Run, Stored, Want};
 use super::{Error, Registry};
 use crate::keys::{Guard, KeyStore, Operation, Outcome, Revision, Transaction};
 use hyperfleet_fleet_model::unit::DesiredState;
@@ -20,6 +20,14 @@ pub struct UnitRecord {
     pub want: Stored<Want>,
     /// Where it is placed; never for one that is for all machines.
     pub place: Option<Stored<Place>>,
+}
+
+/// What was read of the order in which units are given `Replaces`. A write that goes through with it was checked with
+/// all units that have `Replaces`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReplacesTurn {
+    /// When a unit was last given `Replaces`; `None` for never. Everything up to here has to be known to check a unit.
+    pub last: Option<Revision>,
 }
 
 /// What became of a write that was decided on what had been read.
@@ -55,8 +63,31 @@ impl<S: KeyStore> Registry<S> {
         }
     }
 
+    /// Begins to give a unit `Replaces`.
+    ///
+    /// # Errors
+    /// [`Error::Foreign`] if the order is not ours to read.
+    pub async fn begin_replaces(&self) -> Result<ReplacesTurn, Error> {
+        let key = Key::ReplacesOrder;
+        let found = self.get(std::slice::from_ref(&key)).await?;
+        let last = self.ours::<ReplacesOrder>(&found, key)?;
+        let last = last.map(|last| last.revision);
+        Ok(ReplacesTurn { last })
+    }
+
+    /// That no unit was given `Replaces` since a turn began, and that this one is now.
+    fn end_replaces(&self, unit: &str, turn: Option<ReplacesTurn>) -> (Vec<Guard>, Vec<Operation>) {
+        let end = turn.map(|turn| {
+            let unit = unit.to_owned();
+            let put = self.put(&Key::ReplacesOrder, &ReplacesOrder { unit });
+            (self.as_known(&Key::ReplacesOrder, turn.last), put)
+        });
+        end.into_iter().unzip()
+    }
+
     /// Creates a unit: all of it, or nothing; stale if there is one of that name. What is left of another of that name, and is ours to read, gives way
-    /// to it.
+    /// to it. `replaces` is for a unit that is given `Replaces`, and makes the write stale when another unit was given it
+    /// meanwhile.
     ///
     /// # Errors
     /// [`Error::Unusable`] for a name that is no key, or a unit that is too large; [`Error::Foreign`] if something
@@ -66,21 +97,21 @@ impl<S: KeyStore> Registry<S> {
         name: &str,
         body: &Body,
         state: DesiredState,
+        replaces: Option<ReplacesTurn>,
     ) -> Result<Written, Error> {
         check_part("unit name", name)?;
         let generation = 1;
         let want = Want { state, generation };
-        let mut then = vec![
+        let (in_turn, mut then) = self.end_replaces(name, replaces);
+        then.extend([
             self.put_body(name, body)?,
             self.put(&Key::Want(name.to_owned()), &want),
-        ];
+        ]);
         then.extend(self.put_global(name, body, state));
         let own = Key::own(name);
+        let absent = own.iter().map(|key| Guard::Absent(self.name(key)));
         let transaction = Transaction {
-            guards: own
-                .iter()
-                .map(|key| Guard::Absent(self.name(key)))
-                .collect(),
+            guards: in_turn.iter().cloned().chain(absent).collect(),
             then: then.clone(),
             otherwise: own
                 .iter()
@@ -91,16 +122,18 @@ impl<S: KeyStore> Registry<S> {
         if !outcome.succeeded {
             let is_global = body.global.is_some();
             let over = self.over_leftovers(name, &outcome, is_global, then);
-            let Some(transaction) = over.await? else {
+            let Some(mut transaction) = over.await? else {
                 return Ok(Written::Stale);
             };
+            transaction.guards.extend(in_turn);
             outcome = self.store.commit(transaction).await?;
         }
         Ok(outcome.into())
     }
 
     /// Gives a unit another file, and says anew what is wanted of it. It stays where it is placed, unless it is to
-    /// be on all machines from now on. What changes nothing writes nothing.
+    /// be on all machines from now on. What changes nothing writes nothing. `replaces` is as for
+    /// [`create_unit`](Self::create_unit).
     ///
     /// # Errors
     /// [`Error::Unusable`] if it is too large; [`Error::Foreign`] where its `run/` is of a newer version.
@@ -109,11 +142,13 @@ impl<S: KeyStore> Registry<S> {
         unit: &UnitRecord,
         body: &Body,
         state: DesiredState,
+        replaces: Option<ReplacesTurn>,
     ) -> Result<Written, Error> {
         if *body == unit.body.value {
             return self.set_desired_state(unit, state).await;
         }
-        let mut then = vec![self.put_body(&unit.name, body)?, self.put_want(unit, state)];
+        let (in_turn, mut then) = self.end_replaces(&unit.name, replaces);
+        then.extend([self.put_body(&unit.name, body)?, self.put_want(unit, state)]);
         then.extend(self.put_global(&unit.name, body, state));
         if body.global.is_some() {
             then.extend(self.delete_place(unit));
@@ -124,7 +159,7 @@ impl<S: KeyStore> Registry<S> {
             }
             then.extend(self.put_run(unit, &body.hash, state));
         }
-        self.write(unit, then).await
+        self.write(unit, in_turn, then).await
     }
 
     /// Says what is wanted of a unit. What changes nothing writes nothing.
@@ -146,7 +181,7 @@ impl<S: KeyStore> Registry<S> {
         let mut then = vec![self.put_want(unit, state)];
         then.extend(self.put_global(&unit.name, body, state));
         then.extend(self.put_run(unit, &body.hash, state));
-        self.write(unit, then).await
+        self.write(unit, Vec::new(), then).await
     }
 
     /// Removes all that is known of a unit, but for what agents report until they have let go of it.
@@ -158,15 +193,20 @@ impl<S: KeyStore> Registry<S> {
         let gone = gone.map(|key| self.delete(&key(unit.name.clone())));
         let mut then = Vec::from(gone);
         then.extend(self.delete_place(unit));
-        self.write(unit, then).await
+        self.write(unit, Vec::new(), then).await
     }
 
-    async fn write(&self, unit: &UnitRecord, then: Vec<Operation>) -> Result<Written, Error> {
-        let guards = vec![
+    async fn write(
+        &self,
+        unit: &UnitRecord,
+        mut guards: Vec<Guard>,
+        then: Vec<Operation>,
+    ) -> Result<Written, Error> {
+        guards.extend([
             self.unchanged(&Key::Unit(unit.name.clone()), Some(&unit.body)),
             self.unchanged(&Key::Want(unit.name.clone()), Some(&unit.want)),
             self.unchanged(&Key::Place(unit.name.clone()), unit.place.as_ref()),
-        ];
+        ]);
         let Some(place) = &unit.place else {
             return Ok(self.commit(guards, then).await?.into());
         };

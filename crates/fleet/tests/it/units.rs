@@ -8,7 +8,7 @@ use hyperfleet_fleet_model::unit::UnitOption;
 use hyperfleet_testkit::MemoryKeys;
 
 use super::mirrored::{Mirrored, all, everything, on_shared, option, request, state};
-use hyperfleet_testkit::fresh_prefix;
+use hyperfleet_testkit::{fresh_prefix, until};
 
 const SLEEP: &str = "ExecStart=/bin/sleep 1";
 /// SHA-1 of `[Service]`, newline, the line, newline.
@@ -384,6 +384,44 @@ async fn of_many_who_destroy_a_unit_one_does() {
     assert_eq!(done, 1);
 }
 
+/// On several servers, each of which knows nothing of what the others are about to write.
+#[tokio::test]
+async fn of_units_that_would_close_a_circle_at_the_same_moment_one_is_refused() {
+    let world = on_shared().await;
+    let others = [world.beside().await, world.beside().await];
+    let servers = [&world.fleet, &others[0].fleet, &others[1].fleet];
+    for round in 0..20 {
+        let name = |number: usize| format!("r{round}-{}.service", number % 3);
+        let sets = servers.iter().enumerate().map(async |(number, fleet)| {
+            let lines = format!("Replaces={}", name(number + 1));
+            fleet
+                .set_unit(&name(number), request(&[&lines], "launched"))
+                .await
+        });
+        let sets = futures_util::future::join_all(sets).await;
+        let refused: Vec<_> = sets.into_iter().filter_map(Result::err).collect();
+        assert_eq!(refused.len(), 1, "{refused:?}");
+        assert!(
+            refused[0].to_string().starts_with("circular Replaces"),
+            "{refused:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_circle_is_refused_while_the_mirror_is_not_kept() {
+    let mut world = on_shared().await;
+    world.create("a.service", &["Replaces=b.service"], "").await;
+    world.stop();
+    until("the mirror is not connected", async || {
+        !world.fleet.is_connected()
+    })
+    .await;
+    let lines = ["Replaces=a.service"];
+    let found = refused(&world.fleet, "b.service", request(&lines, "")).await;
+    assert!(found.contains("circular"), "{found}");
+}
+
 #[tokio::test]
 async fn units_do_not_replace_each_other() {
     let world = on_shared().await;
@@ -412,6 +450,20 @@ async fn units_do_not_replace_each_other() {
     )
     .await;
     assert!(found.contains("circular"), "{found}");
+    // However many are between them.
+    world
+        .create("x.service", &["Replaces=y.service"], "launched")
+        .await;
+    world
+        .create("y.service", &["Replaces=z*.service"], "launched")
+        .await;
+    let lines = ["Replaces=x.service"];
+    let found = refused(&world.fleet, "z.service", request(&lines, "")).await;
+    assert_eq!(
+        found,
+        r#"400 circular Replaces: "z.service" replaces "x.service", which replaces "y.service", which replaces "z.service""#
+    );
+    let lines = ["Replaces=a.service"];
     // Once the other is gone, or asks for something else, it may.
     world.fleet.destroy_unit("a.service").await.unwrap();
     let set = world

@@ -163,7 +163,12 @@ impl Decider {
             Key::Global(name) | Key::Run(RunKey { unit: name, .. }) if is_news => {
                 self.changed(name);
             }
-            Key::Global(_) | Key::Run(_) | Key::State(_) | Key::Leader | Key::EngineVersion => {}
+            Key::Global(_)
+            | Key::Run(_)
+            | Key::State(_)
+            | Key::Leader
+            | Key::EngineVersion
+            | Key::ReplacesOrder => {}
         }
     }
 

@@ -102,7 +102,11 @@ impl<S: KeyStore> World<S> {
     pub(super) async fn launch(&self, name: &str, lines: &[&str]) -> Revision {
         let body = body(lines);
         let state = DesiredState::Launched;
-        let created = self.registry.create_unit(name, &body, state).await.unwrap();
+        let created = self
+            .registry
+            .create_unit(name, &body, state, None)
+            .await
+            .unwrap();
         match created {
             Written::At(revision) => revision,
             Written::Stale => panic!("{name} is taken"),

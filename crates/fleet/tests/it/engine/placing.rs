@@ -317,7 +317,8 @@ async fn what_changes_between_decision_and_write_is_decided_again() {
                 Some(unit) if round % 3 == 0 => _ = registry.destroy_unit(&unit).await.unwrap(),
                 Some(unit) if round % 3 == 1 => {
                     let body = body(&lines[..usize::from(round % 2 == 0)]);
-                    let replaced = registry.replace_unit(&unit, &body, DesiredState::Launched);
+                    let replaced =
+                        registry.replace_unit(&unit, &body, DesiredState::Launched, None);
                     replaced.await.unwrap();
                 }
                 Some(unit) => {

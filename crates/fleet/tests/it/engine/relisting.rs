@@ -16,7 +16,7 @@ async fn a_long_list_comes_to_its_end_however_often_it_is_given_up() {
     let body = body(&[]);
     for number in 0..5_000 {
         let name = format!("u{number}.service");
-        let created = registry.create_unit(&name, &body, DesiredState::Loaded);
+        let created = registry.create_unit(&name, &body, DesiredState::Loaded, None);
         created.await.unwrap();
     }
     let revision = registry.snapshot().await.unwrap().revision;

@@ -297,7 +297,7 @@ impl Simulation {
         let Some(unit) = self.registry.find_unit(&name).await.unwrap() else {
             let state = state.max(DesiredState::Loaded);
             self.registry
-                .create_unit(&name, &body, state)
+                .create_unit(&name, &body, state, None)
                 .await
                 .unwrap();
             return;
@@ -305,7 +305,7 @@ impl Simulation {
         let registry = &self.registry;
         let written = match self.random.below(4) {
             0 => registry.destroy_unit(&unit).await,
-            1 => registry.replace_unit(&unit, &body, state).await,
+            1 => registry.replace_unit(&unit, &body, state, None).await,
             _ => registry.set_desired_state(&unit, state).await,
         };
         written.unwrap();

@@ -169,7 +169,10 @@ async fn registry(server: &TestEtcd, world: &World<EtcdKeys>) -> Registry<EtcdKe
 
 async fn create(world: &World<EtcdKeys>, name: &str) -> Result<Written, Error> {
     let (body, launched) = (body(&[]), DesiredState::Launched);
-    world.registry.create_unit(name, &body, launched).await
+    world
+        .registry
+        .create_unit(name, &body, launched, None)
+        .await
 }
 
 fn placed(snapshot: &Snapshot) -> BTreeMap<String, String> {

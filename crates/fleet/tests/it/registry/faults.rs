@@ -44,7 +44,7 @@ async fn nothing_is_lost_when_etcd_is_killed_and_comes_back() {
         panic!("nobody else is m1");
     };
     registry
-        .create_unit("a.service", &body("1"), DesiredState::Launched)
+        .create_unit("a.service", &body("1"), DesiredState::Launched, None)
         .await
         .unwrap();
     let before = registry.snapshot().await.unwrap();
@@ -55,7 +55,7 @@ async fn nothing_is_lost_when_etcd_is_killed_and_comes_back() {
 
     server.kill();
     let failed = hasty
-        .create_unit("b.service", &body("1"), DesiredState::Loaded)
+        .create_unit("b.service", &body("1"), DesiredState::Loaded, None)
         .await;
     assert!(
         matches!(failed, Err(Error::Store(keys::Error::Unavailable { .. }))),
@@ -83,7 +83,7 @@ async fn nothing_is_lost_when_etcd_is_killed_and_comes_back() {
     registry.keep_machine(&registration).await.unwrap();
     assert_eq!(reports.publish(&registry, &current).await.unwrap(), 1);
     let created = registry
-        .create_unit("b.service", &body("1"), DesiredState::Loaded)
+        .create_unit("b.service", &body("1"), DesiredState::Loaded, None)
         .await;
     let Written::At(last) = created.unwrap() else {
         panic!("it was not created while etcd was away");
@@ -127,7 +127,7 @@ async fn a_frozen_server_holds_nobody_up_for_longer_than_said() {
     assert!(nothing.is_err(), "the watch waits: {nothing:?}");
     let one = body("1");
     server.signal(Signal::STOP);
-    let created = hasty.create_unit("a.service", &one, DesiredState::Loaded);
+    let created = hasty.create_unit("a.service", &one, DesiredState::Loaded, None);
     let created = tokio::time::timeout(Duration::from_secs(20), created).await;
     let created = created.expect("an answer in time");
     assert!(
@@ -137,7 +137,7 @@ async fn a_frozen_server_holds_nobody_up_for_longer_than_said() {
     server.signal(Signal::CONT);
     // Whether it went through before the freeze or after, nobody was told; the watch tells it once.
     let registry = registry(&server).await;
-    let again = registry.create_unit("a.service", &one, DesiredState::Loaded);
+    let again = registry.create_unit("a.service", &one, DesiredState::Loaded, None);
     again.await.unwrap();
     let told = tokio::time::timeout(PATIENCE, watch.next()).await;
     let told = told.expect("the watch goes on").unwrap();
@@ -218,7 +218,7 @@ async fn a_watch_that_has_missed_more_than_a_message_holds_goes_on() {
         client.put(key, value.clone(), None).await.unwrap();
     }
     let created = registry
-        .create_unit("a.service", &body("1"), DesiredState::Loaded)
+        .create_unit("a.service", &body("1"), DesiredState::Loaded, None)
         .await;
     let Written::At(last) = created.unwrap() else {
         panic!("there is no such unit");
@@ -234,7 +234,7 @@ async fn a_watch_that_has_missed_more_than_a_message_holds_goes_on() {
     );
     // And on.
     let created = registry
-        .create_unit("b.service", &body("1"), DesiredState::Loaded)
+        .create_unit("b.service", &body("1"), DesiredState::Loaded, None)
         .await;
     let told = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap();
     assert!(

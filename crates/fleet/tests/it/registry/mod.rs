@@ -96,7 +96,9 @@ impl<S: KeyStore> World<S> {
         text: &str,
         state: DesiredState,
     ) -> Result<Written, Error> {
-        self.registry.create_unit(name, &body(text), state).await
+        self.registry
+            .create_unit(name, &body(text), state, None)
+            .await
     }
 
     async fn replace(
@@ -105,7 +107,9 @@ impl<S: KeyStore> World<S> {
         text: &str,
         state: DesiredState,
     ) -> Result<Written, Error> {
-        self.registry.replace_unit(unit, &body(text), state).await
+        self.registry
+            .replace_unit(unit, &body(text), state, None)
+            .await
     }
 
     async fn find(&self, name: &str) -> UnitRecord {

@@ -81,7 +81,7 @@ async fn users_do_what_their_role_lets_them() {
     let store = EtcdKeys::connect(with("right")).await.unwrap();
     let registry = Registry::new(store.clone(), Prefix::default());
     registry
-        .create_unit("a.service", &body("1"), DesiredState::Loaded)
+        .create_unit("a.service", &body("1"), DesiredState::Loaded, None)
         .await
         .unwrap();
     // Its role ends where the prefix does.

@@ -43,10 +43,10 @@ async fn of_two_creators_one_succeeds<S: KeyStore>(world: World<S>) {
         let (one, two) = tokio::join!(
             world
                 .registry
-                .create_unit(&name, &one, DesiredState::Inactive),
+                .create_unit(&name, &one, DesiredState::Inactive, None),
             world
                 .registry
-                .create_unit(&name, &two, DesiredState::Launched),
+                .create_unit(&name, &two, DesiredState::Launched, None),
         );
         let (one, two) = (one.unwrap(), two.unwrap());
         assert_ne!(one == Written::Stale, two == Written::Stale);
@@ -122,7 +122,7 @@ async fn of_replace_and_destroy_one_wins<S: KeyStore>(world: World<S>) {
         let (replaced, destroyed) = tokio::join!(
             world
                 .registry
-                .replace_unit(&unit, &new, DesiredState::Launched),
+                .replace_unit(&unit, &new, DesiredState::Launched, None),
             world.registry.destroy_unit(&unit),
         );
         let left = world.registry.find_unit(&unit.name).await.unwrap();
@@ -186,7 +186,7 @@ async fn a_unit_for_all_machines_is_placed_on_none<S: KeyStore>(world: World<S>)
     };
     let replaced = world
         .registry
-        .replace_unit(&unit, &global, DesiredState::Launched);
+        .replace_unit(&unit, &global, DesiredState::Launched, None);
     assert!(matches!(replaced.await.unwrap(), Written::At(_)));
     assert_eq!(world.get("run/m1/a.service").await, None);
     let copy = r#"{"v":1,"hash":"hash-of-2","state":"launched","conflicts":["b*"]}"#;
@@ -294,17 +294,17 @@ async fn units_that_are_too_large_are_refused<S: KeyStore>(world: World<S>) {
     large.options[0].value = "x".repeat(BODY_BYTES_MAX);
     let created = world
         .registry
-        .create_unit("a.service", &large, DesiredState::Loaded);
+        .create_unit("a.service", &large, DesiredState::Loaded, None);
     assert!(matches!(created.await, Err(Error::Unusable { .. })));
     let unit = world.create("a.service").await;
     let replaced = world
         .registry
-        .replace_unit(&unit, &large, DesiredState::Loaded);
+        .replace_unit(&unit, &large, DesiredState::Loaded, None);
     assert!(matches!(replaced.await, Err(Error::Unusable { .. })));
     large.options[0].value = "x".repeat(BODY_BYTES_MAX - 200);
     let replaced = world
         .registry
-        .replace_unit(&unit, &large, DesiredState::Loaded);
+        .replace_unit(&unit, &large, DesiredState::Loaded, None);
     assert!(matches!(replaced.await.unwrap(), Written::At(_)));
     assert_eq!(world.find("a.service").await.body.value, large);
 }
