@@ -144,6 +144,7 @@ impl Fleetd {
             |command| {
                 let command = command.env("FLEET_ETCD_SERVERS", &etcd.url);
                 let command = command.env("FLEET_MACHINE_ID", id);
+                let command = command.env("FLEET_DISABLE_AGENT", "true");
                 command.env("FLEET_LISTEN", format!("unix:{}", socket.display()))
             },
             &folder.join(format!("{id}.log")),
