@@ -2,10 +2,13 @@
 //!
 //! ```text
 //! wire ──▶ unit ◀── schedule
+//!           ▲
+//!         agent
 //! ```
 //!
 //! Nothing here awaits, reads a clock or a file, or knows a transport.
 
+pub mod agent;
 mod identity;
 pub mod schedule;
 mod shown;

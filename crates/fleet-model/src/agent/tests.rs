@@ -1,0 +1,277 @@
+use proptest::prelude::*;
+
+use super::Task::{Load, Reload, Start, Stop, Unload};
+use super::*;
+use crate::unit::DesiredState::{Inactive, Launched, Loaded};
+
+fn desired(units: &[(&str, DesiredState, &str)]) -> BTreeMap<String, Desired> {
+    let units = units.iter().map(|(unit, state, hash)| {
+        let desired = Desired {
+            hash: (*hash).to_owned(),
+            state: *state,
+        };
+        ((*unit).to_owned(), desired)
+    });
+    units.collect()
+}
+
+fn current(units: &[(&str, DesiredState, Option<&str>)]) -> BTreeMap<String, Current> {
+    let units = units.iter().map(|(unit, state, hash)| {
+        let current = Current {
+            hash: hash.map(str::to_owned),
+            state: *state,
+        };
+        ((*unit).to_owned(), current)
+    });
+    units.collect()
+}
+
+fn planned(
+    is_desired: &[(&str, DesiredState, &str)],
+    is: &[(&str, DesiredState, Option<&str>)],
+) -> Vec<Task> {
+    let tasks = tasks(&desired(is_desired), &current(is));
+    tasks.into_keys().collect()
+}
+
+/// The cases of the older fleet's agent, by its numbers.
+#[test]
+fn the_agent_does_what_the_older_one_did() {
+    let a = || "a".to_owned();
+    let [load, unload, start, stop] = [Load(a()), Unload(a()), Start(a()), Stop(a())];
+    let whole = || vec![unload.clone(), load.clone(), Reload, start.clone()];
+    for (case, is_desired, is, tasks) in [
+        ("A01", None, None, vec![]),
+        ("A02", Some((Loaded, "1")), None, vec![load.clone(), Reload]),
+        (
+            "A03",
+            Some((Launched, "1")),
+            None,
+            vec![load.clone(), Reload, start.clone()],
+        ),
+        ("A04", Some((Inactive, "1")), None, vec![]),
+        (
+            "A05",
+            Some((Loaded, "1")),
+            Some((Loaded, Some("1"))),
+            vec![],
+        ),
+        (
+            "A06",
+            Some((Launched, "1")),
+            Some((Loaded, Some("1"))),
+            vec![start.clone()],
+        ),
+        (
+            "A07",
+            Some((Loaded, "1")),
+            Some((Launched, Some("1"))),
+            vec![stop.clone()],
+        ),
+        (
+            "A08",
+            Some((Inactive, "1")),
+            Some((Launched, Some("1"))),
+            vec![unload.clone(), Reload],
+        ),
+        (
+            "A09, launched",
+            None,
+            Some((Launched, Some("1"))),
+            vec![unload.clone(), Reload],
+        ),
+        (
+            "A09, loaded",
+            None,
+            Some((Loaded, Some("1"))),
+            vec![unload.clone(), Reload],
+        ),
+        (
+            "A10",
+            Some((Loaded, "1")),
+            Some((Inactive, Some("1"))),
+            vec![load.clone(), Reload],
+        ),
+        (
+            "A11",
+            Some((Launched, "1")),
+            Some((Inactive, Some("1"))),
+            vec![load.clone(), Reload, start.clone()],
+        ),
+        (
+            "A12",
+            Some((Launched, "2")),
+            Some((Launched, Some("1"))),
+            whole(),
+        ),
+        (
+            "A13",
+            Some((Loaded, "2")),
+            Some((Launched, Some("1"))),
+            vec![unload.clone(), load.clone(), Reload],
+        ),
+        (
+            "A14",
+            Some((Launched, "1")),
+            Some((Launched, None)),
+            whole(),
+        ),
+        // Ours: what another file has left running does not go on beside the new one.
+        (
+            "file only, other hash",
+            Some((Launched, "2")),
+            Some((Inactive, Some("1"))),
+            whole(),
+        ),
+        (
+            "nothing to do",
+            Some((Launched, "1")),
+            Some((Launched, Some("1"))),
+            vec![],
+        ),
+    ] {
+        let is_desired = is_desired.map(|(state, hash)| ("a", state, hash));
+        let is = is.map(|(state, hash)| ("a", state, hash));
+        let found = planned(is_desired.as_slice(), is.as_slice());
+        assert_eq!(found, tasks, "{case}");
+    }
+}
+
+#[test]
+fn many_units_are_done_kind_by_kind_and_by_name() {
+    let name = str::to_owned;
+    let found = planned(
+        &[
+            ("cap", Launched, "1"),
+            ("dim", Loaded, "1"),
+            ("elm", Launched, "1"),
+        ],
+        &[
+            ("ant", Launched, Some("1")),
+            ("bee", Loaded, Some("1")),
+            ("dim", Launched, Some("1")),
+            ("elm", Loaded, Some("1")),
+        ],
+    );
+    let expected = [
+        Unload(name("ant")),
+        Unload(name("bee")),
+        Load(name("cap")),
+        Reload,
+        Stop(name("dim")),
+        Start(name("cap")),
+        Start(name("elm")),
+    ];
+    assert_eq!(found, expected, "A15");
+    let found = planned(
+        &[("dim", Loaded, "1"), ("elm", Launched, "1")],
+        &[("dim", Launched, Some("1")), ("elm", Loaded, Some("1"))],
+    );
+    assert_eq!(found, [Stop(name("dim")), Start(name("elm"))], "A16");
+}
+
+#[test]
+fn reasons_are_in_the_older_words() {
+    let why = |is_desired: &[_], is: &[_], task: Task| {
+        tasks(&desired(is_desired), &current(is))[&task].to_string()
+    };
+    let a = || "a".to_owned();
+    let launched = [("a", Launched, Some("1"))];
+    let loaded = [("a", Loaded, Some("1"))];
+    for (is_desired, is, task, text) in [
+        (
+            None,
+            &loaded,
+            Unload(a()),
+            "unit loaded but not scheduled here",
+        ),
+        (
+            Some(("a", Loaded, "2")),
+            &loaded,
+            Unload(a()),
+            "unit loaded but hash differs to expected",
+        ),
+        (
+            Some(("a", Loaded, "2")),
+            &loaded,
+            Load(a()),
+            "unit scheduled here but not loaded",
+        ),
+        (
+            Some(("a", Loaded, "2")),
+            &loaded,
+            Reload,
+            "always reload unit files",
+        ),
+        (
+            Some(("a", Launched, "1")),
+            &loaded,
+            Start(a()),
+            "unit currently loaded but desired state is launched",
+        ),
+        (
+            Some(("a", Loaded, "1")),
+            &launched,
+            Stop(a()),
+            "unit currently launched but desired state is loaded",
+        ),
+    ] {
+        assert_eq!(why(is_desired.as_slice(), is, task), text);
+    }
+}
+
+/// What is there after tasks were done, if none fails.
+fn after(
+    desired: &BTreeMap<String, Desired>,
+    mut current: BTreeMap<String, Current>,
+    tasks: impl IntoIterator<Item = Task>,
+) -> BTreeMap<String, Current> {
+    for task in tasks {
+        match task {
+            Unload(unit) => assert!(current.remove(&unit).is_some(), "{unit} is there"),
+            Load(unit) => {
+                let hash = Some(desired[&unit].hash.clone());
+                let state = Loaded;
+                current.insert(unit, Current { hash, state });
+            }
+            Reload => {}
+            Stop(unit) => current.get_mut(&unit).expect("it is loaded").state = Loaded,
+            Start(unit) => current.get_mut(&unit).expect("it is loaded").state = Launched,
+        }
+    }
+    current
+}
+
+proptest! {
+    #[test]
+    fn what_is_done_is_what_is_desired(
+        is_desired in prop::collection::btree_map("[a-d]", (0_usize..3, "[12]"), 0..4),
+        is in prop::collection::btree_map("[a-d]", (0_usize..3, prop::option::of("[12]")), 0..4),
+    ) {
+        let is_desired: BTreeMap<_, _> = is_desired
+            .into_iter()
+            .map(|(unit, (state, hash))| (unit, Desired { hash, state: DesiredState::ALL[state] }))
+            .collect();
+        let is: BTreeMap<_, _> = is
+            .into_iter()
+            .map(|(unit, (state, hash))| (unit, Current { hash, state: DesiredState::ALL[state] }))
+            .collect();
+        let planned = tasks(&is_desired, &is);
+        for (unit, one) in &is {
+            let wanted = is_desired.get(unit);
+            let is_well = wanted.is_some_and(|wanted| {
+                wanted.state.is_active() && wanted.state == one.state && one.hash.as_ref() == Some(&wanted.hash)
+            });
+            let is_touched = planned.keys().any(|task| task.unit() == Some(unit.as_str()));
+            prop_assert!(!(is_well && is_touched), "{unit} is touched");
+        }
+        let made = after(&is_desired, is, planned.into_keys());
+        prop_assert!(tasks(&is_desired, &made).is_empty());
+        let active: BTreeMap<_, _> = is_desired
+            .into_iter()
+            .filter(|(_, desired)| desired.state.is_active())
+            .map(|(unit, Desired { hash, state })| (unit, Current { hash: Some(hash), state }))
+            .collect();
+        prop_assert_eq!(made, active);
+    }
+}
