@@ -114,6 +114,11 @@ impl<S: KeyStore> Fleet<S> {
                 "placed on {machine}: this version of fleet cannot read its report, {key}"
             );
         }
+        if let Some(UnitState { error, .. }) = state
+            && !error.is_empty()
+        {
+            return format!("placed on {machine}, where it is not as desired: {error}");
+        }
         match current(state) {
             DesiredState::Inactive => format!("placed on {machine}, which has not reported it yet"),
             current => format!("placed on {machine}, and {current} there"),

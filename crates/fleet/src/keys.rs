@@ -10,6 +10,8 @@
 use std::error::Error as StdError;
 use std::future::Future;
 
+use serde::{Deserialize, Serialize};
+
 /// How many operations, or comparisons, a transaction may hold: etcd's default (`--max-txn-ops`).
 pub const TRANSACTION_OPERATIONS_MAX: usize = 128;
 
@@ -17,7 +19,7 @@ pub const TRANSACTION_OPERATIONS_MAX: usize = 128;
 pub type Revision = i64;
 
 /// What keys hang on that are to go together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Lease(pub i64);
 
 /// A key as it stood at the revision that was read.

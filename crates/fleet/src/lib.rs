@@ -13,6 +13,7 @@
 //! is. Lists come from the mirror. Beside them is [`engine`]: the loop that decides what runs where, in one process of
 //! all; it follows the mirror, too.
 
+pub mod agent;
 pub mod api;
 pub mod engine;
 mod error;

@@ -124,23 +124,20 @@ struct InTurn<'a> {
 
 /// Why a circle of units is refused; they are in the order in which they replace each other.
 fn circular(units: &[&str]) -> String {
-    match units {
-        [first, second] => {
-            format!("circular Replaces: {first:?} and {second:?} replace each other")
-        }
-        _ => {
-            let mut chain = String::new();
-            for (before, unit) in units.iter().zip(units.iter().cycle().skip(1)) {
-                let link = if chain.is_empty() {
-                    format!("{before:?} replaces {unit:?}")
-                } else {
-                    format!(", which replaces {unit:?}")
-                };
-                chain.push_str(&link);
-            }
-            format!("circular Replaces: {chain}")
-        }
+    if let [first, second] = units {
+        return format!("circular Replaces: {first:?} and {second:?} replace each other");
     }
+    let next = units.iter().cycle().skip(1);
+    let links = units
+        .iter()
+        .zip(next)
+        .enumerate()
+        .map(|(index, (unit, next))| match index {
+            0 => format!("{unit:?} replaces {next:?}"),
+            _ => format!(", which replaces {next:?}"),
+        });
+    let links: String = links.collect();
+    format!("circular Replaces: {links}")
 }
 
 /// The name of the URL, if the body does not say another and it is one.

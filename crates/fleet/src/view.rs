@@ -25,6 +25,8 @@ pub(super) fn unit_view((unit, state): ListedUnit) -> UnitView {
 pub(super) fn current(state: Option<&UnitState>) -> DesiredState {
     match state {
         None => DesiredState::Inactive,
+        // The agent cannot load it.
+        Some(state) if !state.error.is_empty() && state.load == "error" => DesiredState::Inactive,
         Some(UnitState {
             launched: false, ..
         }) => DesiredState::Loaded,

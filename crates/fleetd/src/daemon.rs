@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::BUILD;
+use super::agent::Agent;
 use super::engine::Engine;
 use super::listen::{self, Doors};
 use super::plan::Plan;
@@ -89,6 +90,10 @@ fn start_log(settings: &Settings) -> anyhow::Result<Telemetry> {
     })
 }
 
+/// How long units may take to stop, where they are to stop with it. What has not stopped then runs on, and its machine's
+/// lease runs out.
+const LEAVE_TIME_MAX: Duration = Duration::from_secs(80);
+
 /// What runs.
 struct Daemon {
     running: Running,
@@ -96,6 +101,7 @@ struct Daemon {
     gate: Gate,
     serving: Serving,
     engine: Option<Engine>,
+    agent: Option<Agent>,
     /// Ended when it is dropped.
     beside: JoinSet<()>,
     /// Of unix sockets.
@@ -128,7 +134,13 @@ impl Daemon {
             let fleet = prepared.fleet.clone();
             Engine::start(fleet, &settings.engine, &plan.machine_id)
         });
-        tracing::info!(address = shown.join(", "), engine = has_engine, "serving");
+        let has_agent = !settings.agent.is_disabled;
+        let agent = has_agent.then(|| {
+            let lease = settings.engine.machine_lease;
+            Agent::start(&prepared.fleet, &settings.agent, lease, &plan.machine_id)
+        });
+        let address = shown.join(", ");
+        tracing::info!(address, engine = has_engine, agent = has_agent, "serving");
         let facts = Facts {
             machine_id: plan.machine_id,
             listeners: shown,
@@ -143,6 +155,7 @@ impl Daemon {
             gate,
             serving,
             engine,
+            agent,
             beside,
             files,
         })
@@ -172,7 +185,7 @@ impl Daemon {
         failed.and(self.end(signals).await)
     }
 
-    /// Answers what is under way; the engine resigns meanwhile, so that another one leads at once.
+    /// Answers what is under way. Meanwhile the engine resigns, so that another one leads at once, and the agent leaves.
     async fn end(self, mut signals: Signals) -> anyhow::Result<()> {
         let times = Times {
             // Nobody is asked whether this is ready: clients find no socket, and take another fleetd.
@@ -180,19 +193,27 @@ impl Daemon {
             drain: self.running.started.settings.shutdown_timeout,
             drain_setting: "shutdown_timeout",
         };
-        let resigned = tokio::spawn(async {
-            if let Some(engine) = self.engine {
-                let resigned = timeout(RESIGN_TIME_MAX, engine.resign()).await;
-                if resigned.is_err() {
-                    tracing::warn!("stopping: the engine could not resign; its lease runs out");
-                }
+        let agent = self.agent;
+        let left = async {
+            if let Some(agent) = agent
+                && timeout(LEAVE_TIME_MAX, agent.leave()).await.is_err()
+            {
+                tracing::warn!("stopping: not all units have stopped; they run on");
             }
-        });
+        };
+        let resigned = async {
+            if let Some(engine) = self.engine
+                && timeout(RESIGN_TIME_MAX, engine.resign()).await.is_err()
+            {
+                tracing::warn!("stopping: the engine could not resign; its lease runs out");
+            }
+        };
+        let ended = tokio::spawn(async { tokio::join!(left, resigned) });
         let drained = shutdown::drain(&self.gate, &self.serving, &mut signals, times).await;
         drop(self.files);
         let mut beside = self.beside;
         tokio::select! {
-            _ = resigned => {}
+            _ = ended => {}
             () = signals.next() => ending::at_once(),
         }
         beside.shutdown().await;

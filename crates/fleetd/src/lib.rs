@@ -5,6 +5,7 @@
 //! SIGTERM ▸ no new connections, drain │ engine resigns ▸ sockets removed
 //! ```
 
+mod agent;
 mod commands;
 mod daemon;
 mod engine;

@@ -266,5 +266,6 @@ fn state(order: &Order) -> UnitState {
         sub: sub.to_owned(),
         hash: order.hash.clone(),
         launched: is_launched,
+        error: String::new(),
     }
 }

@@ -189,6 +189,7 @@ impl TestFleet {
                 sub: "running".to_owned(),
                 hash: "0123456789012345678901234567890123456789".to_owned(),
                 launched: true,
+                error: String::new(),
             };
             ((*unit).to_owned(), state)
         };

@@ -25,6 +25,7 @@ mod raw;
 mod secure_etcd;
 mod series;
 mod steps;
+mod systemd;
 
 use std::time::{Duration, Instant};
 
@@ -43,6 +44,7 @@ pub use raw::{RawAnswer, Then, rest, send_raw_to};
 pub use secure_etcd::{etcd_identity, prepare_etcd_users, secure_etcd};
 pub use series::{Series, sum};
 pub use steps::{move_to, place, withdraw};
+pub use systemd::PrivateSystemd;
 
 /// How long an answer may take before a test gives up on it.
 pub const PATIENCE: Duration = Duration::from_mins(1);

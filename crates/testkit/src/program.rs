@@ -42,6 +42,11 @@ impl RunningProgram {
         self.child.id()
     }
 
+    /// How it has ended, if it has.
+    pub fn status(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().unwrap()
+    }
+
     /// What it has written to its standard output so far.
     pub fn output(&self) -> String {
         self.output.lock().unwrap().clone()

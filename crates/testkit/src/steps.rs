@@ -39,6 +39,7 @@ fn step(unit: &UnitRecord, from: Option<&str>, to: Option<&str>) -> Step {
         run: Run {
             hash: unit.body.value.hash.clone(),
             state: unit.want.value.state,
+            epoch: 0,
         },
         want: unit.want.revision,
         place: unit.place.as_ref().map_or(0, |place| place.revision),

@@ -87,6 +87,24 @@ impl Key {
         [Self::Unit, Self::Want, Self::Place, Self::Global].map(|key| key(unit.to_owned()))
     }
 
+    /// The unit that it is about, if it is about one.
+    pub(crate) fn unit(&self) -> Option<&str> {
+        match self {
+            Self::Unit(unit)
+            | Self::Want(unit)
+            | Self::Place(unit)
+            | Self::Global(unit)
+            | Self::Why(unit)
+            | Self::Run(RunKey { unit, .. })
+            | Self::State(StateKey { unit, .. }) => Some(unit),
+            Self::Machine(_)
+            | Self::Label(_)
+            | Self::Leader
+            | Self::EngineVersion
+            | Self::ReplacesOrder => None,
+        }
+    }
+
     /// What a machine's agent has to do with a unit.
     pub(crate) fn run(machine: &str, unit: &str) -> Self {
         Self::Run(RunKey {

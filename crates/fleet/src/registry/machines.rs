@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::key::{Family, Key, LabelKey, UnusablePart, check_part};
 use super::record::{self, Label, Machine, Stored};
 use super::{Error, Registry};
@@ -14,8 +16,8 @@ pub const LABELS_MAX: usize = TRANSACTION_OPERATIONS_MAX;
 /// Longest value of metadata, in bytes.
 const LABEL_BYTES_MAX: usize = 4096;
 
-/// A machine that is there, as an agent registered it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A machine that is there, as an agent registered it. An agent that starts again may take up one that it has stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Registration {
     /// The machine.
     pub id: String,

@@ -98,6 +98,10 @@ pub struct Run {
     pub hash: String,
     /// What it should be.
     pub state: DesiredState,
+    /// The term of the engine that placed the unit here; 0 from versions that did not say so. Agents refuse a lower one
+    /// than they have seen.
+    #[serde(default)]
+    pub epoch: Revision,
 }
 
 /// What every agent that fits has to do with a unit.
@@ -149,6 +153,9 @@ pub struct UnitState {
     pub hash: String,
     /// Whether the agent has started it.
     pub launched: bool,
+    /// What keeps the agent from bringing it to its desired state.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub error: String,
 }
 
 /// Why a unit is not placed (decision F6).

@@ -25,6 +25,14 @@ impl Reports {
         }
     }
 
+    /// For a registration that is taken up: what stands there of these units is not known, and others have none.
+    pub fn resumed(registration: Registration, units: impl IntoIterator<Item = String>) -> Self {
+        Self {
+            registration,
+            written: units.into_iter().map(|unit| (unit, None)).collect(),
+        }
+    }
+
     /// Makes the registry say what is: writes what has changed since the last time, and removes units that are no
     /// longer among them. Returns how many keys were written or removed.
     ///

@@ -21,7 +21,7 @@ pub enum Step {
     Planned {
         /// What.
         task: Task,
-        /// What it is to do on the machine that it is placed on, if it is.
+        /// What it is to do on the machine that it is placed on, if it is; the epoch is that of the writer.
         run: Run,
         /// The revision of the want that was decided on: a user may have made it fit meanwhile.
         want: Revision,
@@ -197,14 +197,19 @@ impl<S: KeyStore> Registry<S> {
     }
 
     fn placed(&self, leading: &Leading, unit: &str, machine: &str, run: &Run) -> Vec<Operation> {
+        let epoch = leading.epoch;
         let place = Place {
             machine: machine.to_owned(),
             hash: run.hash.clone(),
-            epoch: leading.epoch,
+            epoch,
+        };
+        let run = Run {
+            epoch,
+            ..run.clone()
         };
         vec![
             self.put(&Key::Place(unit.to_owned()), &place),
-            self.put(&Key::run(machine, unit), run),
+            self.put(&Key::run(machine, unit), &run),
             self.delete(&Key::Why(unit.to_owned())),
         ]
     }

@@ -1,5 +1,7 @@
 //! What users write: units, and what they want of them.
 
+use std::collections::BTreeMap;
+
 use super::key::{Key, UnusablePart, check_part};
 use super::record::{self, Body, Global, Place, ReplacesOrder, Run, Stored, Want};
 use super::{Error, Registry};
@@ -8,6 +10,9 @@ use hyperfleet_fleet_model::unit::DesiredState;
 
 /// Largest unit, as it is stored, in bytes. etcd takes 1.5 MiB in a request; what is read at a time is many of them.
 pub const BODY_BYTES_MAX: usize = 256 << 10;
+
+/// How many files are read at a time: with the largest still less than what a store's client takes in one answer.
+const BODIES_READ_MAX: usize = 64;
 
 /// A unit as it was read. What is written by it is written only if it is still so.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +66,23 @@ impl<S: KeyStore> Registry<S> {
             Some((key, version)) => Err(self.foreign(key, version)),
             None => Ok(known.unit(name).map(|(unit, _)| unit)),
         }
+    }
+
+    /// The files of units, by name; units that are not there, or are unreadable, are left out.
+    ///
+    /// # Errors
+    /// [`Error::Unusable`] for a name that is no key.
+    pub async fn find_bodies(&self, names: &[String]) -> Result<BTreeMap<String, Body>, Error> {
+        let mut bodies = BTreeMap::new();
+        for some in names.chunks(BODIES_READ_MAX) {
+            for name in some {
+                check_part("unit name", name)?;
+            }
+            let keys: Vec<_> = some.iter().cloned().map(Key::Unit).collect();
+            let found = self.known(&self.get(&keys).await?).bodies;
+            bodies.extend(found.into_iter().map(|(name, body)| (name, body.value)));
+        }
+        Ok(bodies)
     }
 
     /// Begins to give a unit `Replaces`.
@@ -260,9 +282,12 @@ impl<S: KeyStore> Registry<S> {
     /// Tells the machine that the unit is placed on.
     fn put_run(&self, unit: &UnitRecord, hash: &str, state: DesiredState) -> Option<Operation> {
         let place = unit.place.as_ref()?;
-        let hash = hash.to_owned();
-        let key = Key::run(&place.value.machine, &unit.name);
-        Some(self.put(&key, &Run { hash, state }))
+        let run = Run {
+            hash: hash.to_owned(),
+            state,
+            epoch: place.value.epoch,
+        };
+        Some(self.put(&Key::run(&place.value.machine, &unit.name), &run))
     }
 
     fn delete_place(&self, unit: &UnitRecord) -> Vec<Operation> {

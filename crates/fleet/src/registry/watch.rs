@@ -17,6 +17,11 @@ pub enum Scope {
     },
     /// What all agents have to do.
     Globals,
+    /// Metadata of one machine that was set while it runs.
+    Labels {
+        /// Whose.
+        machine: String,
+    },
     /// Who decides, and the newest engine that ever did: for engines that stand by.
     Leader,
 }
@@ -96,6 +101,10 @@ impl<S: KeyStore> Registry<S> {
             Scope::Runs { machine } => {
                 check_part("machine id", machine)?;
                 self.prefix.part(Family::Run, machine)
+            }
+            Scope::Labels { machine } => {
+                check_part("machine id", machine)?;
+                self.prefix.part(Family::Label, machine)
             }
         })
     }

@@ -230,5 +230,6 @@ pub(crate) fn state(active: &str, launched: bool) -> UnitState {
         sub: "running".into(),
         hash: "h".into(),
         launched,
+        error: String::new(),
     }
 }

@@ -7,7 +7,7 @@ use hyperfleet_fleet::settings::Etcd;
 use hyperfleet_server_kit::settings::SettingKind::{
     Bool, Choice, File, Number, Read, Secret, Text,
 };
-use hyperfleet_server_kit::settings::SettingStatus::{Gone, Reloaded, WithoutEffect};
+use hyperfleet_server_kit::settings::SettingStatus::{Gone, Reloaded};
 use hyperfleet_server_kit::settings::{Limits, Setting, SettingTable, Timeouts, row};
 
 pub(super) static TABLE: SettingTable = SettingTable {
@@ -39,6 +39,12 @@ const SETTINGS: &[Setting] = &[
     Setting { path: "engine.interval", range: Some(("100ms", "1m")), ..row("engine_reconcile_interval", Read(seconds), "2", "How often the engine looks at everything, in seconds; it leads on a lease of five times that") },
     Setting { path: "engine.machine_lease", range: Some(("1s", "1day")), ..row("agent_ttl", Read(seconds), "30s", "How long a machine counts as there without a sign of life; the same on all machines") },
     Setting { path: "engine.is_disabled", ..row("disable_engine", Bool, "false", "Whether this fleetd only serves, and never decides where units run") },
+    Setting { path: "agent.is_disabled", ..row("disable_agent", Bool, "false", "Whether this fleetd runs no units, and its machine is no member of the cluster") },
+    Setting { path: "agent.public_ip", ..row("public_ip", Text, "", "Address that the machine is known by; unset: the one by which it reaches others") },
+    Setting { path: "agent.metadata", ..row("metadata", Read(metadata), "", "What the machine says of itself: key=value, with commas between them; of a key that is given twice the last counts") },
+    Setting { path: "agent.units_directory", ..row("units_directory", File, "/run/fleet/units/", "Folder of unit files; it belongs to fleet, which removes units that are not to be there") },
+    Setting { path: "agent.systemd_user", ..row("systemd_user", Bool, "false", "Whether units run under the systemd of the user that fleetd runs as, not under that of the machine") },
+    Setting { path: "agent.shutdown_mode", ..row("shutdown_mode", Choice(&["keep", "stop"]), "keep", "What becomes of units when fleetd ends: keep leaves them running, to be taken up by the next start within agent_ttl; stop stops them, and they move to other machines") },
     row("machine_id", Read(machine_id_or_none), "", "What this machine is called; unset: what /etc/machine-id says"),
 
     Setting { path: "page_size", range: Some(("1", "65535")), ..row("token_limit", Number, "100", "Most items of a page of the API, up to 256") },
@@ -63,10 +69,6 @@ const SETTINGS: &[Setting] = &[
     Setting { path: "level", status: Reloaded, ..row("log_level", Read(level), "", "What is logged: debug, info, warn or error; unset: info; RUST_LOG overrides it") },
     Setting { path: "logging.format", ..row("log_format", Choice(&["json", "text"]), "text", "How it is written to standard error: text or json") },
 
-    Setting { status: WithoutEffect, ..row("public_ip", Text, "", "Address that the machine is known by") },
-    Setting { status: WithoutEffect, ..row("metadata", Read(metadata), "", "What the machine says of itself: key=value, with commas between them") },
-    Setting { status: WithoutEffect, ..row("units_directory", File, "/run/fleet/units/", "Folder of unit files") },
-    Setting { status: WithoutEffect, ..row("systemd_user", Bool, "false", "Whether units run under the user's systemd") },
 
     Setting { status: Gone("etcd v3 is always spoken to over gRPC; leave it out"), ..row("enable_grpc", Text, "", "") },
     Setting { status: Gone("changes are always watched for; leave it out"), ..row("disable_watches", Text, "", "") },
@@ -77,16 +79,10 @@ const SETTINGS: &[Setting] = &[
 /// Every setting as Markdown: those of this version, then those of older files.
 pub fn reference() -> String {
     let table = TABLE.markdown("key", SETTINGS);
-    let unused = SETTINGS.iter().filter(|s| s.status == WithoutEffect);
-    let unused: Vec<_> = unused.map(|s| format!("`{}`", s.key)).collect();
-    let unused = unused.join(", ");
     let gone = SETTINGS.iter().filter_map(|setting| match setting.status {
         Gone(instead) => Some(format!("| `{}` | {instead} |\n", setting.key)),
         _ => None,
     });
     let gone: String = gone.collect();
-    format!(
-        "\n{table}\nChecked, and without effect because this version runs no agent: {unused}.\n\n\
-         Without a meaning any more:\n\n| key | because |\n| --- | --- |\n{gone}"
-    )
+    format!("\n{table}\nWithout a meaning any more:\n\n| key | because |\n| --- | --- |\n{gone}")
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::keys::TABLE;
 use super::sections::{Settings, base};
 use super::{Loaded, PAGE_SIZE_MAX};
-use hyperfleet_server_kit::settings::{Layer, SettingFault, SettingStatus};
+use hyperfleet_server_kit::settings::{Layer, SettingFault};
 
 /// The file that is read where none is named, if it is there.
 const FILE: &str = "/etc/fleet/fleet.conf";
@@ -39,12 +39,6 @@ pub(super) fn from_sources(
     }
     let layers = file.into_iter().chain([variables]).collect();
     let mut loaded = Loaded::of(&TABLE, &base(), layers);
-    let unused: Vec<_> = loaded.given_keys(SettingStatus::WithoutEffect).collect();
-    if !unused.is_empty() {
-        let keys = unused.join(", ");
-        let note = format!("without effect, because this version runs no agent: {keys}");
-        loaded.notes.push(note);
-    }
     let settings = &mut loaded.settings;
     settings.settle();
     if settings.page_size > PAGE_SIZE_MAX {

@@ -15,7 +15,7 @@ pub use address::Address;
 pub use args::{Args, CheckArgs, Command, ConfigCommand};
 pub use keys::reference;
 pub use load::load;
-pub use sections::{Engine, Listen, Settings};
+pub use sections::{Agent, Engine, Listen, Settings};
 pub use values::machine_id;
 
 /// Settings of fleetd with their sources and faults.

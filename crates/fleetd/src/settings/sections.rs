@@ -1,5 +1,6 @@
 //! The typed settings of fleetd.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use serde::Deserialize;
 
 use super::Address;
 use super::keys::TABLE;
+use hyperfleet_fleet::agent::Leave;
 use hyperfleet_fleet::settings::Etcd;
 use hyperfleet_server_kit::settings::{
     Level, Limits, Logging, Masking, Output, Secret, Timeouts, Tracing, default_layers,
@@ -24,6 +26,8 @@ pub struct Settings {
     pub etcd_password: Secret,
     /// What decides where units run.
     pub engine: Engine,
+    /// What runs units.
+    pub agent: Agent,
     /// What this machine is called; empty for what `/etc/machine-id` says.
     pub machine_id: String,
     /// Where the API is served, and to whom.
@@ -60,6 +64,28 @@ pub struct Engine {
     pub machine_lease: Duration,
 }
 
+/// What runs units.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Agent {
+    /// Whether this instance never does.
+    pub is_disabled: bool,
+    /// Address of the machine; empty to find it out.
+    pub public_ip: String,
+    /// Pairs `key=value`, with commas between them.
+    pub metadata: String,
+    pub units_directory: PathBuf,
+    pub systemd_user: bool,
+    shutdown_mode: ShutdownMode,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ShutdownMode {
+    Keep,
+    Stop,
+}
+
 /// Where the API is served, and to whom.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -76,6 +102,26 @@ pub struct Listen {
     pub client_ca_file: PathBuf,
     /// Whether other machines may call without a certificate.
     pub is_anonymous: bool,
+}
+
+impl Agent {
+    /// The metadata, by key.
+    pub fn pairs(&self) -> BTreeMap<String, String> {
+        let pairs = self
+            .metadata
+            .split(',')
+            .filter_map(|pair| pair.split_once('='));
+        let trimmed = pairs.map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()));
+        trimmed.filter(|(key, _)| !key.is_empty()).collect()
+    }
+
+    /// What becomes of units when it ends.
+    pub fn leave(&self) -> Leave {
+        match self.shutdown_mode {
+            ShutdownMode::Keep => Leave::Running,
+            ShutdownMode::Stop => Leave::Stopped,
+        }
+    }
 }
 
 impl Engine {

@@ -1,10 +1,12 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::*;
 use crate::settings::reference;
+use hyperfleet_fleet::agent::Leave;
 use hyperfleet_fleet::settings::Etcd;
 use hyperfleet_server_kit::settings::{Changed, Format, Level, REDACTED, as_table};
 
@@ -69,6 +71,7 @@ fn a_file_of_the_older_fleetd_works() {
         etcd,
         etcd_password,
         engine,
+        agent,
         page_size,
         logging,
         ..
@@ -83,6 +86,12 @@ fn a_file_of_the_older_fleetd_works() {
     assert_eq!(etcd.key_prefix, "/_coreos.com/fleet/");
     assert_eq!(engine.interval, Duration::from_secs(2));
     assert_eq!(engine.machine_lease, Duration::from_secs(45));
+    let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    let pairs = [pair("az", "us-west-1"), pair("region", "us-west")];
+    assert_eq!(agent.pairs(), pairs.into());
+    assert_eq!(agent.public_ip, "10.0.0.7");
+    assert_eq!(agent.units_directory, PathBuf::from("/run/fleet/units/"));
+    assert!(!agent.is_disabled && agent.leave() == Leave::Running);
     assert_eq!((*page_size, logging.level), (50, Level::Debug));
     let notes = loaded.notes.join("\n");
     for note in [
@@ -90,11 +99,10 @@ fn a_file_of_the_older_fleetd_works() {
         "enable_grpc (from ",
         "verify_units (from ",
         "authorized_keys_file (from ",
-        "runs no agent: metadata, public_ip, units_directory",
     ] {
         assert!(notes.contains(note), "no {note:?} in: {notes}");
     }
-    assert_eq!(loaded.notes.len(), 5, "{notes}");
+    assert_eq!(loaded.notes.len(), 4, "{notes}");
 }
 
 #[test]

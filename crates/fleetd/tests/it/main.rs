@@ -7,6 +7,7 @@
 )]
 
 mod activation;
+mod agent;
 mod etcd;
 mod handover;
 mod listeners;

@@ -119,10 +119,7 @@ fn what_counts_is_shown_with_where_it_comes_from() {
     );
     assert_eq!(entry("machine_id")["source"], "FLEET_MACHINE_ID");
     assert_eq!(entry("etcd_password")["value"], "***REDACTED***");
-    assert!(
-        said.contains("note: without effect, because this version runs no agent: metadata"),
-        "{said}"
-    );
+    assert_eq!(entry("metadata")["value"], "a=b");
     assert!(
         said.contains("note: listen_anonymous: whoever reaches tcp:[::]:0"),
         "{said}"

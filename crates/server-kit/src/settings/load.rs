@@ -113,13 +113,6 @@ impl<S> Loaded<S> {
         }
     }
 
-    /// Keys of that status that a source gives.
-    pub fn given_keys(&self, status: SettingStatus) -> impl Iterator<Item = &'static str> {
-        let given = self.given.values();
-        let such = given.filter(move |given| given.setting.status == status);
-        such.map(|given| given.setting.key)
-    }
-
     /// What has another value than it had before.
     pub fn changed_since(&self, before: &Self) -> Changed {
         let text = |loaded: &Self, key, default| {

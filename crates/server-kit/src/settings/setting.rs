@@ -64,8 +64,6 @@ pub enum SettingStatus {
     Used,
     /// A reload takes a new value, too.
     Reloaded,
-    /// It is checked, and has no effect in this version.
-    WithoutEffect,
     /// The older name of this setting.
     Renamed(&'static str),
     /// It means nothing any more; what to do instead.

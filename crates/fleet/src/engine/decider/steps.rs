@@ -127,6 +127,7 @@ impl Decider {
             run: Run {
                 hash: body.map_or_else(String::new, |body| body.value.hash.clone()),
                 state: want.map_or_else(DesiredState::default, |want| want.value.state),
+                epoch: self.epoch,
             },
             want: self.guarded(want),
             place: self.guarded(known.places.get(unit)),

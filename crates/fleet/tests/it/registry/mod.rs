@@ -211,5 +211,6 @@ fn state(active: &str) -> UnitState {
         sub: "running".into(),
         hash: "hash-of-1".into(),
         launched: true,
+        error: String::new(),
     }
 }

@@ -140,19 +140,23 @@ async fn the_machine_learns_what_is_wanted_by_the_same_write<S: KeyStore>(world:
     world.place(&leading, &unit, "m1").await;
     let unit = world.find("a.service").await;
     assert_eq!(unit.place.as_ref().unwrap().value.epoch, leading.epoch);
+    let text = |hash: &str, state: &str| {
+        let epoch = leading.epoch;
+        format!(r#"{{"v":1,"hash":"{hash}","state":"{state}","epoch":{epoch}}}"#)
+    };
     let run = world.get("run/m1/a.service").await.unwrap();
-    assert_eq!(run, r#"{"v":1,"hash":"hash-of-1","state":"launched"}"#);
+    assert_eq!(run, text("hash-of-1", "launched"));
     let inactive = world
         .registry
         .set_desired_state(&unit, DesiredState::Inactive);
     inactive.await.unwrap();
     let run = world.get("run/m1/a.service").await.unwrap();
-    assert_eq!(run, r#"{"v":1,"hash":"hash-of-1","state":"inactive"}"#);
+    assert_eq!(run, text("hash-of-1", "inactive"));
     let unit = world.find("a.service").await;
     let replaced = world.replace(&unit, "2", DesiredState::Loaded);
     replaced.await.unwrap();
     let run = world.get("run/m1/a.service").await.unwrap();
-    assert_eq!(run, r#"{"v":1,"hash":"hash-of-2","state":"loaded"}"#);
+    assert_eq!(run, text("hash-of-2", "loaded"));
 }
 
 async fn a_destroyed_unit_leaves_nothing<S: KeyStore>(world: World<S>) {

@@ -1,0 +1,169 @@
+//! The folder of unit files, and what the agent remembers of them over a restart of its process.
+//!
+//! ```text
+//! <units_directory>/web.service      the unit's file, canonical text
+//! <units_directory>/.agent.json      how far each unit was brought, and the machine's registration
+//! ```
+//!
+//! Both are small and in memory by default (`/run`), so they are read and written where they stand. A file is written
+//! beside its place and then moved there: it is whole or not there.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::keys::Revision;
+use crate::registry::Registration;
+use hyperfleet_fleet_model::unit::{DesiredState, Options, UnitName};
+
+const MEMORY: &str = ".agent.json";
+
+/// What an agent remembers.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Memory {
+    /// The run of systemd to which `units` belong.
+    pub(super) instance: String,
+    /// Units whose file the agent has written, or has found.
+    pub(super) units: BTreeMap<String, Known>,
+    /// The registration to take up, as long as its lease lives.
+    pub(super) registration: Option<Registration>,
+}
+
+/// What an agent remembers of a unit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Known {
+    /// How far the agent has brought it; `Inactive` where only its file is there.
+    pub(super) state: DesiredState,
+    /// The epoch of the engine that placed it here; 0 for a global unit.
+    pub(super) epoch: Revision,
+}
+
+/// The folder of unit files.
+#[derive(Debug, Clone)]
+pub(super) struct Disk {
+    folder: PathBuf,
+}
+
+impl Disk {
+    /// Makes the folder if it is not there.
+    pub(super) fn open(folder: &Path) -> io::Result<Self> {
+        fs::create_dir_all(folder)?;
+        let folder = fs::canonicalize(folder)?;
+        Ok(Self { folder })
+    }
+
+    pub(super) fn path(&self, unit: &str) -> PathBuf {
+        self.folder.join(unit)
+    }
+
+    /// What was remembered; nothing if that was lost. Then files tell which units there are.
+    pub(super) fn recall(&self) -> Memory {
+        let path = self.folder.join(MEMORY);
+        let memory = match fs::read(&path) {
+            Ok(text) => serde_json::from_slice(&text).map_err(|error| error.to_string()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Memory::default()),
+            Err(error) => Err(error.to_string()),
+        };
+        memory.unwrap_or_else(|error| {
+            let path = path.display().to_string();
+            tracing::warn!(
+                path,
+                error,
+                "the agent's memory is unreadable; it starts without"
+            );
+            Memory::default()
+        })
+    }
+
+    pub(super) fn remember(&self, memory: &Memory) -> io::Result<()> {
+        let text = serde_json::to_vec(memory)?;
+        self.put(MEMORY, &text)
+    }
+
+    /// The files of units, by name; `None` for a file that cannot be read as one.
+    pub(super) fn files(&self) -> io::Result<BTreeMap<String, Option<Options>>> {
+        let mut files = BTreeMap::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            let Ok(name) = entry.file_name().into_string() else {
+                continue;
+            };
+            if UnitName::parse(name.as_str()).is_ok() {
+                let text = fs::read(entry.path()).ok();
+                let options = text.and_then(|text| Options::parse(&text).ok());
+                files.insert(name, options);
+            }
+        }
+        Ok(files)
+    }
+
+    /// Writes the file of a unit.
+    pub(super) fn write(&self, unit: &str, text: &str) -> io::Result<()> {
+        self.put(unit, text.as_bytes())
+    }
+
+    /// Removes the file of a unit. Fine if there is none.
+    pub(super) fn remove(&self, unit: &str) -> io::Result<()> {
+        match fs::remove_file(self.path(unit)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn put(&self, name: &str, text: &[u8]) -> io::Result<()> {
+        let beside = self
+            .folder
+            .join(format!(".{}.new", name.trim_start_matches('.')));
+        fs::write(&beside, text)?;
+        fs::rename(&beside, self.folder.join(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_remembered_is_there_after_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Disk::open(&folder.path().join("units")).unwrap();
+        assert_eq!(disk.recall(), Memory::default());
+        let known = Known {
+            state: DesiredState::Launched,
+            epoch: 7,
+        };
+        let memory = Memory {
+            instance: "boot:1".to_owned(),
+            units: [("a.service".to_owned(), known)].into(),
+            registration: None,
+        };
+        disk.remember(&memory).unwrap();
+        assert_eq!(disk.recall(), memory);
+        fs::write(folder.path().join("units").join(MEMORY), "junk").unwrap();
+        assert_eq!(disk.recall(), Memory::default());
+    }
+
+    #[test]
+    fn files_are_those_of_units() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Disk::open(folder.path()).unwrap();
+        disk.write("a.service", "[Service]\nExecStart=/bin/true\n")
+            .unwrap();
+        disk.write("b.service", "[Service").unwrap();
+        disk.remember(&Memory::default()).unwrap();
+        fs::write(folder.path().join("notes.txt"), "x").unwrap();
+        let files = disk.files().unwrap();
+        let read: Vec<_> = files
+            .iter()
+            .map(|(name, options)| (name.as_str(), options.is_some()))
+            .collect();
+        assert_eq!(read, [("a.service", true), ("b.service", false)]);
+        disk.remove("a.service").unwrap();
+        disk.remove("a.service").unwrap();
+        assert_eq!(disk.files().unwrap().len(), 1);
+    }
+}

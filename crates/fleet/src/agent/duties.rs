@@ -1,0 +1,279 @@
+//! What the registry says that this machine is to run.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::disk::Known;
+use crate::keys::KeyStore;
+use crate::registry::{Global, Key, Registry, Run, Scope, Snapshot, Told};
+use hyperfleet_fleet_model::agent::Desired;
+use hyperfleet_fleet_model::schedule::{Job, Machine, MachineId, globals_on};
+use hyperfleet_fleet_model::unit::{
+    DesiredState, FleetSection, Glob, NameParts, Options, Requirements, UnitName,
+};
+use hyperfleet_server_kit::causes::chain;
+
+/// How long a watch rests after a failure.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// What is known of a unit's file by its digest.
+pub(super) type Files = BTreeMap<String, Options>;
+
+/// The keys that an agent follows: `run/` and `label/` of its machine, and `global/`.
+#[derive(Debug, Default)]
+pub(super) struct Duties {
+    /// One for each scope, each with its own keys alone.
+    known: BTreeMap<usize, Snapshot>,
+}
+
+/// What a watch of one of the scopes has told.
+pub(super) type News = (usize, Told);
+
+/// Begins to follow what a machine has to do. Each scope is told whole first.
+pub(super) fn follow<S: KeyStore>(
+    registry: &Registry<S>,
+    machine: &str,
+) -> (JoinSet<()>, mpsc::UnboundedReceiver<News>) {
+    let (tell, news) = mpsc::unbounded_channel();
+    let mut tasks = JoinSet::new();
+    for (index, scope) in scopes(machine).into_iter().enumerate() {
+        tasks.spawn(follow_scope(registry.clone(), index, scope, tell.clone()));
+    }
+    (tasks, news)
+}
+
+fn scopes(machine: &str) -> [Scope; 3] {
+    let machine = machine.to_owned();
+    let runs = Scope::Runs {
+        machine: machine.clone(),
+    };
+    [runs, Scope::Globals, Scope::Labels { machine }]
+}
+
+async fn follow_scope<S: KeyStore>(
+    registry: Registry<S>,
+    index: usize,
+    scope: Scope,
+    tell: mpsc::UnboundedSender<News>,
+) {
+    let mut has_failed = false;
+    let mut failed = |error: crate::registry::Error| {
+        if !std::mem::replace(&mut has_failed, true) {
+            tracing::warn!(
+                error = chain(&error),
+                ?scope,
+                "the agent has lost etcd; units go on"
+            );
+        }
+    };
+    let mut watch = loop {
+        let listed = async {
+            let (found, revision) = registry.list(&scope).await?;
+            Ok((found, revision, registry.watch(&scope, revision)?))
+        };
+        match listed.await {
+            Ok((found, revision, watch)) => {
+                let _ = tell.send((index, Told::Relisted { revision, found }));
+                break watch;
+            }
+            Err(error) => failed(error),
+        }
+        tokio::time::sleep(PAUSE).await;
+    };
+    loop {
+        match watch.next().await {
+            Ok(told) => {
+                if tell.send((index, told)).is_err() {
+                    return;
+                }
+            }
+            Err(error) => {
+                failed(error);
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+/// What is to be done with the units of a machine.
+#[derive(Debug, Default)]
+pub(super) struct Orders {
+    pub(super) desired: BTreeMap<String, Desired>,
+    /// The epoch of each unit that is placed here.
+    pub(super) epochs: BTreeMap<String, i64>,
+    /// Units that are left as they are, with the reason.
+    pub(super) held: BTreeMap<String, String>,
+}
+
+impl Duties {
+    /// Takes in what was told.
+    pub(super) fn take(&mut self, (index, told): News) {
+        match told {
+            Told::Relisted { revision, found } => {
+                self.known.insert(index, Snapshot::of(revision, found));
+            }
+            Told::Changes { revision, changes } => {
+                let known = self.known.entry(index).or_default();
+                known.extend(changes);
+                known.revision = revision;
+            }
+        }
+    }
+
+    /// Whether everything was told once. Before that nothing is known, least of all that something is to be stopped.
+    pub(super) fn are_known(&self) -> bool {
+        self.known.len() == scopes("").len()
+    }
+
+    fn runs(&self) -> impl Iterator<Item = (&str, &Run)> {
+        let runs = self.known.values().flat_map(|known| &known.runs);
+        runs.map(|(key, run)| (key.unit.as_str(), &run.value))
+    }
+
+    fn globals(&self) -> impl Iterator<Item = (&str, &Global)> {
+        let globals = self.known.values().flat_map(|known| &known.globals);
+        globals.map(|(unit, global)| (unit.as_str(), &global.value))
+    }
+
+    /// The machine's metadata: that of its configuration, and over it what was set while it runs.
+    pub(super) fn metadata(
+        &self,
+        configured: &BTreeMap<String, String>,
+    ) -> BTreeMap<String, String> {
+        let mut metadata = configured.clone();
+        for (key, label) in self.known.values().flat_map(|known| &known.labels) {
+            match &label.value.value {
+                Some(value) => metadata.insert(key.key.clone(), value.clone()),
+                None => metadata.remove(&key.key),
+            };
+        }
+        metadata
+    }
+
+    /// Digests of the files of all units that may have to run here.
+    pub(super) fn files(&self) -> impl Iterator<Item = (&str, &str)> {
+        let runs = self.runs().filter(|(_, run)| run.state.is_active());
+        let runs = runs.map(|(unit, run)| (unit, run.hash.as_str()));
+        let globals = self.globals();
+        let globals = globals.filter(|(_, global)| global.state.is_active());
+        runs.chain(globals.map(|(unit, global)| (unit, global.hash.as_str())))
+    }
+
+    /// What is to be done, given the files that are known and how far the units were brought.
+    ///
+    /// A unit is held, and so neither stopped nor replaced, where what it is to be cannot be read, where its file is not
+    /// known yet, or where an engine says so that has ended before the one that placed it.
+    pub(super) fn orders(
+        &self,
+        machine: &Machine,
+        files: &Files,
+        known: &BTreeMap<String, Known>,
+    ) -> Orders {
+        let mut orders = Orders::default();
+        for key in self.known.values().flat_map(|known| known.foreign.keys()) {
+            if let Some(unit) = key.unit() {
+                let reason = "this version of fleet cannot read what it is to be".to_owned();
+                orders.held.insert(unit.to_owned(), reason);
+            }
+        }
+        let mut foreign = self.known.values().flat_map(|known| known.foreign.keys());
+        if foreign.any(|key| matches!(key, Key::Label(_))) {
+            for (unit, _) in self.globals() {
+                let reason =
+                    "this version of fleet cannot read metadata of this machine".to_owned();
+                orders.held.insert(unit.to_owned(), reason);
+            }
+        }
+        for (unit, run) in self.runs() {
+            let seen = known.get(unit).map_or(0, |known| known.epoch);
+            if run.epoch < seen {
+                let reason = format!(
+                    "epoch {} is older than {seen}, which placed it here",
+                    run.epoch
+                );
+                orders.held.insert(unit.to_owned(), reason);
+            } else {
+                orders.epochs.insert(unit.to_owned(), run.epoch);
+                orders.add(unit, &run.hash, run.state);
+            }
+        }
+        for unit in self.globals_here(machine, files) {
+            let mut globals = self.globals();
+            if let Some((_, global)) = globals.find(|(name, _)| *name == unit) {
+                orders.add(&unit, &global.hash, global.state);
+            }
+        }
+        orders.desired.retain(|unit, desired| {
+            let is_ready = !desired.state.is_active() || files.contains_key(&desired.hash);
+            if !is_ready {
+                let reason = "its file has not been read yet".to_owned();
+                orders.held.entry(unit.clone()).or_insert(reason);
+            }
+            is_ready
+        });
+        orders
+    }
+
+    /// The global units that belong here, by the rule that the engine has.
+    fn globals_here(&self, machine: &Machine, files: &Files) -> Vec<String> {
+        let placed: Vec<Job> = self
+            .runs()
+            .map(|(unit, run)| job(unit, run, machine, files))
+            .collect();
+        let globals: Vec<Job> = self
+            .globals()
+            .map(|(unit, global)| Job {
+                name: UnitName::stored(unit),
+                requirements: Requirements {
+                    metadata: global.rule.metadata.clone(),
+                    conflicts: global.rule.conflicts.iter().map(Glob::new).collect(),
+                    is_global: true,
+                    ..Requirements::default()
+                },
+                desired: global.state,
+                placed_on: None,
+                is_pinned: false,
+            })
+            .collect();
+        let here = globals_on(machine, &placed, &globals);
+        here.into_iter()
+            .map(|unit| unit.as_str().to_owned())
+            .collect()
+    }
+}
+
+fn job(unit: &str, run: &Run, machine: &Machine, files: &Files) -> Job {
+    Job {
+        name: UnitName::stored(unit),
+        requirements: files
+            .get(&run.hash)
+            .map_or_else(Requirements::default, |file| requirements(unit, file)),
+        desired: run.state,
+        placed_on: Some(MachineId::new(machine.id.as_str())),
+        is_pinned: false,
+    }
+}
+
+/// What a unit's file asks of machines.
+pub(super) fn requirements(unit: &str, file: &Options) -> Requirements {
+    FleetSection::of(file.list()).requirements(NameParts::of(unit))
+}
+
+impl Orders {
+    fn add(&mut self, unit: &str, hash: &str, state: DesiredState) {
+        let hash = hash.to_owned();
+        let desired = Desired { hash, state };
+        // What is placed here stands before what is global.
+        self.desired.entry(unit.to_owned()).or_insert(desired);
+    }
+
+    /// The digest of the file that a unit is to have; empty if it is not to be here.
+    pub(super) fn hash(&self, unit: &str) -> &str {
+        let desired = self.desired.get(unit);
+        let desired = desired.filter(|desired| desired.state.is_active());
+        desired.map_or("", |desired| desired.hash.as_str())
+    }
+}

@@ -1,0 +1,109 @@
+//! The agent as a task that ends only when it is told to, and how.
+
+use std::collections::BTreeMap;
+use std::net::UdpSocket;
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::BUILD;
+use crate::settings;
+use hyperfleet_fleet::EtcdFleet;
+use hyperfleet_fleet::agent::{self, Bus, Leave};
+use hyperfleet_fleet::registry::Machine;
+use hyperfleet_server_kit::supervise::{PAUSE, supervise};
+
+/// An address of the internet. Nothing is sent there: it tells from which address of this machine that would be
+/// (TEST-NET-1, RFC 5737).
+const ELSEWHERE: &str = "192.0.2.1:9";
+
+/// An agent that runs.
+pub(super) struct Agent {
+    stop: watch::Sender<Option<Leave>>,
+    has_left: watch::Receiver<bool>,
+    /// Ends with this.
+    task: JoinHandle<()>,
+    leave: Leave,
+}
+
+impl Agent {
+    /// Works from now on, whatever goes wrong.
+    pub(super) fn start(
+        fleet: &EtcdFleet,
+        settings: &settings::Agent,
+        lease: std::time::Duration,
+        machine_id: &str,
+    ) -> Self {
+        let bus = if settings.systemd_user {
+            Bus::User
+        } else {
+            Bus::System
+        };
+        let told = agent::Settings {
+            id: machine_id.to_owned(),
+            machine: machine(settings),
+            lease,
+            units_directory: settings.units_directory.clone(),
+        };
+        let fleet = fleet.clone();
+        let (stop, stopping) = watch::channel(None);
+        let (left, has_left) = watch::channel(false);
+        let task = tokio::spawn(supervise("run units", PAUSE, move || {
+            let agent = agent::Agent::new(&fleet, bus, told.clone());
+            let (mut until, left) = (stopping.clone(), left.clone());
+            async move {
+                let stop = async {
+                    let told = until.wait_for(Option::is_some).await;
+                    told.ok().and_then(|told| *told).unwrap_or(Leave::Running)
+                };
+                let ended = Box::pin(agent.run(stop)).await;
+                if let Err(error) = &ended {
+                    tracing::error!(%error, "the agent cannot use units_directory");
+                }
+                if until.borrow().is_some() {
+                    left.send_replace(true);
+                    std::future::pending::<()>().await;
+                }
+            }
+        }));
+        Self {
+            stop,
+            has_left,
+            task,
+            leave: settings.leave(),
+        }
+    }
+
+    /// Ends it in the configured way, and waits until it has ended.
+    pub(super) async fn leave(mut self) {
+        self.stop.send_replace(Some(self.leave));
+        // It cannot be told only if there is no agent any more.
+        let _ = self.has_left.wait_for(|has_left| *has_left).await;
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn machine(settings: &settings::Agent) -> Machine {
+    let ip = match settings.public_ip.as_str() {
+        "" => own_address().unwrap_or_default(),
+        ip => ip.to_owned(),
+    };
+    Machine {
+        ip,
+        metadata: settings.pairs(),
+        version: BUILD.version.to_owned(),
+        capacity: BTreeMap::new(),
+    }
+}
+
+/// The address by which this machine reaches others.
+fn own_address() -> Option<String> {
+    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect(ELSEWHERE).ok()?;
+    Some(socket.local_addr().ok()?.ip().to_string())
+}

@@ -1,0 +1,396 @@
+//! fleetd on a real systemd: units start, stop and are replaced, and nothing else is touched.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use hyperfleet_testkit::{PrivateSystemd, TestEtcd, fresh_prefix, shared_etcd_url, until};
+
+use super::program::Fleetd;
+
+const SLEEP: [&str; 1] = ["Service ExecStart=/bin/sleep 1000"];
+
+/// A machine: its systemd, and what its fleetd is started with.
+struct Machine {
+    systemd: PrivateSystemd,
+    etcd: String,
+    prefix: String,
+}
+
+impl Machine {
+    /// `None` where no systemd can run.
+    async fn new() -> Option<Self> {
+        Self::on(shared_etcd_url().await).await
+    }
+
+    async fn on(etcd: String) -> Option<Self> {
+        Some(Self {
+            systemd: PrivateSystemd::start().await?,
+            etcd,
+            prefix: fresh_prefix(),
+        })
+    }
+
+    fn units(&self) -> PathBuf {
+        self.systemd.home().join("units")
+    }
+
+    fn spawn(&self, settings: &[(&str, &str)]) -> Fleetd {
+        let socket = self.systemd.home().join("fleet.sock");
+        let mut command = self
+            .systemd
+            .command(Path::new(env!("CARGO_BIN_EXE_fleetd")));
+        command
+            .env("FLEET_ETCD_SERVERS", &self.etcd)
+            .env("FLEET_ETCD_KEY_PREFIX", &self.prefix)
+            .env("FLEET_MACHINE_ID", "m1")
+            .env("FLEET_AGENT_TTL", "6s")
+            .env("FLEET_SYSTEMD_USER", "true")
+            .env("FLEET_UNITS_DIRECTORY", self.units())
+            .env("FLEET_LISTEN", format!("unix:{}", socket.display()))
+            .stdin(Stdio::null());
+        for (key, value) in settings {
+            command.env(format!("FLEET_{}", key.to_uppercase()), value);
+        }
+        Fleetd::start(command, socket)
+    }
+
+    /// fleetd, and its machine is a member of the cluster.
+    async fn start(&self) -> Fleetd {
+        let fleetd = self.spawn(&[]);
+        until("the machine is a member", async || {
+            let machines = fleetd.get("/fleet/v1/machines").await;
+            machines.is_some_and(|(_, body)| body["machines"][0]["id"] == "m1")
+        })
+        .await;
+        fleetd
+    }
+
+    fn main_pid(&self, unit: &str) -> String {
+        self.systemd.property(unit, "MainPID")
+    }
+
+    fn is(&self, unit: &str, state: &str) -> bool {
+        self.systemd.property(unit, "ActiveState") == state
+    }
+}
+
+impl Fleetd {
+    /// Puts a unit. Lines are of the form `Section Name=value`.
+    async fn put(&self, unit: &str, lines: &[&str], desired: &str) {
+        let options = lines.iter().map(|line| {
+            let (section, rest) = line.split_once(' ').unwrap();
+            let (name, value) = rest.split_once('=').unwrap();
+            json!({"section": section, "name": name, "value": value})
+        });
+        let options: Vec<_> = options.collect();
+        let body = json!({"desiredState": desired, "options": options});
+        let request = self
+            .client()
+            .put(format!("http://fleet/fleet/v1/units/{unit}"));
+        let request = request.header("content-type", "application/json");
+        let answer = request.body(body.to_string()).send().await.unwrap();
+        assert!(answer.status().is_success(), "{unit}: {answer:?}");
+    }
+
+    async fn destroy(&self, unit: &str) {
+        let url = format!("http://fleet/fleet/v1/units/{unit}");
+        let answer = self.client().delete(url).send().await.unwrap();
+        assert_eq!(answer.status().as_u16(), 204, "{unit}");
+    }
+
+    /// What is reported of a unit.
+    async fn state(&self, unit: &str) -> Value {
+        let state = self.get(&format!("/fleet/v1/state/{unit}")).await;
+        state.map_or(Value::Null, |(_, body)| body)
+    }
+
+    /// Waits until a unit is reported to be so.
+    async fn until_state(&self, unit: &str, active: &str) {
+        until(&format!("{unit} is {active}"), async || {
+            self.state(unit).await["systemdActiveState"] == active
+        })
+        .await;
+    }
+
+    async fn explained(&self, unit: &str) -> String {
+        let (_, body) = self
+            .get(&format!("/fleet/v1/units/{unit}/explain"))
+            .await
+            .unwrap();
+        body["reason"].as_str().unwrap_or_default().to_owned()
+    }
+
+    async fn until_explained(&self, unit: &str, text: &str) {
+        let mut said = String::new();
+        until(&format!("{unit} is explained by {text:?}"), async || {
+            said = self.explained(unit).await;
+            said.contains(text)
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn units_start_stop_and_go() {
+    let Some(machine) = Machine::new().await else {
+        return;
+    };
+    let fleetd = machine.start().await;
+    fleetd.put("a.service", &SLEEP, "launched").await;
+    fleetd.put("b.service", &SLEEP, "loaded").await;
+    fleetd.until_state("a.service", "active").await;
+    fleetd.until_state("b.service", "inactive").await;
+    assert!(machine.is("a.service", "active") && machine.is("b.service", "inactive"));
+    let state = fleetd.state("a.service").await;
+    assert_eq!(
+        (&state["systemdLoadState"], &state["systemdSubState"]),
+        (&"loaded".into(), &"running".into())
+    );
+    assert_eq!(state["machineID"], "m1");
+    let file = std::fs::read_to_string(machine.units().join("a.service")).unwrap();
+    assert_eq!(file, "[Service]\nExecStart=/bin/sleep 1000\n");
+
+    fleetd.put("a.service", &[], "loaded").await;
+    fleetd.until_state("a.service", "inactive").await;
+    fleetd.put("a.service", &[], "launched").await;
+    fleetd.until_state("a.service", "active").await;
+    // What dies by itself is told by a signal, and is not fleet's to start again.
+    machine
+        .systemd
+        .systemctl(&["kill", "--signal=KILL", "a.service"]);
+    fleetd.until_state("a.service", "failed").await;
+    fleetd.put("a.service", &[], "inactive").await;
+    fleetd.destroy("b.service").await;
+    until("both are gone", async || {
+        let load = |unit: &str| machine.systemd.property(unit, "LoadState");
+        load("a.service") == "not-found" && load("b.service") == "not-found"
+    })
+    .await;
+    until("nothing is reported of them", async || {
+        let states = fleetd.get("/fleet/v1/state").await.unwrap().1;
+        states == json!({})
+    })
+    .await;
+    assert!(!machine.units().join("a.service").exists());
+}
+
+#[tokio::test]
+async fn another_file_takes_the_place_of_the_first_once_that_has_stopped() {
+    let Some(machine) = Machine::new().await else {
+        return;
+    };
+    let fleetd = machine.start().await;
+    let journal = machine.systemd.home().join("journal");
+    let says = |word: &str| format!("/bin/sh -c 'echo {word} >> {}'", journal.display());
+    let lines = |number: usize| {
+        vec![
+            format!("Service ExecStartPre={}", says(&format!("start{number}"))),
+            "Service ExecStart=/bin/sleep 1000".to_owned(),
+            "Service ExecStop=/bin/sleep 1".to_owned(),
+            format!("Service ExecStopPost={}", says(&format!("stopped{number}"))),
+        ]
+    };
+    for number in 1..=3 {
+        let lines = lines(number);
+        let lines: Vec<_> = lines.iter().map(String::as_str).collect();
+        fleetd.put("a.service", &lines, "launched").await;
+        until("its file runs", async || {
+            let said = std::fs::read_to_string(&journal).unwrap_or_default();
+            said.ends_with(&format!("start{number}\n")) && machine.is("a.service", "active")
+        })
+        .await;
+    }
+    let said = std::fs::read_to_string(&journal).unwrap();
+    let said: Vec<_> = said.lines().collect();
+    assert_eq!(said, ["start1", "stopped1", "start2", "stopped2", "start3"]);
+}
+
+#[tokio::test]
+async fn units_outlive_fleetd_and_what_has_finished_is_not_run_again() {
+    let Some(machine) = Machine::new().await else {
+        return;
+    };
+    let mut fleetd = machine.start().await;
+    let journal = machine.systemd.home().join("journal");
+    let run = format!(
+        "Service ExecStart=/bin/sh -c 'echo run >> {}'",
+        journal.display()
+    );
+    fleetd.put("a.service", &SLEEP, "launched").await;
+    let once = ["Service Type=oneshot", &run];
+    fleetd.put("once.service", &once, "launched").await;
+    fleetd.until_state("a.service", "active").await;
+    until("it has run", async || journal.exists()).await;
+    fleetd.until_state("once.service", "inactive").await;
+    let pid = machine.main_pid("a.service");
+    assert_ne!(pid, "0");
+    for signal in [Signal::TERM, Signal::KILL] {
+        fleetd.signal(signal);
+        fleetd.ended().await;
+        assert!(machine.is("a.service", "active"), "{signal:?}");
+        // Its lease has not run out meanwhile, so nothing is moved and nothing is waited for.
+        fleetd = machine.start().await;
+        fleetd.put("b.service", &SLEEP, "launched").await;
+        fleetd.until_state("b.service", "active").await;
+        assert_eq!(machine.main_pid("a.service"), pid, "{signal:?}");
+        fleetd.destroy("b.service").await;
+    }
+    fleetd.until_state("a.service", "active").await;
+    assert_eq!(std::fs::read_to_string(&journal).unwrap(), "run\n");
+}
+
+#[tokio::test]
+async fn what_fleet_did_not_write_is_left_alone() {
+    let Some(machine) = Machine::new().await else {
+        return;
+    };
+    machine.systemd.write(
+        ".config/systemd/user/foreign.service",
+        "[Service]\nExecStart=/bin/sleep 2000\n",
+    );
+    machine.systemd.systemctl(&["daemon-reload"]);
+    machine.systemd.systemctl(&["start", "foreign.service"]);
+    let pid = machine.main_pid("foreign.service");
+    assert_ne!(pid, "0");
+    let fleetd = machine.start().await;
+    fleetd.put("foreign.service", &SLEEP, "launched").await;
+    // Others do not wait for it.
+    fleetd.put("own.service", &SLEEP, "launched").await;
+    fleetd.until_state("own.service", "active").await;
+    fleetd
+        .until_explained("foreign.service", "that fleet did not write")
+        .await;
+    assert_eq!(
+        fleetd.state("foreign.service").await["systemdLoadState"],
+        "error"
+    );
+    fleetd.put("foreign.service", &[], "loaded").await;
+    fleetd.put("foreign.service", &[], "inactive").await;
+    fleetd.destroy("foreign.service").await;
+    fleetd.put("last.service", &SLEEP, "launched").await;
+    fleetd.until_state("last.service", "active").await;
+    assert_eq!(machine.main_pid("foreign.service"), pid);
+    let path = machine.systemd.property("foreign.service", "FragmentPath");
+    assert!(
+        path.ends_with(".config/systemd/user/foreign.service"),
+        "{path}"
+    );
+}
+
+#[tokio::test]
+async fn units_are_enabled_by_what_their_files_say_and_an_error_is_theirs_alone() {
+    let Some(machine) = Machine::new().await else {
+        return;
+    };
+    let fleetd = machine.start().await;
+    let side = [
+        "Service ExecStart=/bin/sleep 1000",
+        "Install WantedBy=a.service",
+    ];
+    fleetd.put("side.service", &side, "loaded").await;
+    fleetd.until_state("side.service", "inactive").await;
+    let enabled = machine.systemd.systemctl(&["is-enabled", "side.service"]);
+    assert_eq!(
+        String::from_utf8(enabled.stdout).unwrap().trim(),
+        "enabled-runtime"
+    );
+    let odd = ["Service ExecStart=/bin/sleep 1000", "Install Foo=bar"];
+    fleetd.put("odd.service", &odd, "launched").await;
+    fleetd.put("a.service", &SLEEP, "launched").await;
+    fleetd.until_state("a.service", "active").await;
+    fleetd.until_state("side.service", "active").await;
+    fleetd
+        .until_explained("odd.service", "Failed to enable systemd unit odd.service")
+        .await;
+    // Another file may do better.
+    fleetd.put("odd.service", &SLEEP, "launched").await;
+    fleetd.until_state("odd.service", "active").await;
+    assert_eq!(
+        fleetd.explained("odd.service").await,
+        "placed on m1, and launched there"
+    );
+}
+
+#[tokio::test]
+async fn without_etcd_units_go_on() {
+    let mut etcd = TestEtcd::start().await;
+    let Some(machine) = Machine::on(etcd.url()).await else {
+        return;
+    };
+    let fleetd = machine.start().await;
+    fleetd.put("a.service", &SLEEP, "launched").await;
+    let once = [SLEEP[0], "X-Fleet Singleton=true"];
+    fleetd.put("one.service", &once, "launched").await;
+    fleetd.until_state("a.service", "active").await;
+    fleetd.until_state("one.service", "active").await;
+    let pid = machine.main_pid("a.service");
+    etcd.kill();
+    until("what must not run twice has stopped", async || {
+        machine.is("one.service", "inactive")
+    })
+    .await;
+    // Beyond the time of the lease.
+    tokio::time::sleep(Duration::from_secs(7)).await;
+    assert_eq!(machine.main_pid("a.service"), pid);
+    etcd.resume().await;
+    fleetd.until_state("one.service", "active").await;
+    fleetd.until_state("a.service", "active").await;
+    fleetd.put("b.service", &SLEEP, "launched").await;
+    fleetd.until_state("b.service", "active").await;
+    assert_eq!(machine.main_pid("a.service"), pid);
+}
+
+#[tokio::test]
+async fn global_units_follow_the_metadata_of_the_machine() {
+    let Some(machine) = Machine::new().await else {
+        return;
+    };
+    let fleetd = machine.start().await;
+    let lines = [
+        SLEEP[0],
+        "X-Fleet Global=true",
+        "X-Fleet MachineMetadata=zone=a",
+    ];
+    fleetd.put("g.service", &lines, "launched").await;
+    fleetd.put("a.service", &SLEEP, "launched").await;
+    fleetd.until_state("a.service", "active").await;
+    assert!(machine.is("g.service", "inactive"));
+    let patch = |op: &str| {
+        let body = json!([{"op": op, "path": "/m1/metadata/zone", "value": {"value": "a"}}]);
+        let request = fleetd.client().patch("http://fleet/fleet/v1/machines");
+        request.body(body.to_string()).send()
+    };
+    assert_eq!(patch("add").await.unwrap().status().as_u16(), 204);
+    fleetd.until_state("g.service", "active").await;
+    assert_eq!(patch("remove").await.unwrap().status().as_u16(), 204);
+    until("it has gone", async || {
+        machine.systemd.property("g.service", "LoadState") == "not-found"
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_machine_that_leaves_stops_its_units() {
+    let Some(machine) = Machine::new().await else {
+        return;
+    };
+    let mut fleetd = machine.spawn(&[("shutdown_mode", "stop")]);
+    fleetd.until_serving().await;
+    for unit in ["a.service", "b.service"] {
+        fleetd.put(unit, &SLEEP, "launched").await;
+        fleetd.until_state(unit, "active").await;
+    }
+    fleetd.stop().await;
+    for unit in ["a.service", "b.service"] {
+        assert_eq!(machine.systemd.property(unit, "LoadState"), "not-found");
+    }
+    // At once: nobody waits for its lease.
+    let other = machine.spawn(&[("disable_agent", "true")]);
+    other.until_serving().await;
+    let (_, machines) = other.get("/fleet/v1/machines").await.unwrap();
+    assert_eq!(machines, json!({}));
+}

@@ -1,0 +1,126 @@
+//! A private systemd, that of a user, for tests of agents. Nothing of the machine's own is touched.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use super::{PATIENCE, RunningProgram, until};
+
+/// What `scripts/private-systemd` ends with where it cannot run.
+const CANNOT_RUN: i32 = 3;
+
+/// A systemd that runs as `nobody`. Ended when it is dropped, with all that it runs.
+pub struct PrivateSystemd {
+    program: RunningProgram,
+    folder: TempDir,
+}
+
+impl PrivateSystemd {
+    /// Starts one. `None` where none can run: the test is skipped then, and says why, unless `SYSTEMD_REQUIRED` is set.
+    pub async fn start() -> Option<Self> {
+        let folder = tempfile::Builder::new()
+            .prefix("hyperfleet-systemd-")
+            .tempdir()
+            .unwrap();
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/private-systemd");
+        let mut command = Command::new("setpriv");
+        command
+            .args(["--pdeathsig", "TERM", "--", "bash", script])
+            .arg(folder.path())
+            .stdin(Stdio::null());
+        let mut program = RunningProgram::start(command);
+        let bus = folder.path().join("run/bus");
+        let mut status = None;
+        until("systemd is there", async || {
+            status = program.status();
+            bus.exists() || status.is_some()
+        })
+        .await;
+        if let Some(status) = status {
+            let said = program.said();
+            let is_required = std::env::var_os("SYSTEMD_REQUIRED").is_some();
+            assert!(status.code() == Some(CANNOT_RUN) && !is_required, "{said}");
+            println!("skipped: {said}");
+            return None;
+        }
+        let systemd = Self { program, folder };
+        until("systemd answers", async || {
+            systemd.systemctl(&["is-system-running"]).status.code() != Some(1)
+                || systemd.systemctl(&["list-units"]).status.success()
+        })
+        .await;
+        Some(systemd)
+    }
+
+    /// A file that its user may read.
+    pub fn write(&self, path: &str, text: &str) {
+        let path = self.home().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    /// A folder that its user may read and write.
+    pub fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    /// A program as its user would start it; the program itself need not be readable where it is.
+    pub fn command(&self, program: &Path) -> Command {
+        let copy = self.folder.path().join(program.file_name().unwrap());
+        if !copy.exists() {
+            if std::fs::hard_link(program, &copy).is_err() {
+                std::fs::copy(program, &copy).unwrap();
+            }
+            let permissions = std::fs::Permissions::from_mode(0o755);
+            std::fs::set_permissions(&copy, permissions).unwrap();
+        }
+        self.user_command(&copy)
+    }
+
+    fn user_command(&self, program: &Path) -> Command {
+        let run = self.folder.path().join("run");
+        let mut command = Command::new("setpriv");
+        command
+            .args(["--reuid", "nobody", "--regid", "nogroup", "--clear-groups"])
+            .args(["--pdeathsig", "KILL", "--"])
+            .arg(program)
+            .env_clear()
+            .current_dir("/")
+            .env("PATH", "/usr/bin:/bin")
+            .env("HOME", self.home())
+            .env(
+                "DBUS_SESSION_BUS_ADDRESS",
+                format!("unix:path={}/bus", run.display()),
+            )
+            .env("XDG_RUNTIME_DIR", run);
+        command
+    }
+
+    /// What `systemctl --user` says.
+    pub fn systemctl(&self, arguments: &[&str]) -> Output {
+        let mut command = self.user_command(Path::new("systemctl"));
+        command.arg("--user").args(arguments).output().unwrap()
+    }
+
+    /// A property of a unit, as systemd itself knows it.
+    pub fn property(&self, unit: &str, name: &str) -> String {
+        let output = self.systemctl(&["show", "--value", "--property", name, unit]);
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+}
+
+impl Drop for PrivateSystemd {
+    fn drop(&mut self) {
+        // The script removes what it has made; killed, it could not.
+        self.program.signal(Signal::TERM);
+        let since = Instant::now();
+        while self.program.status().is_none() && since.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
