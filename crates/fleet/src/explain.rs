@@ -167,7 +167,25 @@ impl<S: KeyStore> Fleet<S> {
         let more = if on.len() > EXAMPLES_MAX { ", …" } else { "" };
         let some = on[..on.len().min(EXAMPLES_MAX)].join(", ");
         let of = on.len();
-        format!("global: belongs on {of} of {count} machines ({some}{more}){beside}")
+        let failing = self.failing(name);
+        format!("global: belongs on {of} of {count} machines ({some}{more}){beside}{failing}")
+    }
+
+    /// The first machine on which a unit is not as desired, with the error.
+    fn failing(&self, name: &str) -> String {
+        let failing = self.mirror.read(|picture| {
+            let first = StateKey {
+                unit: name.to_owned(),
+                machine: String::new(),
+            };
+            let states = picture.known.states.range(first..);
+            let mut states = states.take_while(|(key, _)| key.unit == name);
+            let failing = states.find(|(_, state)| !state.value.error.is_empty());
+            failing.map(|(key, state)| (key.machine.clone(), state.value.error.clone()))
+        });
+        failing.map_or_else(String::new, |(machine, error)| {
+            format!("; on {machine} it is not as desired: {error}")
+        })
     }
 }
 

@@ -80,6 +80,11 @@ impl<S: KeyStore> Fleet<S> {
         }
     }
 
+    /// What it reads and writes, for an agent beside it.
+    pub fn registry(&self) -> &Registry<S> {
+        &self.registry
+    }
+
     /// Whether what the mirror knows is the present, as far as can be told: everything was listed, and the watch
     /// lives. A server that falls silent is noticed within fifteen seconds, one that is gone at once.
     pub fn is_connected(&self) -> bool {

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use super::BUILD;
 use crate::settings;
 use hyperfleet_fleet::EtcdFleet;
-use hyperfleet_fleet::agent::{self, Bus, Leave};
+use hyperfleet_fleet::agent::{self, Bus, Leave, Status};
 use hyperfleet_fleet::registry::Machine;
 use hyperfleet_server_kit::supervise::{PAUSE, supervise};
 
@@ -24,6 +24,7 @@ pub(super) struct Agent {
     /// Ends with this.
     task: JoinHandle<()>,
     leave: Leave,
+    status: watch::Receiver<Status>,
 }
 
 impl Agent {
@@ -45,11 +46,15 @@ impl Agent {
             lease,
             units_directory: settings.units_directory.clone(),
         };
-        let fleet = fleet.clone();
+        agent::count_from_zero();
+        let registry = fleet.registry().clone();
+        let status = watch::Sender::<Status>::default();
+        let shown = status.subscribe();
         let (stop, stopping) = watch::channel(None);
         let (left, has_left) = watch::channel(false);
         let task = tokio::spawn(supervise("run units", PAUSE, move || {
-            let agent = agent::Agent::new(&fleet, bus, told.clone());
+            let agent = agent::Agent::new(registry.clone(), bus, told.clone());
+            let agent = agent.with_status(status.clone());
             let (mut until, left) = (stopping.clone(), left.clone());
             async move {
                 let stop = async {
@@ -71,7 +76,13 @@ impl Agent {
             has_left,
             task,
             leave: settings.leave(),
+            status: shown,
         }
+    }
+
+    /// How it is, also once it has ended.
+    pub(super) fn status(&self) -> watch::Receiver<Status> {
+        self.status.clone()
     }
 
     /// Ends it in the configured way, and waits until it has ended.

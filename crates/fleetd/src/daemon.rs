@@ -16,8 +16,8 @@ use super::reload::Running;
 use super::serve;
 use super::state::{Facts, describe};
 use crate::settings::{self, Settings};
-use hyperfleet_fleet::engine::METRICS;
 use hyperfleet_fleet::start::Prepared;
+use hyperfleet_fleet::{agent, engine};
 use hyperfleet_server_kit::activation;
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::ending::{self, Misuse};
@@ -72,11 +72,12 @@ pub(super) async fn run(file: Option<PathBuf>, handed_over: Vec<Listener>) -> an
 }
 
 fn start_log(settings: &Settings) -> anyhow::Result<Telemetry> {
-    // Series of an engine are there where one runs.
-    let tables: &[MetricTable] = if settings.engine.is_disabled {
-        &[]
-    } else {
-        &[METRICS]
+    // Series of an engine or an agent are there where one runs.
+    let tables: &[MetricTable] = match (settings.engine.is_disabled, settings.agent.is_disabled) {
+        (false, false) => &[engine::METRICS, agent::METRICS],
+        (false, true) => &[engine::METRICS],
+        (true, false) => &[agent::METRICS],
+        (true, true) => &[],
     };
     telemetry::start(&Told {
         build: &BUILD,
@@ -146,6 +147,7 @@ impl Daemon {
             listeners: shown,
             endpoints,
             fleet: prepared.fleet.clone(),
+            agent: agent.as_ref().map(Agent::status),
             started_at: Clock::system().now(),
         };
         prepared.keep(&mut beside);

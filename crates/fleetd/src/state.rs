@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 
 use super::BUILD;
 use hyperfleet_fleet::EtcdFleet;
+use hyperfleet_fleet::agent::Status;
+use tokio::sync::watch;
 
 /// Whether a line is on its way: who does not read them gets no more.
 static IS_WRITING: AtomicBool = AtomicBool::new(false);
@@ -18,6 +20,8 @@ pub(super) struct Facts {
     pub(super) listeners: Vec<String>,
     pub(super) endpoints: Vec<String>,
     pub(super) fleet: EtcdFleet,
+    /// `None` where no agent runs.
+    pub(super) agent: Option<watch::Receiver<Status>>,
     pub(super) started_at: DateTime<Utc>,
 }
 
@@ -39,6 +43,14 @@ pub(super) fn describe(facts: &Facts, connections: usize) {
 }
 
 fn state(facts: &Facts, connections: usize) -> Value {
+    let agent = facts.agent.as_ref().map(|status| {
+        let status = status.borrow();
+        json!({
+            "registered": status.is_registered,
+            "units": status.units,
+            "failing": status.failing,
+        })
+    });
     json!({
         "version": BUILD.version,
         "commit": BUILD.commit,
@@ -47,6 +59,7 @@ fn state(facts: &Facts, connections: usize) -> Value {
         "machineID": facts.machine_id,
         "listeners": facts.listeners,
         "connections": connections,
+        "agent": agent,
         "etcd": {"servers": facts.endpoints, "connected": facts.fleet.is_connected()},
     })
 }

@@ -24,12 +24,13 @@ mod random;
 mod raw;
 mod secure_etcd;
 mod series;
+mod simulated_systemd;
 mod steps;
 mod systemd;
 
 use std::time::{Duration, Instant};
 
-pub use agents::Agent;
+pub use agents::SimulatedMachine;
 pub use answer::{Answer, http_client};
 pub use authority::{Authority, Issued};
 pub use clock::TestClock;
@@ -43,6 +44,7 @@ pub use random::Random;
 pub use raw::{RawAnswer, Then, rest, send_raw_to};
 pub use secure_etcd::{etcd_identity, prepare_etcd_users, secure_etcd};
 pub use series::{Series, sum};
+pub use simulated_systemd::SimulatedSystemd;
 pub use steps::{move_to, place, withdraw};
 pub use systemd::PrivateSystemd;
 

@@ -65,12 +65,12 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use hyperfleet_fleet::engine;
+    use hyperfleet_fleet::{agent, engine};
     use hyperfleet_server_kit::telemetry::KIT_METRICS;
 
     /// Every metric of this program and of fleetd.
     fn all() -> impl Iterator<Item = &'static Metric> {
-        [KIT_METRICS, API_METRICS, engine::METRICS]
+        [KIT_METRICS, API_METRICS, engine::METRICS, agent::METRICS]
             .into_iter()
             .flatten()
     }

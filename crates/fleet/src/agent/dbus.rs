@@ -1,11 +1,15 @@
 //! systemd over D-Bus (`org.freedesktop.systemd1(5)`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
 use zbus::message::Type;
 use zbus::proxy::CacheProperties;
 use zbus::{Connection, MatchRule, MessageStream};
@@ -15,12 +19,13 @@ use super::systemd::{Connect, Error, Origin, Systemd, SystemdState};
 
 const SERVICE: &str = "org.freedesktop.systemd1";
 const UNITS: &str = "/org/freedesktop/systemd1/unit";
+const NO_SUCH_UNIT: &str = "org.freedesktop.systemd1.NoSuchUnit";
 const UNIT_INTERFACE: &str = "org.freedesktop.systemd1.Unit";
 /// Tells one boot from another (`random(4)`).
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// How long systemd may take to answer. It answers before a job is done, but a reload reads all unit files.
 const CALL_TIME_MAX: Duration = Duration::from_mins(1);
-/// How many signals may wait to be read. After a reload there is one for each unit of the machine.
+/// How many signals may wait to be read; they are read at once.
 const SIGNALS_MAX: NonZeroUsize = NonZeroUsize::new(8192).expect("more than none");
 
 /// Which systemd an agent drives.
@@ -36,7 +41,25 @@ pub enum Bus {
 pub struct DbusSystemd {
     connection: Connection,
     manager: ManagerProxy<'static>,
-    signals: MessageStream,
+    changes: Arc<Changes>,
+    /// Ends with this.
+    reader: AbortHandle,
+}
+
+/// Units whose state has changed, and that the agent has not looked at since. Read beside all else: zbus gives no answer
+/// while signals wait to be taken.
+#[derive(Debug, Default)]
+struct Changes {
+    units: Mutex<BTreeSet<String>>,
+    /// Whether no more will come.
+    has_ended: AtomicBool,
+    news: Notify,
+}
+
+impl Drop for DbusSystemd {
+    fn drop(&mut self) {
+        self.reader.abort();
+    }
 }
 
 impl Connect for Bus {
@@ -65,10 +88,13 @@ impl Connect for Bus {
             let signals =
                 MessageStream::for_match_rule(signals, &connection, Some(SIGNALS_MAX)).await?;
             manager.subscribe().await?;
+            let changes = Arc::<Changes>::default();
+            let reader = tokio::spawn(read(signals, Arc::clone(&changes)));
             Ok(DbusSystemd {
                 connection,
                 manager,
-                signals,
+                changes,
+                reader: reader.abort_handle(),
             })
         };
         let connected: zbus::Result<_> = connecting.await;
@@ -121,7 +147,7 @@ impl Systemd for DbusSystemd {
     }
 
     async fn link(&self, file: &Path) -> Result<(), Error> {
-        let linked = self.manager.link_unit_files(paths(file), true, true).await;
+        let linked = self.manager.link_unit_files(paths(file), true, false).await;
         linked
             .map(drop)
             .map_err(|error| sort("link a unit file", &error))
@@ -131,7 +157,7 @@ impl Systemd for DbusSystemd {
         let doing = "enable a unit";
         let enabled = self
             .manager
-            .enable_unit_files(paths(file), true, true)
+            .enable_unit_files(paths(file), true, false)
             .await;
         let (says_how, _) = enabled.map_err(|error| sort(doing, &error))?;
         if says_how {
@@ -177,20 +203,38 @@ impl Systemd for DbusSystemd {
 
     async fn changed(&mut self) -> Result<String, Error> {
         loop {
-            let message = self.signals.next().await.transpose();
-            let message = message.map_err(|error| unreachable("read signals", &error))?;
-            let message = message.ok_or_else(|| Error::Unreachable {
-                doing: "read signals",
-                message: "the connection has ended".to_owned(),
-            })?;
-            let header = message.header();
-            let path = header.path().map(zbus::ObjectPath::as_str);
-            let label = path.and_then(|path| path.strip_prefix(UNITS)?.strip_prefix('/'));
-            if let Some(unit) = label.and_then(unescaped) {
+            if let Some(unit) = self.changes.units().pop_first() {
                 return Ok(unit);
             }
+            if self.changes.has_ended.load(Ordering::Acquire) {
+                return Err(Error::Unreachable {
+                    doing: "read signals",
+                    message: "the connection has ended".to_owned(),
+                });
+            }
+            self.changes.news.notified().await;
         }
     }
+}
+
+impl Changes {
+    fn units(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.units.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn read(mut signals: MessageStream, changes: Arc<Changes>) {
+    while let Some(Ok(message)) = signals.next().await {
+        let header = message.header();
+        let path = header.path().map(zbus::ObjectPath::as_str);
+        let label = path.and_then(|path| path.strip_prefix(UNITS)?.strip_prefix('/'));
+        if let Some(unit) = label.and_then(unescaped) {
+            changes.units().insert(unit);
+            changes.news.notify_one();
+        }
+    }
+    changes.has_ended.store(true, Ordering::Release);
+    changes.news.notify_one();
 }
 
 fn paths(file: &Path) -> Vec<String> {
@@ -206,18 +250,25 @@ fn is_done<T>(doing: &'static str, answer: zbus::Result<T>) -> Result<(), Error>
 }
 
 fn sort(doing: &'static str, error: &zbus::Error) -> Error {
-    let zbus::Error::MethodError(name, text, _) = error else {
-        return unreachable(doing, error);
-    };
-    let message = text.clone().unwrap_or_else(|| name.to_string());
-    match name.as_str() {
-        "org.freedesktop.systemd1.NoSuchUnit" => Error::NoSuchUnit,
-        "org.freedesktop.DBus.Error.NoReply"
-        | "org.freedesktop.DBus.Error.Disconnected"
-        | "org.freedesktop.DBus.Error.ServiceUnknown"
-        | "org.freedesktop.DBus.Error.NameHasNoOwner"
-        | "org.freedesktop.DBus.Error.Timeout" => Error::Unreachable { doing, message },
-        _ => Error::Refused { doing, message },
+    use zbus::fdo::Error as Standard;
+    let message = error.to_string();
+    match error {
+        zbus::Error::MethodError(name, ..) if name.as_str() == NO_SUCH_UNIT => Error::NoSuchUnit,
+        zbus::Error::MethodError(_, text, _) => Error::Refused {
+            doing,
+            message: text.clone().unwrap_or(message),
+        },
+        zbus::Error::FDO(standard) => match &**standard {
+            Standard::NoReply(_)
+            | Standard::Timeout(_)
+            | Standard::TimedOut(_)
+            | Standard::Disconnected(_)
+            | Standard::ServiceUnknown(_)
+            | Standard::NameHasNoOwner(_)
+            | Standard::ZBus(_) => Error::Unreachable { doing, message },
+            _ => Error::Refused { doing, message },
+        },
+        _ => Error::Unreachable { doing, message },
     }
 }
 

@@ -8,10 +8,11 @@
 //! Both are small and in memory by default (`/run`), so they are read and written where they stand. A file is written
 //! beside its place and then moved there: it is whole or not there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -29,17 +30,44 @@ pub(super) struct Memory {
     pub(super) instance: String,
     /// Units whose file the agent has written, or has found.
     pub(super) units: BTreeMap<String, Known>,
+    /// Whether files have changed since systemd has read them.
+    pub(super) needs_reload: bool,
+    /// Units of which a state may stand in the registry.
+    pub(super) reported: BTreeSet<String>,
     /// The registration to take up, as long as its lease lives.
-    pub(super) registration: Option<Registration>,
+    pub(super) registration: Option<SavedRegistration>,
+}
+
+/// A registration, and what it was made with: with other settings it is not taken up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct SavedRegistration {
+    /// The machine's key in etcd.
+    pub(super) key: String,
+    pub(super) lease: Duration,
+    pub(super) registration: Registration,
 }
 
 /// What an agent remembers of a unit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Known {
-    /// How far the agent has brought it; `Inactive` where only its file is there.
+    /// How far the agent has brought it for sure. `Inactive`: its file is there.
     pub(super) state: DesiredState,
+    /// Whether it may run although it is not `Launched`: it was told to stop, or nothing is known of it.
+    #[serde(default)]
+    pub(super) may_run: bool,
     /// The epoch of the engine that placed it here; 0 for a global unit.
     pub(super) epoch: Revision,
+}
+
+impl Known {
+    /// A unit of which there is a file.
+    pub(super) const fn file_only(may_run: bool) -> Self {
+        Self {
+            state: DesiredState::Inactive,
+            may_run,
+            epoch: 0,
+        }
+    }
 }
 
 /// The folder of unit files.
@@ -92,7 +120,8 @@ impl Disk {
             let Ok(name) = entry.file_name().into_string() else {
                 continue;
             };
-            if UnitName::parse(name.as_str()).is_ok() {
+            // systemd knows no state of templates, and fleet runs none.
+            if UnitName::parse(name.as_str()).is_ok_and(|unit| !unit.is_template()) {
                 let text = fs::read(entry.path()).ok();
                 let options = text.and_then(|text| Options::parse(&text).ok());
                 files.insert(name, options);
@@ -134,11 +163,14 @@ mod tests {
         assert_eq!(disk.recall(), Memory::default());
         let known = Known {
             state: DesiredState::Launched,
+            may_run: true,
             epoch: 7,
         };
         let memory = Memory {
             instance: "boot:1".to_owned(),
             units: [("a.service".to_owned(), known)].into(),
+            needs_reload: true,
+            reported: ["b.service".to_owned()].into(),
             registration: None,
         };
         disk.remember(&memory).unwrap();
@@ -154,6 +186,7 @@ mod tests {
         disk.write("a.service", "[Service]\nExecStart=/bin/true\n")
             .unwrap();
         disk.write("b.service", "[Service").unwrap();
+        disk.write("t@.service", "[Service]\n").unwrap();
         disk.remember(&Memory::default()).unwrap();
         fs::write(folder.path().join("notes.txt"), "x").unwrap();
         let files = disk.files().unwrap();

@@ -1,6 +1,6 @@
 //! What the registry says that this machine is to run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -27,6 +27,8 @@ pub(super) type Files = BTreeMap<String, Options>;
 pub(super) struct Duties {
     /// One for each scope, each with its own keys alone.
     known: BTreeMap<usize, Snapshot>,
+    /// Scopes that are to be told whole once more.
+    expected: BTreeSet<usize>,
 }
 
 /// What a watch of one of the scopes has told.
@@ -114,6 +116,7 @@ impl Duties {
         match told {
             Told::Relisted { revision, found } => {
                 self.known.insert(index, Snapshot::of(revision, found));
+                self.expected.remove(&index);
             }
             Told::Changes { revision, changes } => {
                 let known = self.known.entry(index).or_default();
@@ -126,6 +129,16 @@ impl Duties {
     /// Whether everything was told once. Before that nothing is known, least of all that something is to be stopped.
     pub(super) fn are_known(&self) -> bool {
         self.known.len() == scopes("").len()
+    }
+
+    /// All scopes are told whole once more; until then what is known may be old.
+    pub(super) fn expect_all_anew(&mut self) {
+        self.expected = (0..scopes("").len()).collect();
+    }
+
+    /// Whether some scope has not been told since.
+    pub(super) fn are_expected(&self) -> bool {
+        !self.expected.is_empty()
     }
 
     fn runs(&self) -> impl Iterator<Item = (&str, &Run)> {
@@ -153,8 +166,8 @@ impl Duties {
         metadata
     }
 
-    /// Digests of the files of all units that may have to run here.
-    pub(super) fn files(&self) -> impl Iterator<Item = (&str, &str)> {
+    /// All units that may have to run here, each with the digest of its file.
+    pub(super) fn hashes(&self) -> impl Iterator<Item = (&str, &str)> {
         let runs = self.runs().filter(|(_, run)| run.state.is_active());
         let runs = runs.map(|(unit, run)| (unit, run.hash.as_str()));
         let globals = self.globals();

@@ -3,10 +3,11 @@
 //! A lease that has run out stops nothing: the machine is registered again, and goes on. Only units that must never run
 //! twice depend on it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::keys::KeyStore;
 use crate::registry::{Error, Machine, Registered, Registration, Registry};
@@ -14,39 +15,40 @@ use hyperfleet_server_kit::causes::chain;
 
 /// How often a lease is kept in the time for which it lives.
 const KEPT_PER_LEASE: u32 = 3;
+/// After so many the machine's key is looked for, too: its lease outlives it if somebody deletes it.
+const KEPT_PER_LOOK: u32 = 6;
 /// After this part of a lease without a sign of life, units that must never run twice have to stop: the rest is for
-/// stopping them before others may start them.
-const SURE_PARTS: (u32, u32) = (2, 3);
+/// stopping them before other machines may start them.
+const HELD_PARTS: (u32, u32) = (2, 3);
 /// How long to wait after a failure, at first and at most.
 const PAUSE: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
-/// What is known of the machine's registration.
+/// What is known of the machine's lease.
 #[derive(Debug, Clone)]
-pub(super) struct Membership {
-    /// `None` until the machine is registered.
+pub(super) struct MachineLease {
+    /// `None` while the machine is not registered.
     pub(super) registration: Option<Registration>,
-    /// Until when no other machine takes over its units for sure.
-    sure_until: Option<Instant>,
+    held_until: Instant,
 }
 
-impl Membership {
+impl MachineLease {
     /// That of an agent that starts. Units that must never run twice are not stopped before it could ask.
     pub(super) fn unknown(lease: Duration) -> Self {
         Self {
             registration: None,
-            sure_until: Some(Instant::now() + lease / KEPT_PER_LEASE),
+            held_until: Instant::now() + lease / KEPT_PER_LEASE,
         }
     }
 
-    /// Whether it is sure that no other machine takes over units of this one.
-    pub(super) fn is_sure(&self) -> bool {
-        self.sure_until.is_some_and(|until| Instant::now() < until)
+    /// Whether no other machine may have taken over units of this one.
+    pub(super) fn is_held(&self) -> bool {
+        Instant::now() < self.held_until
     }
 
     /// When that ends, if it has not ended.
     pub(super) fn ends_at(&self) -> Option<Instant> {
-        self.sure_until.filter(|until| Instant::now() < *until)
+        self.is_held().then_some(self.held_until)
     }
 }
 
@@ -56,89 +58,111 @@ pub(super) struct Keeper<S> {
     pub(super) id: String,
     pub(super) machine: Machine,
     pub(super) lease: Duration,
-    pub(super) tell: watch::Sender<Membership>,
+    pub(super) tell: watch::Sender<MachineLease>,
+    /// The registration is void although its lease lives: its key was deleted.
+    pub(super) is_void: Arc<Notify>,
 }
 
 impl<S: KeyStore> Keeper<S> {
-    /// Until it is dropped. `before` is a registration that was kept by the process before.
+    /// Until it is dropped. `before` is a registration that the process before has kept.
     pub(super) async fn keep(self, before: Option<Registration>) {
-        let mut before = before;
+        let (mut registration, mut is_described) = (before, false);
         loop {
-            let registration = match before.take() {
-                Some(registration) => registration,
-                None => self.register().await,
+            let (kept, described) = match registration.take() {
+                Some(before) => (before, is_described),
+                None => (self.register().await, true),
             };
-            self.keep_one(registration).await;
+            is_described = false;
+            self.keep_one(kept, described).await;
         }
     }
 
     async fn register(&self) -> Registration {
-        let seconds = u32::try_from(self.lease.as_secs())
-            .unwrap_or(u32::MAX)
-            .max(1);
-        let (mut pause, mut is_taken) = (PAUSE, false);
+        let seconds = u32::try_from(self.lease.as_secs()).unwrap_or(u32::MAX);
+        let (mut pause, mut is_told) = (PAUSE, false);
         loop {
             let asked_at = Instant::now();
-            let registered = self
-                .registry
-                .register_machine(&self.id, &self.machine, seconds);
-            match registered.await {
+            let registered =
+                self.registry
+                    .register_machine(&self.id, &self.machine, seconds.max(1));
+            let told = match registered.await {
                 Ok(Registered::As(registration)) => {
                     tracing::info!(machine = self.id, "the machine is registered");
                     self.is_kept(&registration, asked_at);
                     return registration;
                 }
-                Ok(Registered::Taken) if !is_taken => {
-                    is_taken = true;
-                    tracing::warn!(
-                        machine = self.id,
-                        "another machine has this id, or the lease of a former agent runs: waiting until it ends"
-                    );
+                Ok(Registered::Taken) => {
+                    "another machine has this id, or the lease of a former agent has not run out"
+                        .to_owned()
                 }
-                Ok(Registered::Taken) => {}
-                Err(error) => {
-                    tracing::warn!(error = chain(&error), "the machine cannot be registered");
-                }
+                Err(error) => chain(&error),
+            };
+            if !std::mem::replace(&mut is_told, true) {
+                tracing::warn!(
+                    machine = self.id,
+                    error = told,
+                    "the machine cannot be registered yet"
+                );
             }
-            tokio::time::sleep(pause).await;
+            sleep(pause).await;
             pause = (pause * 2).min(PAUSE_MAX);
         }
     }
 
-    /// Keeps a registration until its lease has run out.
-    async fn keep_one(&self, registration: Registration) {
+    /// Keeps a registration until its lease has run out, or it is void.
+    async fn keep_one(&self, registration: Registration, is_described: bool) {
         let usual = self.lease / KEPT_PER_LEASE;
-        let mut next = Instant::now();
+        let (mut next, mut is_described, mut is_told) = (Instant::now(), is_described, false);
+        let mut count = 0;
         loop {
-            sleep_until(next).await;
+            tokio::select! {
+                () = sleep_until(next) => {}
+                () = self.is_void.notified() => {
+                    tracing::warn!(machine = self.id, "the machine's key is gone: registering it again");
+                    break;
+                }
+            }
             let asked_at = Instant::now();
-            next = match self.registry.keep_machine(&registration).await {
+            let kept = async {
+                self.registry.keep_machine(&registration).await?;
+                if !is_described {
+                    // One that was taken up may have been made with other settings.
+                    self.registry
+                        .update_machine(&registration, &self.machine)
+                        .await?;
+                } else if count % KEPT_PER_LOOK == 0 {
+                    self.registry.check_machine(&registration).await?;
+                }
+                Ok(())
+            };
+            next = match kept.await {
                 Ok(()) => {
+                    (is_described, is_told) = (true, false);
+                    count += 1;
                     self.is_kept(&registration, asked_at);
                     asked_at + usual
                 }
                 Err(Error::Unregistered) => {
                     tracing::warn!(machine = self.id, "the lease of the machine has run out");
-                    self.tell
-                        .send_modify(|membership| membership.registration = None);
-                    return;
+                    break;
                 }
                 Err(error) => {
-                    tracing::warn!(
-                        error = chain(&error),
-                        "the lease of the machine was not kept"
-                    );
+                    if !std::mem::replace(&mut is_told, true) {
+                        let error = chain(&error);
+                        tracing::warn!(error, "the lease of the machine was not kept; units go on");
+                    }
                     Instant::now() + usual.min(PAUSE * 5)
                 }
             };
         }
+        self.tell.send_modify(|lease| lease.registration = None);
     }
 
     fn is_kept(&self, registration: &Registration, asked_at: Instant) {
-        let (parts, of) = SURE_PARTS;
-        self.tell.send_modify(|membership| {
-            membership.registration = Some(registration.clone());
-            membership.sure_until = Some(asked_at + self.lease * parts / of);
+        let (parts, of) = HELD_PARTS;
+        self.tell.send_modify(|lease| {
+            lease.registration = Some(registration.clone());
+            lease.held_until = asked_at + self.lease * parts / of;
         });
     }
 }

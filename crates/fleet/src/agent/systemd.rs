@@ -72,6 +72,9 @@ pub trait Systemd: Send + Sync {
     fn origin(&self, unit: &str) -> impl Future<Output = Result<Origin, Error>> + Send;
 
     /// Makes a unit file known until the next boot. It counts after [`reload`](Self::reload).
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if something else is in its way.
     fn link(&self, file: &Path) -> impl Future<Output = Result<(), Error>> + Send;
 
     /// Does what the file's `[Install]` says, until the next boot.
@@ -95,7 +98,7 @@ pub trait Systemd: Send + Sync {
     /// Begins to stop a unit. Fine if systemd does not know it.
     fn stop(&self, unit: &str) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Waits until the state of some unit changes, whoever's it is, and names it. May be given up half-way.
+    /// Waits until the state of some unit changes, of fleet or not, and names it. May be given up half-way.
     ///
     /// # Errors
     /// [`Error::Unreachable`]: it names nothing more.

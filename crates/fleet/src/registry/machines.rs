@@ -92,6 +92,14 @@ impl<S: KeyStore> Registry<S> {
         }
     }
 
+    /// Whether the machine's key is the one that was registered.
+    ///
+    /// # Errors
+    /// [`Error::Unregistered`] if not: somebody has deleted it, although its lease lives.
+    pub async fn check_machine(&self, registration: &Registration) -> Result<(), Error> {
+        self.commit_registered(registration, Vec::new()).await
+    }
+
     /// Describes a machine anew.
     ///
     /// # Errors

@@ -6,6 +6,7 @@
     reason = "a test that fails, panics"
 )]
 
+mod agent;
 mod api;
 mod damaged;
 mod engine;

@@ -21,7 +21,7 @@ use hyperfleet_fleet::etcd::{EtcdKeys, Settings};
 use hyperfleet_fleet::registry::{Prefix, Registry};
 
 use figures::Figures;
-use hyperfleet_testkit::Agent;
+use hyperfleet_testkit::SimulatedMachine;
 use processes::{Etcd, Fleetd};
 use seen::Seen;
 
@@ -68,7 +68,7 @@ pub(crate) struct Scene {
     pub(crate) etcd: Etcd,
     /// The first leads at the beginning.
     pub(crate) fleetds: [Fleetd; 2],
-    pub(crate) agents: Vec<(String, Agent)>,
+    pub(crate) agents: Vec<(String, SimulatedMachine)>,
     pub(crate) seen: Seen,
     pub(crate) registry: Registry<EtcdKeys>,
     /// Where sockets and logs are.
@@ -98,7 +98,7 @@ impl Scene {
         for number in 0..size.machines {
             let id = format!("machine-{number:04}");
             let registry = Registry::new(connect(&etcd), Prefix::default());
-            let agent = Agent::start(registry, &id, MACHINE_LEASE_SECONDS);
+            let agent = SimulatedMachine::start(registry, &id, MACHINE_LEASE_SECONDS);
             agents.push((id, agent));
         }
         let is_complete = |times: &seen::Times| (times.machines == size.machines).then_some(());
@@ -127,12 +127,12 @@ async fn measure(size: Size) -> Figures {
     steps::lose_machine(&mut scene).await;
     steps::hand_over(&mut scene, &mut figures).await;
     for (id, agent) in &scene.agents {
-        let stopped = agent.done().stopped;
+        let stopped = agent.stopped();
         assert!(
             stopped.is_empty(),
             "{id}, which is well, has stopped {stopped:?}"
         );
-        if agent.done().registrations > 1 {
+        if agent.status().registrations > 1 {
             println!("{id} was silent for longer than its lease: this machine is too busy");
         }
     }

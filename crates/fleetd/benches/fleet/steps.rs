@@ -194,7 +194,7 @@ pub(crate) async fn lists(scene: &Scene, figures: &mut Figures) {
 pub(crate) async fn lose_machine(scene: &mut Scene) {
     print_title("one machine lost");
     let (lost, agent) = scene.agents.pop().expect("a machine");
-    let units = agent.done().running.len();
+    let units = agent.running().len();
     let begun = Instant::now();
     drop(agent);
     let gone = scene

@@ -315,6 +315,39 @@ async fn units_are_enabled_by_what_their_files_say_and_an_error_is_theirs_alone(
     );
 }
 
+/// A name that fleet takes and systemd does not.
+#[tokio::test]
+async fn what_systemd_refuses_holds_up_no_other_unit() {
+    let Some(machine) = Machine::new().await else {
+        return;
+    };
+    let fleetd = machine.start().await;
+    fleetd
+        .put("a.snapshot", &["Unit Description=odd"], "launched")
+        .await;
+    fleetd
+        .put("b.service", &["Service Type=simple"], "launched")
+        .await;
+    fleetd.put("c.service", &SLEEP, "launched").await;
+    fleetd.until_state("c.service", "active").await;
+    fleetd.until_explained("a.snapshot", "a.snapshot").await;
+    let said = fleetd.explained("a.snapshot").await;
+    assert!(said.contains("where it is not as desired"), "{said}");
+    until("the file of b cannot be used", async || {
+        fleetd.state("b.service").await["systemdLoadState"] == "bad-setting"
+    })
+    .await;
+    fleetd.destroy("a.snapshot").await;
+    fleetd.destroy("b.service").await;
+    until("both are gone", async || {
+        let states = fleetd.get("/fleet/v1/state").await.unwrap().1;
+        states["states"]
+            .as_array()
+            .is_some_and(|states| states.len() == 1)
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn without_etcd_units_go_on() {
     let mut etcd = TestEtcd::start().await;

@@ -1,6 +1,6 @@
 //! What happens to etcd and to engines, and what must not happen to units for it: no decision is lost, none is
-//! doubled, and no agent that is well is told to stop what it runs. Real engines, a real mirror, agents that only
-//! lack systemd, and an etcd of each test's own.
+//! doubled, and no agent that is well is told to stop what it runs. Real engines, a real mirror, real
+//! agents on a simulated systemd, and an etcd of each test's own.
 
 mod law;
 
@@ -12,14 +12,14 @@ use hyperfleet_fleet::Fleet;
 use hyperfleet_fleet::engine::Settings;
 use hyperfleet_fleet::etcd::EtcdKeys;
 use hyperfleet_fleet::keys;
-use hyperfleet_fleet::registry::{Error, Prefix, Registry, Snapshot, Written};
-use hyperfleet_fleet_model::unit::DesiredState;
+use hyperfleet_fleet::registry::{Body, Error, Prefix, Registry, Snapshot, Written};
+use hyperfleet_fleet_model::unit::{DesiredState, Options, UnitName};
 use rustix::process::Signal;
 use tokio::time::{Instant, sleep};
 
 use self::law::Guardian;
-use super::engine::{Running, World, body, settings};
-use hyperfleet_testkit::{Agent, TestEtcd, etcd_settings, until};
+use super::engine::{Running, World, settings};
+use hyperfleet_testkit::{SimulatedMachine, TestEtcd, etcd_settings, until};
 
 /// How long agents may be silent, and how long engines wait for them.
 const MACHINE_LEASE_SECONDS: u32 = 6;
@@ -31,7 +31,7 @@ struct Scene {
     server: TestEtcd,
     world: World<EtcdKeys>,
     fleet: Fleet<EtcdKeys>,
-    agents: BTreeMap<String, Agent>,
+    agents: BTreeMap<String, SimulatedMachine>,
     guardian: Guardian,
     units: usize,
 }
@@ -48,7 +48,7 @@ impl Scene {
         let mut agents = BTreeMap::new();
         for number in 1..=machines {
             let (id, registry) = (format!("m{number}"), registry(&server, &world).await);
-            let agent = Agent::start(registry, &id, MACHINE_LEASE_SECONDS);
+            let agent = SimulatedMachine::start(registry, &id, MACHINE_LEASE_SECONDS);
             agents.insert(id, agent);
         }
         let scene = Self {
@@ -109,7 +109,7 @@ impl Scene {
 
     fn is_obeyed(&self, places: &BTreeMap<String, String>) -> bool {
         let running = self.agents.iter().flat_map(|(id, agent)| {
-            let units = agent.done().running.into_keys();
+            let units = agent.running().into_iter();
             units.map(|unit| (unit, id.clone()))
         });
         let mut running: Vec<_> = running.collect();
@@ -126,7 +126,7 @@ impl Scene {
     /// Whoever lives has stopped nothing; and the API shows what is.
     async fn end(&self) {
         for (id, agent) in &self.agents {
-            let stopped = agent.done().stopped;
+            let stopped = agent.stopped();
             assert!(stopped.is_empty(), "{id} has stopped {stopped:?}");
         }
         let places = placed(&self.world.snapshot().await);
@@ -151,7 +151,7 @@ impl Scene {
 
     fn registrations(&self) -> Vec<u32> {
         let agents = self.agents.values();
-        agents.map(|agent| agent.done().registrations).collect()
+        agents.map(|agent| agent.status().registrations).collect()
     }
 }
 
@@ -168,7 +168,9 @@ async fn registry(server: &TestEtcd, world: &World<EtcdKeys>) -> Registry<EtcdKe
 }
 
 async fn create(world: &World<EtcdKeys>, name: &str) -> Result<Written, Error> {
-    let (body, launched) = (body(&[]), DesiredState::Launched);
+    let file = Options::parse(b"[Service]\nExecStart=/bin/sleep 1\n").unwrap();
+    let body = Body::new(&UnitName::stored(name), &file);
+    let launched = DesiredState::Launched;
     world
         .registry
         .create_unit(name, &body, launched, None)

@@ -1,0 +1,184 @@
+//! What each task does with one unit.
+
+use std::io;
+
+use super::disk::Known;
+use super::duties::{Files, Orders};
+use super::systemd::{Error, Origin, Systemd, SystemdState};
+use super::units::{OnDisk, Units};
+use hyperfleet_fleet_model::unit::DesiredState;
+
+/// Why a task was not done.
+pub(super) enum Undone {
+    /// The unit has not stopped yet.
+    Stopping,
+    Failed(String),
+    /// Nothing more can be done before systemd is there again.
+    Unreachable(Error),
+}
+
+impl From<Error> for Undone {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Unreachable { .. } => Self::Unreachable(error),
+            Error::NoSuchUnit | Error::Refused { .. } => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<io::Error> for Undone {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(format!("write a unit file: {error}"))
+    }
+}
+
+impl Units {
+    pub(super) async fn unload(
+        &mut self,
+        systemd: &impl Systemd,
+        unit: &str,
+    ) -> Result<(), Undone> {
+        // A unit of this name that fleet did not write stays as it is.
+        if self.stranger(systemd, unit).await?.is_none() {
+            self.is_about_to_stop(unit);
+            systemd.stop(unit).await?;
+            if !state_of(systemd, unit).await?.has_stopped() {
+                return Err(Undone::Stopping);
+            }
+            self.change(unit, |known| known.state = DesiredState::Inactive);
+            systemd.disable(unit).await?;
+            systemd.reset_failed(unit).await?;
+        }
+        self.drop_file(unit)?;
+        Ok(())
+    }
+
+    pub(super) async fn load(
+        &mut self,
+        systemd: &impl Systemd,
+        unit: &str,
+        orders: &Orders,
+        files: &Files,
+    ) -> Result<(), Undone> {
+        self.check_origin(systemd, unit).await?;
+        // Units without a file are held.
+        let file = files.get(orders.hash(unit));
+        let file = file.ok_or_else(|| Undone::Failed("its file is not known".to_owned()))?;
+        self.disk.write(unit, &file.text())?;
+        let before = self.memory.units.get(unit);
+        let may_run =
+            before.is_some_and(|known| known.may_run || known.state == DesiredState::Launched);
+        let known = Known::file_only(may_run);
+        self.memory.units.insert(unit.to_owned(), known);
+        let on_disk = OnDisk::of(unit, file);
+        self.on_disk.insert(unit.to_owned(), Some(on_disk));
+        self.memory.needs_reload = true;
+        self.unread.insert(unit.to_owned());
+        let path = self.disk.path(unit);
+        if let Err(Error::Refused { .. }) = systemd.link(&path).await {
+            // There is no such unit, so what is in the way is a link to nowhere, such as of another units_directory.
+            systemd.disable(unit).await?;
+            systemd.link(&path).await?;
+        }
+        if file.list().iter().any(|option| option.section == "Install")
+            && let Err(error) = systemd.enable(&path).await
+        {
+            systemd.disable(unit).await?;
+            self.drop_file(unit)?;
+            return Err(match Undone::from(error) {
+                Undone::Failed(error) => {
+                    Undone::Failed(format!("Failed to enable systemd unit {unit}: {error}"))
+                }
+                other => other,
+            });
+        }
+        self.change(unit, |known| known.state = DesiredState::Loaded);
+        Ok(())
+    }
+
+    pub(super) async fn start(&mut self, systemd: &impl Systemd, unit: &str) -> Result<(), Undone> {
+        self.check_origin(systemd, unit).await?;
+        systemd.start(unit).await?;
+        self.change(unit, |known| {
+            known.state = DesiredState::Launched;
+            known.may_run = false;
+        });
+        Ok(())
+    }
+
+    pub(super) async fn stop(&mut self, systemd: &impl Systemd, unit: &str) -> Result<(), Undone> {
+        self.check_origin(systemd, unit).await?;
+        self.is_about_to_stop(unit);
+        systemd.stop(unit).await?;
+        self.change(unit, |known| known.may_run = false);
+        Ok(())
+    }
+
+    /// Has systemd read all unit files again.
+    pub(super) async fn reload(&mut self, systemd: &impl Systemd) -> Result<(), Undone> {
+        systemd.reload().await?;
+        self.memory.needs_reload = false;
+        self.unread.clear();
+        Ok(())
+    }
+
+    /// Stored before it is done: else a process that ends in between would take the unit for running.
+    fn is_about_to_stop(&mut self, unit: &str) {
+        let before = self.memory.units.get(unit).cloned();
+        self.change(unit, |known| {
+            known.state = known.state.min(DesiredState::Loaded);
+            known.may_run = true;
+        });
+        if self.memory.units.get(unit) != before.as_ref() {
+            self.remember();
+        }
+    }
+
+    fn change(&mut self, unit: &str, change: impl FnOnce(&mut Known)) {
+        if let Some(known) = self.memory.units.get_mut(unit) {
+            change(known);
+        }
+    }
+
+    fn drop_file(&mut self, unit: &str) -> io::Result<()> {
+        self.disk.remove(unit)?;
+        self.on_disk.remove(unit);
+        self.memory.units.remove(unit);
+        self.memory.needs_reload = true;
+        self.unread.remove(unit);
+        Ok(())
+    }
+
+    /// Refuses a unit that is there and that fleet did not write.
+    async fn check_origin(&self, systemd: &impl Systemd, unit: &str) -> Result<(), Undone> {
+        match self.stranger(systemd, unit).await? {
+            None => Ok(()),
+            Some(from) => Err(Undone::Failed(format!(
+                "this machine has a unit {unit} that fleet did not write, from {from}: it is left alone"
+            ))),
+        }
+    }
+
+    /// Where a unit is from that fleet did not write.
+    async fn stranger(&self, systemd: &impl Systemd, unit: &str) -> Result<Option<String>, Error> {
+        let ours = self.disk.path(unit);
+        Ok(match systemd.origin(unit).await? {
+            Origin::None => None,
+            Origin::File(path) if path == ours => None,
+            // A link to it.
+            Origin::File(path) if std::fs::read_link(&path).is_ok_and(|to| to == ours) => None,
+            Origin::File(path) => Some(path.display().to_string()),
+            Origin::Other => Some("systemd itself".to_owned()),
+        })
+    }
+}
+
+async fn state_of(systemd: &impl Systemd, unit: &str) -> Result<SystemdState, Error> {
+    let mut states = systemd.states(vec![unit.to_owned()]).await?;
+    // One that systemd says nothing of does not run.
+    Ok(states.remove(unit).unwrap_or_else(|| SystemdState {
+        load: "not-found".to_owned(),
+        active: "inactive".to_owned(),
+        sub: "dead".to_owned(),
+    }))
+}

@@ -1,0 +1,73 @@
+//! What an agent says of itself: metrics, and a line for each task.
+
+use metrics::{counter, gauge};
+
+use super::Status;
+use hyperfleet_fleet_model::agent::{Reason, Task};
+use hyperfleet_server_kit::telemetry::MetricKind::{Counter, Gauge};
+use hyperfleet_server_kit::telemetry::{Metric, MetricTable};
+
+const REGISTERED: &str = "fleet_agent_registered";
+const UNITS: &str = "fleet_agent_units";
+const UNITS_FAILING: &str = "fleet_agent_units_failing";
+const TASKS: &str = "fleet_agent_task_count_total";
+const TASK_FAILURES: &str = "fleet_agent_task_failure_count_total";
+
+/// What an agent counts.
+#[rustfmt::skip]
+pub const METRICS: MetricTable = &[
+    Metric::new(REGISTERED, Gauge, &[],
+        "Whether this machine is a member of the cluster: 1 or 0."),
+    Metric::new(UNITS, Gauge, &[],
+        "Units of fleet on this machine."),
+    Metric::new(UNITS_FAILING, Gauge, &[],
+        "Units that the agent cannot bring to their desired state."),
+    Metric::new(TASKS, Counter, &["type"],
+        "Tasks that were done: unload, load, reload, stop, start."),
+    Metric::new(TASK_FAILURES, Counter, &["type"],
+        "Tasks that failed, and are tried again."),
+];
+
+/// Makes every series appear at 0, so that a first event is seen as growth.
+pub fn count_from_zero() {
+    for name in [TASKS, TASK_FAILURES] {
+        for kind in ["unload", "load", "reload", "stop", "start"] {
+            counter!(name, "type" => kind).absolute(0);
+        }
+    }
+    show(&Status::default());
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+pub(super) fn show(status: &Status) {
+    gauge!(REGISTERED).set(if status.is_registered { 1.0 } else { 0.0 });
+    gauge!(UNITS).set(status.units as f64);
+    gauge!(UNITS_FAILING).set(status.failing as f64);
+}
+
+/// A task was done.
+pub(super) fn done(task: &Task, reason: Reason) {
+    counter!(TASKS, "type" => kind(task)).increment(1);
+    let reason = reason.to_string();
+    match task {
+        Task::Unload(unit) => tracing::info!(unit, reason, "unit unloaded"),
+        Task::Load(unit) => tracing::info!(unit, reason, "unit loaded"),
+        Task::Stop(unit) => tracing::info!(unit, reason, "unit is told to stop"),
+        Task::Start(unit) => tracing::info!(unit, reason, "unit is told to start"),
+        Task::Reload => tracing::debug!(reason, "unit files reloaded"),
+    }
+}
+
+pub(super) fn failed(task: &Task) {
+    counter!(TASK_FAILURES, "type" => kind(task)).increment(1);
+}
+
+fn kind(task: &Task) -> &'static str {
+    match task {
+        Task::Unload(_) => "unload",
+        Task::Load(_) => "load",
+        Task::Reload => "reload",
+        Task::Stop(_) => "stop",
+        Task::Start(_) => "start",
+    }
+}

@@ -1,0 +1,379 @@
+//! The agent's loop.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::disk::SavedRegistration;
+use super::duties::{self, Duties, Files, News, Orders};
+use super::keeper::{Keeper, MachineLease};
+use super::systemd::{Connect, Error};
+use super::units::Units;
+use super::{Agent, Leave, telemetry};
+use crate::keys::KeyStore;
+use crate::registry::{self, Key, Registration, Reports};
+use hyperfleet_fleet_model::schedule::{self, MachineId};
+use hyperfleet_fleet_model::unit::{DesiredState, Options};
+use hyperfleet_server_kit::causes::chain;
+
+/// How long signals are gathered before states are read: a start or a stop is several of them.
+const GATHERING: Duration = Duration::from_millis(20);
+/// How often everything is looked at without a cause.
+const LOOK_PAUSE: Duration = Duration::from_mins(1);
+/// How long to wait before the registry, or systemd, is tried again.
+const PAUSE: Duration = Duration::from_millis(500);
+const PAUSE_MAX: Duration = Duration::from_secs(10);
+
+/// What an agent works with.
+pub(super) struct Work<S: KeyStore, C> {
+    agent: Agent<S, C>,
+    /// Whether the agent is to end, and how.
+    told: watch::Receiver<Option<Leave>>,
+    units: Units,
+    files: Files,
+    duties: Duties,
+    news: mpsc::UnboundedReceiver<News>,
+    /// What follows the registry.
+    following: JoinSet<()>,
+    lease: watch::Receiver<MachineLease>,
+    /// Until systemd was reached once: a machine that can run nothing is no member of the cluster.
+    keeper: Option<Keeper<S>>,
+    keeping: JoinSet<()>,
+    /// Tells the keeper that the registration is void.
+    is_void: Arc<Notify>,
+    reports: Option<Reports>,
+    /// Whether singletons might run when all was last looked at.
+    held_lease: bool,
+    /// When to act next.
+    act_at: Option<Instant>,
+}
+
+impl<S: KeyStore, C: Connect> Work<S, C> {
+    pub(super) fn begin(
+        agent: Agent<S, C>,
+        told: watch::Receiver<Option<Leave>>,
+    ) -> io::Result<Self> {
+        let settings = &agent.settings;
+        let (units, files) = Units::recall(&settings.units_directory)?;
+        let (tell, lease) = watch::channel(MachineLease::unknown(settings.lease));
+        let is_void = Arc::<Notify>::default();
+        let keeper = Keeper {
+            registry: agent.registry.clone(),
+            id: settings.id.clone(),
+            machine: settings.machine.clone(),
+            lease: settings.lease,
+            tell,
+            is_void: Arc::clone(&is_void),
+        };
+        let (following, news) = duties::follow(&agent.registry, &settings.id);
+        Ok(Self {
+            told,
+            units,
+            files,
+            duties: Duties::default(),
+            news,
+            following,
+            lease,
+            keeper: Some(keeper),
+            keeping: JoinSet::new(),
+            is_void,
+            reports: None,
+            held_lease: true,
+            act_at: None,
+            agent,
+        })
+    }
+
+    fn leave(&self) -> Option<Leave> {
+        *self.told.borrow()
+    }
+
+    fn is_leaving(&self) -> bool {
+        self.leave() == Some(Leave::Stopped)
+    }
+
+    /// Serves on one connection to systemd after the other, until the agent is to end; if its units are to stop, until
+    /// they have.
+    pub(super) async fn serve(&mut self) {
+        let (mut pause, mut is_told) = (PAUSE, false);
+        while self.leave() != Some(Leave::Running) {
+            let connected = tokio::select! {
+                connected = self.agent.connect.connect() => connected,
+                _ = self.told.changed() => continue,
+            };
+            let served = match connected {
+                Ok(systemd) => {
+                    self.begin_keeping();
+                    (pause, is_told) = (PAUSE, false);
+                    self.serve_with(systemd).await
+                }
+                Err(error) => Err(error),
+            };
+            match served {
+                Ok(()) => return,
+                Err(error) if !std::mem::replace(&mut is_told, true) => {
+                    tracing::warn!(error = chain(&error), "the agent cannot reach systemd");
+                }
+                Err(_) => {}
+            }
+            tokio::select! {
+                () = sleep(pause) => {}
+                _ = self.told.changed() => {}
+            }
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    fn begin_keeping(&mut self) {
+        if let Some(keeper) = self.keeper.take() {
+            let saved = self.units.memory.registration.as_ref();
+            let saved = saved.filter(|saved| self.saved(&saved.registration) == **saved);
+            let before = saved.map(|saved| saved.registration.clone());
+            self.keeping.spawn(keeper.keep(before));
+        }
+    }
+
+    /// A registration as it is stored, with what it is made with now.
+    fn saved(&self, registration: &Registration) -> SavedRegistration {
+        let settings = &self.agent.settings;
+        let key = self.agent.registry.name(&Key::Machine(settings.id.clone()));
+        SavedRegistration {
+            key,
+            lease: settings.lease,
+            registration: registration.clone(),
+        }
+    }
+
+    async fn serve_with(&mut self, mut systemd: C::Systemd) -> Result<(), Error> {
+        use super::systemd::Systemd as _;
+        self.units.take_up(&systemd).await?;
+        self.act_soon(Duration::ZERO);
+        loop {
+            if self.leave() == Some(Leave::Running) {
+                return Ok(());
+            }
+            let act_at = self.act_at.unwrap_or_else(|| Instant::now() + LOOK_PAUSE);
+            tokio::select! {
+                biased;
+                told = self.told.changed() => {
+                    if told.is_err() {
+                        return Ok(());
+                    }
+                    self.act_soon(Duration::ZERO);
+                }
+                changed = self.lease.changed() => {
+                    // Without its keeper the agent is of no use. Started again it has one.
+                    if changed.is_err() {
+                        return Ok(());
+                    }
+                    self.lease_changed();
+                }
+                Some(news) = self.news.recv() => {
+                    self.duties.take(news);
+                    self.act_soon(Duration::ZERO);
+                }
+                changed = systemd.changed() => {
+                    let unit = changed?;
+                    if self.units.has(&unit) {
+                        self.units.changed(&unit);
+                        self.act_soon(GATHERING);
+                    }
+                }
+                () = sleep_until(act_at) => {
+                    self.act(&systemd).await?;
+                    if self.is_leaving() && self.units.count() == 0 {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    fn act_soon(&mut self, pause: Duration) {
+        let at = Instant::now() + pause;
+        self.act_at = Some(self.act_at.map_or(at, |before| before.min(at)));
+    }
+
+    fn lease_changed(&mut self) {
+        if self.may_run_singletons() != self.held_lease {
+            self.act_soon(Duration::ZERO);
+        }
+        let registration = self.lease.borrow_and_update().registration.clone();
+        let saved = registration
+            .as_ref()
+            .map(|registration| self.saved(registration));
+        let is_same = saved == self.units.memory.registration;
+        if is_same && self.reports.is_some() == registration.is_some() {
+            return;
+        }
+        if !is_same && registration.is_some() {
+            // What was decided while the machine was away may not have been told yet.
+            self.duties.expect_all_anew();
+            (self.following, self.news) =
+                duties::follow(&self.agent.registry, &self.agent.settings.id);
+        }
+        // Of one that is taken up units may have been reported before.
+        let units = self.units.memory.reported.clone();
+        self.reports = registration
+            .clone()
+            .map(|registration| Reports::resumed(registration, units));
+        self.agent.status.send_modify(|status| {
+            status.is_registered = registration.is_some();
+            status.registrations += u32::from(registration.is_some());
+        });
+        if saved.is_some() && !is_same {
+            self.units.memory.registration = saved;
+            self.units.remember();
+        }
+        self.act_soon(Duration::ZERO);
+    }
+
+    /// Whether no other machine may run units of this one.
+    fn may_run_singletons(&self) -> bool {
+        self.lease.borrow().is_held() && !self.duties.are_expected()
+    }
+
+    /// Looks at everything, does what is to be done, and reports what is.
+    async fn act(&mut self, systemd: &C::Systemd) -> Result<(), Error> {
+        let mut next = Instant::now() + LOOK_PAUSE;
+        // Singletons stop then, if the lease is not kept until then.
+        let ends_at = self.lease.borrow().ends_at();
+        self.act_at = None;
+        self.held_lease = self.may_run_singletons();
+        if !self.held_lease && !self.lease.borrow().is_held() {
+            self.units.stop_singletons(systemd).await?;
+        }
+        if self.is_leaving() {
+            let none = Orders::default();
+            self.units.bring_about(systemd, &none, &self.files).await?;
+        } else if self.duties.are_known() {
+            if self.read_files().await.is_err() {
+                next = Instant::now() + PAUSE;
+            }
+            let orders = self.orders();
+            self.units
+                .bring_about(systemd, &orders, &self.files)
+                .await?;
+            self.drop_files(&orders);
+        }
+        if self.report(systemd).await?.is_err() || self.units.has_lost_some() {
+            next = Instant::now() + PAUSE;
+        }
+        for at in [self.units.retry_at(), ends_at].into_iter().flatten() {
+            next = next.min(at.max(Instant::now() + GATHERING));
+        }
+        self.act_at = Some(self.act_at.map_or(next, |at| at.min(next)));
+        Ok(())
+    }
+
+    /// Whether all could be reported that is to be.
+    async fn report(&mut self, systemd: &C::Systemd) -> Result<Result<(), registry::Error>, Error> {
+        let states = match self.units.report(systemd).await {
+            Err(error @ Error::Unreachable { .. }) => return Err(error),
+            Err(error) => {
+                tracing::warn!(error = chain(&error), "systemd tells no states of units");
+                return Ok(Ok(()));
+            }
+            Ok(states) => states,
+        };
+        self.agent.status.send_modify(|status| {
+            status.units = self.units.count();
+            status.failing = states
+                .values()
+                .filter(|state| !state.error.is_empty())
+                .count();
+        });
+        telemetry::show(&self.agent.status.borrow());
+        let Some(reports) = &mut self.reports else {
+            return Ok(Ok(()));
+        };
+        let units: BTreeSet<String> = states.keys().cloned().collect();
+        // Stored first: a process that ends in between could not take them back.
+        self.units
+            .may_be_reported(units.union(&self.units.memory.reported).cloned().collect());
+        let published = reports.publish(&self.agent.registry, &states).await;
+        if let Err(error) = &published {
+            tracing::debug!(error = chain(error), "states of units were not reported");
+            if matches!(error, registry::Error::Unregistered) {
+                self.reports = None;
+                self.is_void.notify_one();
+            }
+        } else {
+            self.units.may_be_reported(units);
+        }
+        Ok(published.map(drop))
+    }
+
+    fn orders(&self) -> Orders {
+        let settings = &self.agent.settings;
+        let machine = schedule::Machine {
+            id: MachineId::new(settings.id.as_str()),
+            metadata: self.duties.metadata(&settings.machine.metadata),
+        };
+        let mut orders = self
+            .duties
+            .orders(&machine, &self.files, &self.units.memory.units);
+        if !self.held_lease {
+            for (unit, desired) in &mut orders.desired {
+                let file = self.files.get(&desired.hash);
+                let is_singleton =
+                    file.is_some_and(|file| duties::requirements(unit, file).is_singleton);
+                // One that runs, and has not to stop, is not touched.
+                if is_singleton && !self.units.is_launched(unit) {
+                    desired.state = desired.state.min(DesiredState::Loaded);
+                }
+            }
+        }
+        orders
+    }
+
+    /// Reads the files that are missing.
+    async fn read_files(&mut self) -> Result<(), registry::Error> {
+        let missing = self.duties.hashes();
+        let missing = missing.filter(|(_, hash)| !self.files.contains_key(*hash));
+        let missing: BTreeSet<String> = missing.map(|(unit, _)| unit.to_owned()).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let missing: Vec<String> = missing.into_iter().collect();
+        for (unit, body) in self.agent.registry.find_bodies(&missing).await? {
+            match Options::new(&body.options) {
+                Ok(file) => _ = self.files.insert(file.hash().to_string(), file),
+                Err(error) => tracing::warn!(unit, %error, "the file of a unit is unusable"),
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets files that no unit has any more.
+    fn drop_files(&mut self, orders: &Orders) {
+        let desired = orders.desired.values().map(|desired| desired.hash.as_str());
+        let used = self.duties.hashes().map(|(_, hash)| hash).chain(desired);
+        let used: BTreeSet<&str> = used.collect();
+        self.files.retain(|hash, _| used.contains(hash.as_str()));
+    }
+
+    /// Stores what is to be known, or leaves the cluster at once, not when the lease runs out.
+    pub(super) async fn end(mut self) {
+        if self.is_leaving() {
+            self.keeping.shutdown().await;
+            if let Some(saved) = self.units.memory.registration.take() {
+                let ended = self
+                    .agent
+                    .registry
+                    .deregister_machine(saved.registration)
+                    .await;
+                if let Err(error) = ended {
+                    let error = chain(&error);
+                    tracing::warn!(error, "the machine's lease could not be ended; it runs out");
+                }
+            }
+        }
+        self.units.remember();
+    }
+}

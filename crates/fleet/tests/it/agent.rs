@@ -1,0 +1,424 @@
+//! Agents on a simulated systemd, which does on request what a real one does seldom. On a real one they are tested with
+//! fleetd.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use hyperfleet_fleet::agent::Leave;
+use hyperfleet_fleet::keys::{KeyStore as _, Operation, Transaction};
+use hyperfleet_fleet::registry::{
+    Acquired, Body, Leader, Leading, Prefix, Registry, Snapshot, UnitState, Written,
+};
+use hyperfleet_fleet_model::unit::DesiredState::{self, Inactive, Launched, Loaded};
+use hyperfleet_fleet_model::unit::{Options, UnitName};
+use hyperfleet_testkit::{
+    MemoryKeys, Random, SimulatedMachine, fresh_prefix, move_to, place, until, withdraw,
+};
+
+const LEASE_SECONDS: u32 = 30;
+
+struct World {
+    store: MemoryKeys,
+    prefix: String,
+    registry: Registry<MemoryKeys>,
+    leading: Leading,
+}
+
+impl World {
+    async fn new() -> Self {
+        let (store, prefix) = (MemoryKeys::new(), fresh_prefix());
+        let registry = Registry::new(store.clone(), Prefix::new(&prefix).unwrap());
+        let leader = Leader {
+            id: "e".to_owned(),
+            version: 1,
+        };
+        let acquired = registry.acquire_leadership(&leader, 3600).await.unwrap();
+        let Acquired::Leading(leading) = acquired else {
+            panic!("nobody else leads");
+        };
+        Self {
+            store,
+            prefix,
+            registry,
+            leading,
+        }
+    }
+
+    fn machine(&self) -> SimulatedMachine {
+        SimulatedMachine::start(self.registry.clone(), "m1", LEASE_SECONDS)
+    }
+
+    async fn write(&self, operation: impl FnOnce(String) -> Operation, key: &str) {
+        let transaction = Transaction {
+            then: vec![operation(format!("{}{key}", self.prefix))],
+            ..Transaction::default()
+        };
+        self.store.commit(transaction).await.unwrap();
+    }
+
+    async fn put(&self, key: &str, value: &str) {
+        let value = value.as_bytes().to_vec();
+        self.write(|key| Operation::Put(key, value, None), key)
+            .await;
+    }
+
+    async fn delete(&self, key: &str) {
+        self.write(Operation::Delete, key).await;
+    }
+
+    async fn snapshot(&self) -> Snapshot {
+        self.registry.snapshot().await.unwrap()
+    }
+
+    /// Brings a unit about, as users do, and places it on m1 if it is to be anywhere.
+    async fn set(&self, unit: &str, file: &str, state: DesiredState) {
+        let body = body(unit, file);
+        match self.registry.find_unit(unit).await.unwrap() {
+            None => {
+                let created = self.registry.create_unit(unit, &body, state, None);
+                assert!(matches!(created.await, Ok(Written::At(_))));
+            }
+            Some(found) => {
+                let replaced = self.registry.replace_unit(&found, &body, state, None);
+                assert!(matches!(replaced.await, Ok(Written::At(_))));
+            }
+        }
+        let found = self.registry.find_unit(unit).await.unwrap().unwrap();
+        let step = match (&found.place, state) {
+            (None, Loaded | Launched) => place(&found, "m1"),
+            (Some(_), Inactive) => withdraw(&found),
+            _ => return,
+        };
+        self.registry
+            .carry_out(&self.leading, &[step])
+            .await
+            .unwrap();
+    }
+
+    async fn destroy(&self, unit: &str) {
+        if let Some(found) = self.registry.find_unit(unit).await.unwrap() {
+            self.registry.destroy_unit(&found).await.unwrap();
+        }
+    }
+
+    /// What is reported of a unit.
+    async fn state(&self, unit: &str) -> Option<UnitState> {
+        let state = self.registry.find_state(unit, "m1").await.unwrap();
+        state.map(|state| state.value)
+    }
+
+    async fn until_state(&self, unit: &str, active: &str) {
+        until(&format!("{unit} is {active}"), async || {
+            self.state(unit)
+                .await
+                .is_some_and(|state| state.active == active)
+        })
+        .await;
+    }
+
+    async fn until_error(&self, unit: &str, text: &str) {
+        until(&format!("{unit} has the error {text:?}"), async || {
+            self.state(unit)
+                .await
+                .is_some_and(|state| state.error.contains(text))
+        })
+        .await;
+    }
+}
+
+fn file(number: usize) -> String {
+    format!("[Service]\nExecStart=/bin/sleep {number}\n")
+}
+
+fn body(unit: &str, file: &str) -> Body {
+    let options = Options::parse(file.as_bytes()).unwrap();
+    Body::new(&UnitName::stored(unit), &options)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_unit_that_comes_back_while_it_stops_is_started() {
+    let world = World::new().await;
+    let machine = world.machine();
+    machine
+        .systemd
+        .with(|state| state.stops_slowly.insert("a.service".to_owned()));
+    for comes_back in ["created anew", "with its first file", "launched again"] {
+        world.set("a.service", &file(1), Launched).await;
+        world.until_state("a.service", "active").await;
+        match comes_back {
+            "created anew" => world.destroy("a.service").await,
+            "with its first file" => world.set("a.service", &file(2), Launched).await,
+            _ => world.set("a.service", &file(1), Inactive).await,
+        }
+        world.until_state("a.service", "deactivating").await;
+        world.set("a.service", &file(1), Launched).await;
+        world.until_state("a.service", "active").await;
+        let runs = machine
+            .systemd
+            .with(|state| state.running["a.service"].clone());
+        assert_eq!(runs, file(1), "{comes_back}");
+        assert!(
+            world.state("a.service").await.unwrap().launched,
+            "{comes_back}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_unit_that_fails_is_tried_again_and_holds_up_no_other() {
+    let world = World::new().await;
+    let machine = world.machine();
+    machine
+        .systemd
+        .with(|state| state.refused.insert("a.service".to_owned()));
+    world.set("a.service", &file(1), Launched).await;
+    world.set("b.service", &file(1), Launched).await;
+    world.until_state("b.service", "active").await;
+    world.until_error("a.service", "it is refused").await;
+    let state = world.state("a.service").await.unwrap();
+    assert_eq!((state.load.as_str(), state.launched), ("error", false));
+    until("it counts as failing", async || {
+        machine.status().failing == 1
+    })
+    .await;
+    let tries = || {
+        let of_a = |call: &&String| *call == "link a.service";
+        machine
+            .systemd
+            .with(|state| state.calls.iter().filter(of_a).count())
+    };
+    let before = tries();
+    tokio::time::sleep(Duration::from_mins(10)).await;
+    let later = tries() - before;
+    assert!((9..=16).contains(&later), "about once a minute: {later}");
+    machine.systemd.with(|state| state.refused.clear());
+    world.until_state("a.service", "active").await;
+    assert_eq!(world.state("a.service").await.unwrap().error, "");
+    assert_eq!(machine.status().failing, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_started_from_a_file_that_systemd_has_not_read() {
+    let world = World::new().await;
+    let mut machine = world.machine();
+    world.set("a.service", &file(1), Launched).await;
+    world.until_state("a.service", "active").await;
+    machine.systemd.with(|state| state.refuses_reload = true);
+    world.set("a.service", &file(2), Launched).await;
+    world.until_error("a.service", "it is refused").await;
+    // A process that starts then knows it, too.
+    machine.restart(world.registry.clone(), "m1", LEASE_SECONDS);
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    assert!(machine.running().is_empty(), "{:?}", machine.running());
+    machine.systemd.with(|state| state.refuses_reload = false);
+    world.until_state("a.service", "active").await;
+    let runs = machine
+        .systemd
+        .with(|state| state.running["a.service"].clone());
+    assert_eq!(runs, file(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_read_or_is_old_is_no_order() {
+    let world = World::new().await;
+    let machine = world.machine();
+    for unit in ["a.service", "b.service"] {
+        world.set(unit, &file(1), Launched).await;
+        world.until_state(unit, "active").await;
+    }
+    world.put("run/m1/a.service", r#"{"v":2}"#).await;
+    let epoch = world.leading.epoch - 1;
+    let hash = body("b.service", &file(1)).hash;
+    let old = format!(r#"{{"v":1,"hash":"{hash}","state":"loaded","epoch":{epoch}}}"#);
+    world.put("run/m1/b.service", &old).await;
+    world
+        .until_error("a.service", "cannot read what it is to be")
+        .await;
+    world.until_error("b.service", "is older than").await;
+    assert_eq!(machine.stopped(), [""; 0]);
+    // Once they can be followed they are.
+    world.delete("run/m1/a.service").await;
+    until("it has gone", async || {
+        world.state("a.service").await.is_none()
+    })
+    .await;
+    assert_eq!(machine.stopped(), ["a.service"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_whose_key_was_deleted_is_registered_again() {
+    let world = World::new().await;
+    let machine = world.machine();
+    world.set("a.service", &file(1), Launched).await;
+    world.until_state("a.service", "active").await;
+    world.delete("machine/m1").await;
+    until("it is there again", async || {
+        world.snapshot().await.machines.contains_key("m1")
+    })
+    .await;
+    world.until_state("a.service", "active").await;
+    assert_eq!(machine.status().registrations, 2);
+    assert_eq!(machine.stopped(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_another_boot_all_is_started_once_more() {
+    let world = World::new().await;
+    let mut machine = world.machine();
+    world.set("a.service", &file(1), Launched).await;
+    world.set("b.service", &file(1), Loaded).await;
+    world.until_state("a.service", "active").await;
+    machine.restart(world.registry.clone(), "m1", LEASE_SECONDS);
+    until("it has taken up its registration", async || {
+        machine.status().is_registered
+    })
+    .await;
+    let starts = || {
+        machine.systemd.with(|state| {
+            state
+                .calls
+                .iter()
+                .filter(|call| call.starts_with("start "))
+                .count()
+        })
+    };
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    assert_eq!(starts(), 1, "a restart of the agent changes nothing");
+    machine.systemd.boot();
+    machine.restart(world.registry.clone(), "m1", LEASE_SECONDS);
+    until("it runs again", async || !machine.running().is_empty()).await;
+    assert_eq!(machine.running(), ["a.service".to_owned()].into());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_leaves_waits_for_its_units() {
+    let world = World::new().await;
+    let machine = world.machine();
+    machine
+        .systemd
+        .with(|state| state.stops_slowly.insert("a.service".to_owned()));
+    for unit in ["a.service", "b.service"] {
+        world.set(unit, &file(1), Launched).await;
+        world.until_state(unit, "active").await;
+    }
+    let systemd = machine.systemd.clone();
+    let leaving = tokio::spawn(machine.leave(Leave::Stopped));
+    world.until_state("a.service", "deactivating").await;
+    until("the other has gone", async || {
+        world.state("b.service").await.is_none()
+    })
+    .await;
+    assert!(!leaving.is_finished());
+    assert!(world.snapshot().await.machines.contains_key("m1"));
+    systemd.finish_stopping("a.service");
+    leaving.await.unwrap();
+    let left = world.snapshot().await;
+    assert!(left.machines.is_empty() && left.states.is_empty());
+}
+
+/// Whatever users, systemd and the agent's process do meanwhile: in the end what is to run runs, with its file, and nothing
+/// else. Processes are killed at any await.
+#[tokio::test(start_paused = true)]
+async fn in_the_end_all_is_as_desired() {
+    let given = |name: &str| std::env::var(name).ok().map(|text| text.parse().unwrap());
+    let seeds = match given("FLEET_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..given("FLEET_SEEDS").unwrap_or(60),
+    };
+    for seed in seeds {
+        in_the_end(seed).await;
+    }
+}
+
+async fn in_the_end(seed: u64) {
+    let mut random = Random::seeded(seed);
+    let world = World::new().await;
+    let mut machine = world.machine();
+    let mut desired: BTreeMap<String, (String, DesiredState)> = BTreeMap::new();
+    for _ in 0..60 {
+        let unit = format!("u{}.service", random.below(4));
+        match random.below(12) {
+            0..=4 => {
+                let file = file(1 + random.below(2));
+                let state = DesiredState::ALL[random.below(3)];
+                world.set(&unit, &file, state).await;
+                desired.insert(unit, (file, state));
+            }
+            5 => {
+                world.destroy(&unit).await;
+                desired.remove(&unit);
+            }
+            6 => machine.restart(world.registry.clone(), "m1", LEASE_SECONDS),
+            7 => machine.systemd.with(|state| {
+                state.stops_slowly.insert(unit);
+            }),
+            8 => machine.systemd.finish_stopping(&unit),
+            9 => machine.systemd.with(|state| {
+                state.is_away = !state.is_away;
+            }),
+            10 => machine.systemd.with(|state| {
+                if !state.refused.remove(&unit) {
+                    state.refused.insert(unit);
+                }
+                state.refuses_reload = !state.refuses_reload;
+            }),
+            _ => {
+                // Away to another machine and back.
+                let found = world.registry.find_unit(&unit).await.unwrap();
+                if let Some(found) = found.filter(|found| found.place.is_some()) {
+                    let steps = [move_to(&found, "m2")];
+                    world
+                        .registry
+                        .carry_out(&world.leading, &steps)
+                        .await
+                        .unwrap();
+                    let found = world.registry.find_unit(&unit).await.unwrap().unwrap();
+                    let steps = [move_to(&found, "m1")];
+                    world
+                        .registry
+                        .carry_out(&world.leading, &steps)
+                        .await
+                        .unwrap();
+                }
+            }
+        }
+        let pause = [0, 1, 30, 2000][random.below(4)];
+        tokio::time::sleep(Duration::from_millis(pause.try_into().unwrap())).await;
+    }
+    machine.systemd.with(|state| {
+        state.is_away = false;
+        state.refuses_reload = false;
+        state.refused.clear();
+    });
+    let active = desired.iter().filter(|(_, (_, state))| *state == Launched);
+    let active: BTreeMap<_, _> = active
+        .map(|(unit, (file, _))| (unit.clone(), file.clone()))
+        .collect();
+    let here: Vec<_> = desired
+        .iter()
+        .filter(|(_, (_, state))| state.is_active())
+        .map(|(unit, (_, state))| (unit.clone(), *state == Launched))
+        .collect();
+    let (mut running, mut reported) = (BTreeMap::new(), Vec::new());
+    for _ in 0..300 {
+        for number in 0..4 {
+            machine
+                .systemd
+                .finish_stopping(&format!("u{number}.service"));
+        }
+        let states = world.snapshot().await.states;
+        let states = states
+            .iter()
+            .map(|(key, state)| (key.unit.clone(), state.value.launched));
+        reported = states.collect();
+        running = machine.systemd.with(|state| state.running.clone());
+        if running == active && reported == here {
+            return;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    let calls = machine.systemd.with(|state| state.calls.clone());
+    panic!(
+        "seed {seed}: {running:?} and {reported:?} instead of {active:?} and {here:?}: {calls:#?}"
+    );
+}

@@ -1,0 +1,257 @@
+//! A systemd that only remembers: for many agents at once, and for what a real one does not do on request.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hyperfleet_fleet::agent::{Connect, Error, Origin, Systemd, SystemdState};
+use tokio::sync::broadcast;
+
+/// Signals that wait to be read by an agent.
+const SIGNALS_MAX: usize = 4096;
+
+/// One machine's systemd. Clones are the same.
+#[derive(Debug, Clone)]
+pub struct SimulatedSystemd {
+    state: Arc<Mutex<State>>,
+    signals: broadcast::Sender<String>,
+}
+
+/// What a simulated systemd knows, and what it is told to do otherwise than usual.
+#[derive(Debug, Default)]
+pub struct State {
+    /// Unit files that are linked, by unit.
+    linked: BTreeMap<String, PathBuf>,
+    /// What was read of them at the last reload.
+    loaded: BTreeMap<String, String>,
+    pub enabled: BTreeSet<String>,
+    /// Units that run, each with the file that it was started with.
+    pub running: BTreeMap<String, String>,
+    /// Units that take until [`SimulatedSystemd::finish_stopping`] to stop.
+    pub stops_slowly: BTreeSet<String>,
+    stopping: BTreeSet<String>,
+    /// Units of which every task fails.
+    pub refused: BTreeSet<String>,
+    /// Whether unit files cannot be read again.
+    pub refuses_reload: bool,
+    /// Whether nobody can reach it.
+    pub is_away: bool,
+    /// How often it was started.
+    pub boots: u32,
+    /// All that it was asked to do, oldest first.
+    pub calls: Vec<String>,
+    /// Units that were stopped, oldest first.
+    pub stopped: Vec<String>,
+}
+
+/// A connection to it.
+#[derive(Debug)]
+pub struct SimulatedConnection {
+    systemd: SimulatedSystemd,
+    signals: broadcast::Receiver<String>,
+}
+
+impl SimulatedSystemd {
+    pub fn new() -> Self {
+        Self {
+            state: Arc::default(),
+            signals: broadcast::channel(SIGNALS_MAX).0,
+        }
+    }
+
+    /// Looks at it, or changes what it does.
+    pub fn with<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
+        look(&mut self.lock())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn signal(&self, unit: &str) {
+        // Nobody may listen.
+        let _ = self.signals.send(unit.to_owned());
+    }
+
+    /// A unit that was told to stop has stopped.
+    pub fn finish_stopping(&self, unit: &str) {
+        self.with(|state| state.stopping.remove(unit));
+        self.signal(unit);
+    }
+
+    /// A unit ends by itself.
+    pub fn end(&self, unit: &str) {
+        self.with(|state| state.running.remove(unit));
+        self.signal(unit);
+    }
+
+    /// The machine boots: nothing runs, and nothing is known.
+    pub fn boot(&self) {
+        self.with(|state| {
+            *state = State {
+                boots: state.boots + 1,
+                ..State::default()
+            };
+        });
+    }
+}
+
+impl Connect for SimulatedSystemd {
+    type Systemd = SimulatedConnection;
+
+    async fn connect(&self) -> Result<SimulatedConnection, Error> {
+        let connection = SimulatedConnection {
+            systemd: self.clone(),
+            signals: self.signals.subscribe(),
+        };
+        connection.state("connect").map(drop)?;
+        Ok(connection)
+    }
+}
+
+impl SimulatedConnection {
+    fn state(&self, doing: &'static str) -> Result<MutexGuard<'_, State>, Error> {
+        let state = self.systemd.lock();
+        if state.is_away {
+            let message = "it is away".to_owned();
+            return Err(Error::Unreachable { doing, message });
+        }
+        Ok(state)
+    }
+
+    /// Notes a call about a unit.
+    fn call(&self, doing: &'static str, unit: &str) -> Result<MutexGuard<'_, State>, Error> {
+        let mut state = self.state(doing)?;
+        state.calls.push(format!("{doing} {unit}"));
+        if state.refused.contains(unit) {
+            let message = "it is refused".to_owned();
+            return Err(Error::Refused { doing, message });
+        }
+        Ok(state)
+    }
+}
+
+fn name(file: &Path) -> String {
+    let name = file.file_name().expect("a unit file has a name");
+    name.to_string_lossy().into_owned()
+}
+
+impl Systemd for SimulatedConnection {
+    async fn instance(&self) -> Result<String, Error> {
+        Ok(self.state("instance")?.boots.to_string())
+    }
+
+    async fn states(&self, units: Vec<String>) -> Result<BTreeMap<String, SystemdState>, Error> {
+        let state = self.state("states")?;
+        let states = units.into_iter().map(|unit| {
+            let load = if state.loaded.contains_key(&unit) {
+                "loaded"
+            } else {
+                "not-found"
+            };
+            let (active, sub) = if state.stopping.contains(&unit) {
+                ("deactivating", "stop-sigterm")
+            } else if state.running.contains_key(&unit) {
+                ("active", "running")
+            } else {
+                ("inactive", "dead")
+            };
+            let [load, active, sub] = [load, active, sub].map(str::to_owned);
+            (unit, SystemdState { load, active, sub })
+        });
+        Ok(states.collect())
+    }
+
+    async fn origin(&self, unit: &str) -> Result<Origin, Error> {
+        let state = self.state("origin")?;
+        let path = state
+            .linked
+            .get(unit)
+            .filter(|_| state.loaded.contains_key(unit));
+        Ok(path.map_or(Origin::None, |path| Origin::File(path.clone())))
+    }
+
+    async fn link(&self, file: &Path) -> Result<(), Error> {
+        let unit = name(file);
+        let mut state = self.call("link", &unit)?;
+        state.linked.insert(unit, file.to_owned());
+        Ok(())
+    }
+
+    async fn enable(&self, file: &Path) -> Result<(), Error> {
+        let unit = name(file);
+        let mut state = self.call("enable", &unit)?;
+        state.enabled.insert(unit);
+        Ok(())
+    }
+
+    async fn disable(&self, unit: &str) -> Result<(), Error> {
+        let mut state = self.call("disable", unit)?;
+        state.enabled.remove(unit);
+        state.linked.remove(unit);
+        Ok(())
+    }
+
+    async fn reset_failed(&self, _unit: &str) -> Result<(), Error> {
+        self.state("reset_failed").map(drop)
+    }
+
+    async fn reload(&self) -> Result<(), Error> {
+        let mut state = self.state("reload")?;
+        state.calls.push("reload".to_owned());
+        if state.refuses_reload {
+            let message = "it is refused".to_owned();
+            return Err(Error::Refused {
+                doing: "reload",
+                message,
+            });
+        }
+        let linked = state.linked.iter();
+        let read = linked.filter_map(|(unit, file)| {
+            let text = std::fs::read_to_string(file).ok()?;
+            Some((unit.clone(), text))
+        });
+        state.loaded = read.collect();
+        Ok(())
+    }
+
+    async fn start(&self, unit: &str) -> Result<(), Error> {
+        let mut state = self.call("start", unit)?;
+        let Some(file) = state.loaded.get(unit).cloned() else {
+            return Err(Error::NoSuchUnit);
+        };
+        // As systemd does: a start comes after a stop that is under way, and changes nothing of what runs.
+        state.stopping.remove(unit);
+        state.running.entry(unit.to_owned()).or_insert(file);
+        drop(state);
+        self.systemd.signal(unit);
+        Ok(())
+    }
+
+    async fn stop(&self, unit: &str) -> Result<(), Error> {
+        let mut state = self.call("stop", unit)?;
+        if state.running.remove(unit).is_some() {
+            state.stopped.push(unit.to_owned());
+            if state.stops_slowly.contains(unit) {
+                state.stopping.insert(unit.to_owned());
+            }
+        }
+        drop(state);
+        self.systemd.signal(unit);
+        Ok(())
+    }
+
+    async fn changed(&mut self) -> Result<String, Error> {
+        loop {
+            match self.signals.recv().await {
+                Ok(unit) => {
+                    drop(self.state("changed")?);
+                    return Ok(unit);
+                }
+                Err(broadcast::error::RecvError::Lagged(_)) => {}
+                // The sender lives as long as this.
+                Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+            }
+        }
+    }
+}
