@@ -36,7 +36,7 @@ demo: ## Play a cluster's whole life against `make run`, checking each answer (B
 
 # ---- Test -----------------------------------------------------------------------------------
 
-.PHONY: test check fuzz deny sbom chaos check-long fmt lint doc sqlx sqlx-check openapi etcd-protoset config-reference mutants fuzz-search fuzz-units fleet-seeds
+.PHONY: test check fuzz deny sbom chaos check-long fmt lint doc sqlx sqlx-check openapi etcd-protoset config-reference mutants fuzz-search fuzz-units test-cluster fleet-seeds
 test: setup ## Build and run every test; they start their own PostgreSQL
 	cargo test
 
@@ -113,6 +113,9 @@ fuzz-units: setup ## Look for a unit file that breaks a law of unit files (cargo
 	@mkdir -p fuzz/found/unit_file
 	cargo fuzz run --sanitizer none unit_file fuzz/found/unit_file fuzz/corpus/unit_file -- -dict=fuzz/unit_file.dict \
 		-max_len=4200 -max_total_time=$(if $(filter command line environment,$(origin SECONDS)),$(SECONDS),60)
+
+test-cluster: setup ## Boot machines with a systemd of their own, and break fleet on them (root; a part of `make test`)
+	SYSTEMD_REQUIRED=1 cargo test -p fleetd --test it -- machines:: agent:: --nocapture
 
 fleet-seeds: setup ## Simulate engines that freeze, fail and are killed (SEEDS=1000; FLEET_SEED=n repeats one)
 	FLEET_SEEDS=$(if $(SEEDS),$(SEEDS),1000) cargo test -p hyperfleet-fleet --test it engine::simulation -- --nocapture

@@ -27,27 +27,11 @@ impl PrivateSystemd {
             .prefix("hyperfleet-systemd-")
             .tempdir()
             .unwrap();
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/private-systemd");
-        let mut command = Command::new("setpriv");
-        command
-            .args(["--pdeathsig", "TERM", "--", "bash", script])
-            .arg(folder.path())
-            .stdin(Stdio::null());
-        let mut program = RunningProgram::start(command);
+        let mut program = private_systemd(&["user"], folder.path(), &[]);
         let bus = folder.path().join("run/bus");
-        let mut status = None;
-        until("systemd is there", async || {
-            status = program.status();
-            bus.exists() || status.is_some()
-        })
-        .await;
-        if let Some(status) = status {
-            let said = program.said();
-            let is_required = std::env::var_os("SYSTEMD_REQUIRED").is_some();
-            assert!(status.code() == Some(CANNOT_RUN) && !is_required, "{said}");
-            println!("skipped: {said}");
-            return None;
-        }
+        Ended::or(&mut program, |_| bus.exists())
+            .await
+            .then_some(())?;
         let systemd = Self { program, folder };
         until("systemd answers", async || {
             systemd.systemctl(&["is-system-running"]).status.code() != Some(1)
@@ -73,11 +57,7 @@ impl PrivateSystemd {
     pub fn command(&self, program: &Path) -> Command {
         let copy = self.folder.path().join(program.file_name().unwrap());
         if !copy.exists() {
-            if std::fs::hard_link(program, &copy).is_err() {
-                std::fs::copy(program, &copy).unwrap();
-            }
-            let permissions = std::fs::Permissions::from_mode(0o755);
-            std::fs::set_permissions(&copy, permissions).unwrap();
+            hand_over(program, &copy);
         }
         self.user_command(&copy)
     }
@@ -116,10 +96,64 @@ impl PrivateSystemd {
 
 impl Drop for PrivateSystemd {
     fn drop(&mut self) {
-        // The script removes what it has made; killed, it could not.
-        self.program.signal(Signal::TERM);
+        Ended::wait(&mut self.program);
+    }
+}
+
+/// Starts `scripts/private-systemd` with a folder among its arguments.
+pub(super) fn private_systemd(before: &[&str], folder: &Path, after: &[&str]) -> RunningProgram {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/private-systemd");
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--pdeathsig", "TERM", "--", script])
+        .args(before)
+        .arg(folder)
+        .args(after)
+        .stdin(Stdio::null());
+    RunningProgram::start(command)
+}
+
+/// Puts a program where everybody can read it.
+pub(super) fn hand_over(program: &Path, copy: &Path) {
+    if std::fs::hard_link(program, copy).is_err() {
+        std::fs::copy(program, copy).unwrap();
+    }
+    std::fs::set_permissions(copy, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// How `scripts/private-systemd` ends.
+pub(super) struct Ended;
+
+impl Ended {
+    /// Waits until something is so. False if the script ends before, because it cannot run here; it fails if it ends
+    /// otherwise.
+    pub(super) async fn or(
+        program: &mut RunningProgram,
+        mut is_so: impl FnMut(&RunningProgram) -> bool,
+    ) -> bool {
+        let mut status = None;
+        until("systemd is there", async || {
+            status = program.status();
+            status.is_some() || is_so(program)
+        })
+        .await;
+        let Some(status) = status else {
+            return true;
+        };
+        let said = program.said();
+        let is_required = std::env::var_os("SYSTEMD_REQUIRED").is_some();
+        assert!(status.code() == Some(CANNOT_RUN) && !is_required, "{said}");
+        println!("skipped: {said}");
+        false
+    }
+
+    /// Ends it. It removes what it has made; killed, it could not.
+    pub(super) fn wait(program: &mut RunningProgram) {
+        if program.status().is_none() {
+            program.signal(Signal::TERM);
+        }
         let since = Instant::now();
-        while self.program.status().is_none() && since.elapsed() < PATIENCE {
+        while program.status().is_none() && since.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(20));
         }
     }

@@ -12,6 +12,7 @@ mod etcd;
 mod handover;
 mod listeners;
 mod logs;
+mod machines;
 mod program;
 mod reload;
 mod settings;
