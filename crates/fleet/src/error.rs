@@ -92,5 +92,6 @@ fn named(key: &Key) -> String {
         Key::Label(LabelKey { machine, key }) => format!("metadata {key} of machine {machine}"),
         Key::Leader | Key::EngineVersion => "what the engine keeps".to_owned(),
         Key::ReplacesOrder => "the order of units with Replaces".to_owned(),
+        Key::Resume => "the word to resume".to_owned(),
     }
 }

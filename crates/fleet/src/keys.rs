@@ -260,6 +260,10 @@ pub trait KeyStore: Clone + Send + Sync + 'static {
         at: Option<Revision>,
     ) -> impl Future<Output = Result<Listing, Error>> + Send;
 
+    /// Names the store. The revisions of another one say nothing of those of this one. etcd makes its name from the
+    /// addresses of its servers, so one that was restored at the same addresses has the same.
+    fn identity(&self) -> impl Future<Output = Result<u64, Error>> + Send;
+
     /// Makes a lease that lives for that long unless it is kept. The store may make it longer.
     fn grant(&self, seconds: u32) -> impl Future<Output = Result<Lease, Error>> + Send;
 
@@ -278,7 +282,8 @@ pub trait KeyWatch: Send {
     /// Waits for what happens next. May be given up half-way, nothing is lost.
     ///
     /// # Errors
-    /// [`Error::Compacted`] and [`Error::TooLarge`]: it will tell nothing more, and what happened has to be listed.
+    /// [`Error::Compacted`], [`Error::TooLarge`], and [`Error::Future`] where the store has gone back behind what was
+    /// told: it will tell nothing more, and what happened has to be listed.
     /// After all others it may be asked again: it connects anew and goes on where it was.
     fn next(&mut self) -> impl Future<Output = Result<Batch, Error>> + Send;
 }

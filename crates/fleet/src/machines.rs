@@ -47,4 +47,15 @@ impl<S: KeyStore> Fleet<S> {
         }
         Ok(())
     }
+
+    /// Tells agents to go on with what stands in the registry, although it went back in time.
+    ///
+    /// # Errors
+    /// Those of the registry.
+    pub async fn resume(&self) -> Result<(), Error> {
+        let revision = self.registry.resume().await?;
+        self.mirror.wrote(revision);
+        tracing::warn!(revision, "agents that have halted are told to go on");
+        Ok(())
+    }
 }

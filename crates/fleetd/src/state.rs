@@ -49,6 +49,7 @@ fn state(facts: &Facts, connections: usize) -> Value {
             "registered": status.is_registered,
             "units": status.units,
             "failing": status.failing,
+            "halted": status.is_halted,
         })
     });
     json!({

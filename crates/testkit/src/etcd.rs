@@ -148,6 +148,12 @@ impl TestEtcd {
         }
     }
 
+    /// Loses all that it had, as an etcd that is set up anew; to be started again.
+    pub fn lose_data(&mut self) {
+        self.kill();
+        fs::remove_dir_all(self.folder.path().join("data")).unwrap();
+    }
+
     /// Sends it a signal, such as one that freezes it.
     pub fn signal(&self, signal: Signal) {
         let process = self.process.as_ref().unwrap();

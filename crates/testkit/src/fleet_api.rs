@@ -11,8 +11,8 @@ use actix_web::rt::net::TcpStream;
 use hyperfleet_fleet::api::{FleetApi, Hosts, fleet_app};
 use hyperfleet_fleet::etcd::EtcdKeys;
 use hyperfleet_fleet::registry::{
-    Acquired, Leader, Leading, Machine, Prefix, Registered, Registry, Reports, Step, UnitState,
-    Written,
+    Acquired, Leader, Leading, Machine, Prefix, Registered, Registry, Reports, StateFilter, Step,
+    UnitState, Written,
 };
 use hyperfleet_fleet::{EtcdFleet, Fleet};
 use hyperfleet_server_kit::http::{Admission, Connection, Gate, Limits, Masks};
@@ -174,10 +174,27 @@ impl TestFleet {
             capacity: BTreeMap::new(),
         };
         let registered = self.registry.register_machine(id, &machine, 600).await;
-        match registered.unwrap() {
-            Registered::As(registration) => Reports::new(registration),
-            Registered::Taken => panic!("{id} is taken"),
-        }
+        let Registered::As(registration) = registered.unwrap() else {
+            panic!("{id} is taken");
+        };
+        // Lists come from the mirror, which is told of others' writes a little later.
+        until("the machine is listed", async || {
+            let mut token = None;
+            loop {
+                let Ok(page) = self.fleet.list_machines(token.as_deref()).await else {
+                    return false;
+                };
+                token = page.token();
+                if page.items.iter().any(|machine| machine.id == id) {
+                    return true;
+                }
+                if token.is_none() {
+                    return false;
+                }
+            }
+        })
+        .await;
+        Reports::new(registration)
     }
 
     /// The only machine that a test has reports that these units run.
@@ -195,6 +212,17 @@ impl TestFleet {
         };
         let states = units.iter().map(state).collect();
         reports.publish(&self.registry, &states).await.unwrap();
+        for unit in units {
+            let filter = StateFilter {
+                unit: Some((*unit).to_owned()),
+                ..StateFilter::default()
+            };
+            until("the state is listed", async || {
+                let listed = self.fleet.list_states(&filter, None).await;
+                listed.is_ok_and(|page| !page.items.is_empty())
+            })
+            .await;
+        }
     }
 
     /// Places a unit as an engine would.

@@ -106,6 +106,9 @@ impl Drop for RunningProgram {
         // One that is stopped by a signal, too.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if std::thread::panicking() {
+            println!("a program of this test has said:\n{}", self.said());
+        }
     }
 }
 

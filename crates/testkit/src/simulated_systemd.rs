@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use hyperfleet_fleet::agent::{Connect, Error, Origin, Systemd, SystemdState};
 use tokio::sync::broadcast;
@@ -36,6 +37,8 @@ pub struct State {
     pub refuses_reload: bool,
     /// Whether nobody can reach it.
     pub is_away: bool,
+    /// How long each call takes.
+    pub delay: Duration,
     /// How often it was started.
     pub boots: u32,
     /// All that it was asked to do, oldest first.
@@ -90,6 +93,7 @@ impl SimulatedSystemd {
         self.with(|state| {
             *state = State {
                 boots: state.boots + 1,
+                delay: state.delay,
                 ..State::default()
             };
         });
@@ -110,6 +114,13 @@ impl Connect for SimulatedSystemd {
 }
 
 impl SimulatedConnection {
+    async fn pause(&self) {
+        let delay = self.systemd.with(|state| state.delay);
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
+    }
+
     fn state(&self, doing: &'static str) -> Result<MutexGuard<'_, State>, Error> {
         let state = self.systemd.lock();
         if state.is_away {
@@ -138,10 +149,12 @@ fn name(file: &Path) -> String {
 
 impl Systemd for SimulatedConnection {
     async fn instance(&self) -> Result<String, Error> {
+        self.pause().await;
         Ok(self.state("instance")?.boots.to_string())
     }
 
     async fn states(&self, units: Vec<String>) -> Result<BTreeMap<String, SystemdState>, Error> {
+        self.pause().await;
         let state = self.state("states")?;
         let states = units.into_iter().map(|unit| {
             let load = if state.loaded.contains_key(&unit) {
@@ -163,6 +176,7 @@ impl Systemd for SimulatedConnection {
     }
 
     async fn origin(&self, unit: &str) -> Result<Origin, Error> {
+        self.pause().await;
         let state = self.state("origin")?;
         let path = state
             .linked
@@ -172,6 +186,7 @@ impl Systemd for SimulatedConnection {
     }
 
     async fn link(&self, file: &Path) -> Result<(), Error> {
+        self.pause().await;
         let unit = name(file);
         let mut state = self.call("link", &unit)?;
         state.linked.insert(unit, file.to_owned());
@@ -179,6 +194,7 @@ impl Systemd for SimulatedConnection {
     }
 
     async fn enable(&self, file: &Path) -> Result<(), Error> {
+        self.pause().await;
         let unit = name(file);
         let mut state = self.call("enable", &unit)?;
         state.enabled.insert(unit);
@@ -186,6 +202,7 @@ impl Systemd for SimulatedConnection {
     }
 
     async fn disable(&self, unit: &str) -> Result<(), Error> {
+        self.pause().await;
         let mut state = self.call("disable", unit)?;
         state.enabled.remove(unit);
         state.linked.remove(unit);
@@ -193,10 +210,12 @@ impl Systemd for SimulatedConnection {
     }
 
     async fn reset_failed(&self, _unit: &str) -> Result<(), Error> {
+        self.pause().await;
         self.state("reset_failed").map(drop)
     }
 
     async fn reload(&self) -> Result<(), Error> {
+        self.pause().await;
         let mut state = self.state("reload")?;
         state.calls.push("reload".to_owned());
         if state.refuses_reload {
@@ -216,6 +235,7 @@ impl Systemd for SimulatedConnection {
     }
 
     async fn start(&self, unit: &str) -> Result<(), Error> {
+        self.pause().await;
         let mut state = self.call("start", unit)?;
         let Some(file) = state.loaded.get(unit).cloned() else {
             return Err(Error::NoSuchUnit);
@@ -229,6 +249,7 @@ impl Systemd for SimulatedConnection {
     }
 
     async fn stop(&self, unit: &str) -> Result<(), Error> {
+        self.pause().await;
         let mut state = self.call("stop", unit)?;
         if state.running.remove(unit).is_some() {
             state.stopped.push(unit.to_owned());

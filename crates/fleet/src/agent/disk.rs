@@ -34,8 +34,19 @@ pub(super) struct Memory {
     pub(super) needs_reload: bool,
     /// Units of which a state may stand in the registry.
     pub(super) reported: BTreeSet<String>,
+    /// What was last read of the registry.
+    pub(super) history: Option<History>,
+    /// Why nothing is done, since the registry went back in time, and the revision at which that was seen.
+    pub(super) halt: Option<(String, Revision)>,
     /// The registration to take up, as long as its lease lives.
     pub(super) registration: Option<SavedRegistration>,
+}
+
+/// A moment of a registry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct History {
+    pub(super) store: u64,
+    pub(super) revision: Revision,
 }
 
 /// A registration, and what it was made with: with other settings it is not taken up.
@@ -172,6 +183,11 @@ mod tests {
             needs_reload: true,
             reported: ["b.service".to_owned()].into(),
             registration: None,
+            halt: Some(("it went back".to_owned(), 7)),
+            history: Some(History {
+                store: u64::MAX,
+                revision: 9,
+            }),
         };
         disk.remember(&memory).unwrap();
         assert_eq!(disk.recall(), memory);

@@ -1,14 +1,16 @@
 //! What the registry says that this machine is to run.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::disk::Known;
-use crate::keys::KeyStore;
-use crate::registry::{Global, Key, Registry, Run, Scope, Snapshot, Told};
+use crate::keys::{KeyStore, Revision};
+use crate::registry::{Error, Global, Key, Registry, Run, Scope, Snapshot, Told, Watch};
 use hyperfleet_fleet_model::agent::Desired;
 use hyperfleet_fleet_model::schedule::{Job, Machine, MachineId, globals_on};
 use hyperfleet_fleet_model::unit::{
@@ -32,71 +34,123 @@ pub(super) struct Duties {
 }
 
 /// What a watch of one of the scopes has told.
-pub(super) type News = (usize, Told);
+#[derive(Debug)]
+pub(super) struct News {
+    scope: usize,
+    told: Told,
+    /// Where all was listed; `None` for changes.
+    pub(super) listed: Option<Listed>,
+}
 
-/// Begins to follow what a machine has to do. Each scope is told whole first.
+/// What is known of a list.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Listed {
+    /// The store that it is from.
+    pub(super) store: u64,
+    /// What had been told, in any scope, before the list was asked for: the list is not older, unless the store went back.
+    pub(super) told_before: Revision,
+}
+
+impl News {
+    pub(super) fn revision(&self) -> Revision {
+        match &self.told {
+            Told::Changes { revision, .. } | Told::Relisted { revision, .. } => *revision,
+        }
+    }
+}
+
+/// Begins to follow what a machine has to do. Each scope is told whole first. `newest` is the newest revision that was taken
+/// in.
 pub(super) fn follow<S: KeyStore>(
     registry: &Registry<S>,
     machine: &str,
+    newest: &Arc<AtomicI64>,
 ) -> (JoinSet<()>, mpsc::UnboundedReceiver<News>) {
     let (tell, news) = mpsc::unbounded_channel();
     let mut tasks = JoinSet::new();
     for (index, scope) in scopes(machine).into_iter().enumerate() {
-        tasks.spawn(follow_scope(registry.clone(), index, scope, tell.clone()));
+        let follower = Follower {
+            registry: registry.clone(),
+            index,
+            scope,
+            newest: Arc::clone(newest),
+            watch: None,
+        };
+        tasks.spawn(follower.follow(tell.clone()));
     }
     (tasks, news)
 }
 
-fn scopes(machine: &str) -> [Scope; 3] {
+fn scopes(machine: &str) -> [Scope; 4] {
     let machine = machine.to_owned();
     let runs = Scope::Runs {
         machine: machine.clone(),
     };
-    [runs, Scope::Globals, Scope::Labels { machine }]
+    [
+        runs,
+        Scope::Globals,
+        Scope::Labels { machine },
+        Scope::Order,
+    ]
 }
 
-async fn follow_scope<S: KeyStore>(
+/// Follows one scope.
+struct Follower<S: KeyStore> {
     registry: Registry<S>,
     index: usize,
     scope: Scope,
-    tell: mpsc::UnboundedSender<News>,
-) {
-    let mut has_failed = false;
-    let mut failed = |error: crate::registry::Error| {
-        if !std::mem::replace(&mut has_failed, true) {
-            tracing::warn!(
-                error = chain(&error),
-                ?scope,
-                "the agent has lost etcd; units go on"
-            );
-        }
-    };
-    let mut watch = loop {
-        let listed = async {
-            let (found, revision) = registry.list(&scope).await?;
-            Ok((found, revision, registry.watch(&scope, revision)?))
-        };
-        match listed.await {
-            Ok((found, revision, watch)) => {
-                let _ = tell.send((index, Told::Relisted { revision, found }));
-                break watch;
-            }
-            Err(error) => failed(error),
-        }
-        tokio::time::sleep(PAUSE).await;
-    };
-    loop {
-        match watch.next().await {
-            Ok(told) => {
-                if tell.send((index, told)).is_err() {
-                    return;
+    newest: Arc<AtomicI64>,
+    watch: Option<Watch<S>>,
+}
+
+impl<S: KeyStore> Follower<S> {
+    async fn follow(mut self, tell: mpsc::UnboundedSender<News>) {
+        let mut is_told = false;
+        loop {
+            match self.next().await {
+                Ok(news) => {
+                    is_told = false;
+                    if tell.send(news).is_err() {
+                        return;
+                    }
+                }
+                Err(error) => {
+                    if !std::mem::replace(&mut is_told, true) {
+                        let (error, scope) = (chain(&error), &self.scope);
+                        tracing::warn!(error, ?scope, "the agent has lost etcd; units go on");
+                    }
+                    tokio::time::sleep(PAUSE).await;
                 }
             }
-            Err(error) => {
-                failed(error);
-                tokio::time::sleep(PAUSE).await;
-            }
         }
+    }
+
+    /// What is told next: at first, and whenever changes cannot be told, all that is there.
+    async fn next(&mut self) -> Result<News, Error> {
+        let scope = self.index;
+        if let Some(watch) = &mut self.watch {
+            if let told @ Told::Changes { .. } = watch.next().await? {
+                let listed = None;
+                return Ok(News {
+                    scope,
+                    told,
+                    listed,
+                });
+            }
+            // It was listed anew; of which store is not known.
+            self.watch = None;
+        }
+        let told_before = self.newest.load(Ordering::Acquire);
+        let store = self.registry.identity().await?;
+        let (found, revision) = self.registry.list(&self.scope).await?;
+        self.watch = Some(self.registry.watch(&self.scope, revision)?);
+        let told = Told::Relisted { revision, found };
+        let listed = Some(Listed { store, told_before });
+        Ok(News {
+            scope,
+            told,
+            listed,
+        })
     }
 }
 
@@ -112,8 +166,9 @@ pub(super) struct Orders {
 
 impl Duties {
     /// Takes in what was told.
-    pub(super) fn take(&mut self, (index, told): News) {
-        match told {
+    pub(super) fn take(&mut self, news: News) {
+        let index = news.scope;
+        match news.told {
             Told::Relisted { revision, found } => {
                 self.known.insert(index, Snapshot::of(revision, found));
                 self.expected.remove(&index);
@@ -139,6 +194,15 @@ impl Duties {
     /// Whether some scope has not been told since.
     pub(super) fn are_expected(&self) -> bool {
         !self.expected.is_empty()
+    }
+
+    /// When agents were last told to go on with a registry that went back in time.
+    pub(super) fn resumed_at(&self) -> Option<Revision> {
+        let resumes = self
+            .known
+            .values()
+            .filter_map(|known| known.resume.as_ref());
+        resumes.map(|resume| resume.revision).max()
     }
 
     fn runs(&self) -> impl Iterator<Item = (&str, &Run)> {
@@ -281,6 +345,15 @@ impl Orders {
         let desired = Desired { hash, state };
         // What is placed here stands before what is global.
         self.desired.entry(unit.to_owned()).or_insert(desired);
+    }
+
+    /// The same where nothing is to be done with any unit, for a reason.
+    pub(super) fn halted(self, reason: &str, known: &BTreeMap<String, Known>) -> Self {
+        let units = self.desired.into_keys().chain(known.keys().cloned());
+        Self {
+            held: units.map(|unit| (unit, reason.to_owned())).collect(),
+            ..Self::default()
+        }
     }
 
     /// The digest of the file that a unit is to have; empty if it is not to be here.

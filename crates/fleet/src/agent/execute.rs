@@ -45,7 +45,10 @@ impl Units {
             if !state_of(systemd, unit).await?.has_stopped() {
                 return Err(Undone::Stopping);
             }
+            // From here on systemd knows more of it than there is: stored, because the process may end in between.
             self.change(unit, |known| known.state = DesiredState::Inactive);
+            self.memory.needs_reload = true;
+            self.remember();
             systemd.disable(unit).await?;
             systemd.reset_failed(unit).await?;
         }
@@ -167,6 +170,8 @@ impl Units {
             Origin::File(path) if path == ours => None,
             // A link to it.
             Origin::File(path) if std::fs::read_link(&path).is_ok_and(|to| to == ours) => None,
+            // What was unlinked, and systemd keeps because another unit names it.
+            Origin::File(path) if self.memory.needs_reload && !path.exists() => None,
             Origin::File(path) => Some(path.display().to_string()),
             Origin::Other => Some("systemd itself".to_owned()),
         })

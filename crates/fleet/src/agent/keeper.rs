@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use crate::keys::KeyStore;
+use crate::keys::{self, KeyStore};
 use crate::registry::{Error, Machine, Registered, Registration, Registry};
 use hyperfleet_server_kit::causes::chain;
 
@@ -59,7 +59,7 @@ pub(super) struct Keeper<S> {
     pub(super) machine: Machine,
     pub(super) lease: Duration,
     pub(super) tell: watch::Sender<MachineLease>,
-    /// The registration is void although its lease lives: its key was deleted.
+    /// Somebody has found the registration void: its lease has run out, or its key was deleted.
     pub(super) is_void: Arc<Notify>,
 }
 
@@ -117,10 +117,8 @@ impl<S: KeyStore> Keeper<S> {
         loop {
             tokio::select! {
                 () = sleep_until(next) => {}
-                () = self.is_void.notified() => {
-                    tracing::warn!(machine = self.id, "the machine's key is gone: registering it again");
-                    break;
-                }
+                // Whether that is so is looked at now: it may have been said of the registration before.
+                () = self.is_void.notified() => count = 0,
             }
             let asked_at = Instant::now();
             let kept = async {
@@ -135,7 +133,13 @@ impl<S: KeyStore> Keeper<S> {
                 }
                 Ok(())
             };
-            next = match kept.await {
+            let kept = timeout(usual, kept).await.unwrap_or_else(|elapsed| {
+                Err(Error::Store(keys::Error::Unavailable {
+                    doing: "keep the machine's lease",
+                    source: Box::new(elapsed),
+                }))
+            });
+            next = match kept {
                 Ok(()) => {
                     (is_described, is_told) = (true, false);
                     count += 1;
@@ -143,7 +147,7 @@ impl<S: KeyStore> Keeper<S> {
                     asked_at + usual
                 }
                 Err(Error::Unregistered) => {
-                    tracing::warn!(machine = self.id, "the lease of the machine has run out");
+                    tracing::warn!(machine = self.id, "the machine is registered no more");
                     break;
                 }
                 Err(error) => {

@@ -72,6 +72,8 @@ pub struct Status {
     pub units: usize,
     /// Units that are not as desired, because something failed.
     pub failing: usize,
+    /// Whether nothing is done until an operator says resume.
+    pub is_halted: bool,
 }
 
 /// An agent of a machine.

@@ -10,6 +10,7 @@ use hyperfleet_server_kit::telemetry::{Metric, MetricTable};
 const REGISTERED: &str = "fleet_agent_registered";
 const UNITS: &str = "fleet_agent_units";
 const UNITS_FAILING: &str = "fleet_agent_units_failing";
+const HALTED: &str = "fleet_agent_halted";
 const TASKS: &str = "fleet_agent_task_count_total";
 const TASK_FAILURES: &str = "fleet_agent_task_failure_count_total";
 
@@ -22,6 +23,8 @@ pub const METRICS: MetricTable = &[
         "Units of fleet on this machine."),
     Metric::new(UNITS_FAILING, Gauge, &[],
         "Units that the agent cannot bring to their desired state."),
+    Metric::new(HALTED, Gauge, &[],
+        "Whether this agent does nothing because the registry went back in time, until an operator says resume: 1 or 0."),
     Metric::new(TASKS, Counter, &["type"],
         "Tasks that were done: unload, load, reload, stop, start."),
     Metric::new(TASK_FAILURES, Counter, &["type"],
@@ -41,6 +44,7 @@ pub fn count_from_zero() {
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
 pub(super) fn show(status: &Status) {
     gauge!(REGISTERED).set(if status.is_registered { 1.0 } else { 0.0 });
+    gauge!(HALTED).set(if status.is_halted { 1.0 } else { 0.0 });
     gauge!(UNITS).set(status.units as f64);
     gauge!(UNITS_FAILING).set(status.failing as f64);
 }

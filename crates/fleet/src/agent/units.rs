@@ -84,11 +84,13 @@ impl Units {
     pub(super) async fn take_up(&mut self, systemd: &impl Systemd) -> Result<(), Error> {
         let instance = systemd.instance().await?;
         if self.memory.instance != instance {
+            // Without memory nobody knows what runs.
+            let may_run = self.memory.instance.is_empty();
             self.memory.instance = instance;
             for known in self.memory.units.values_mut() {
                 *known = Known {
                     epoch: known.epoch,
-                    ..Known::file_only(false)
+                    ..Known::file_only(may_run)
                 };
             }
             self.remember();
@@ -170,11 +172,12 @@ impl Units {
     pub(super) async fn stop_singletons(&mut self, systemd: &impl Systemd) -> Result<(), Error> {
         let running = self.memory.units.iter().filter(|(unit, known)| {
             let on_disk = self.on_disk.get(*unit).and_then(Option::as_ref);
-            known.state == DesiredState::Launched
+            (known.state == DesiredState::Launched || known.may_run)
                 && on_disk.is_some_and(|on_disk| on_disk.is_singleton)
         });
         let running: Vec<String> = running.map(|(unit, _)| unit.clone()).collect();
-        for unit in running {
+        let resting = self.troubles.resting();
+        for unit in running.into_iter().filter(|unit| !resting.contains(unit)) {
             match self.stop(systemd, &unit).await {
                 Ok(()) => tracing::warn!(
                     unit,

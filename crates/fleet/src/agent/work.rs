@@ -1,15 +1,17 @@
 //! The agent's loop.
 
 use std::collections::BTreeSet;
+use std::future::Future;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
-use super::disk::SavedRegistration;
+use super::disk::{History, SavedRegistration};
 use super::duties::{self, Duties, Files, News, Orders};
 use super::keeper::{Keeper, MachineLease};
 use super::systemd::{Connect, Error};
@@ -40,6 +42,8 @@ pub(super) struct Work<S: KeyStore, C> {
     news: mpsc::UnboundedReceiver<News>,
     /// What follows the registry.
     following: JoinSet<()>,
+    /// The newest revision that was taken in.
+    newest: Arc<AtomicI64>,
     lease: watch::Receiver<MachineLease>,
     /// Until systemd was reached once: a machine that can run nothing is no member of the cluster.
     keeper: Option<Keeper<S>>,
@@ -70,7 +74,9 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             tell,
             is_void: Arc::clone(&is_void),
         };
-        let (following, news) = duties::follow(&agent.registry, &settings.id);
+        let revision = units.memory.history.map_or(0, |history| history.revision);
+        let newest = Arc::new(AtomicI64::new(revision));
+        let (following, news) = duties::follow(&agent.registry, &settings.id, &newest);
         Ok(Self {
             told,
             units,
@@ -78,6 +84,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             duties: Duties::default(),
             news,
             following,
+            newest,
             lease,
             keeper: Some(keeper),
             keeping: JoinSet::new(),
@@ -174,7 +181,9 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
                     self.lease_changed();
                 }
                 Some(news) = self.news.recv() => {
+                    self.note_history(&news);
                     self.duties.take(news);
+                    self.resume_if_told();
                     self.act_soon(Duration::ZERO);
                 }
                 changed = systemd.changed() => {
@@ -215,7 +224,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             // What was decided while the machine was away may not have been told yet.
             self.duties.expect_all_anew();
             (self.following, self.news) =
-                duties::follow(&self.agent.registry, &self.agent.settings.id);
+                duties::follow(&self.agent.registry, &self.agent.settings.id, &self.newest);
         }
         // Of one that is taken up units may have been reported before.
         let units = self.units.memory.reported.clone();
@@ -233,9 +242,64 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         self.act_soon(Duration::ZERO);
     }
 
+    /// Halts if the registry is another than before, or has gone back in time, as after etcd was restored: what it says
+    /// may be long out of date.
+    fn note_history(&mut self, news: &News) {
+        let memory = &mut self.units.memory;
+        let (revision, before) = (news.revision(), memory.history);
+        let is_other = |before: History| {
+            news.listed
+                .is_some_and(|listed| listed.store != before.store)
+        };
+        let is_other = before.is_some_and(is_other);
+        let went_back = news
+            .listed
+            .is_some_and(|listed| revision < listed.told_before);
+        if (is_other || went_back) && memory.halt.is_none() {
+            let what = if is_other {
+                "is another one"
+            } else {
+                "went back in time"
+            };
+            let reason = format!(
+                "the registry {what}, as after etcd was restored: nothing is done until an operator says resume"
+            );
+            tracing::error!(revision, reason, "the agent halts; units go on");
+            memory.halt = Some((reason, revision));
+        }
+        let store = news.listed.map(|listed| listed.store);
+        if let Some(store) = store.or(before.map(|before| before.store)) {
+            let newest = before.filter(|_| !is_other && !went_back);
+            let revision = newest.map_or(revision, |newest| newest.revision.max(revision));
+            memory.history = Some(History { store, revision });
+            self.newest.store(revision, Ordering::Release);
+        }
+        if is_other || went_back || before.is_none() {
+            self.units.remember();
+        }
+    }
+
+    /// Goes on after a halt once an operator has said so since. Epochs begin again with the registry.
+    fn resume_if_told(&mut self) {
+        let memory = &mut self.units.memory;
+        let resumed_at = self.duties.resumed_at();
+        let Some((_, halted_at)) = &memory.halt else {
+            return;
+        };
+        if resumed_at.is_some_and(|resumed_at| resumed_at > *halted_at) {
+            tracing::warn!("an operator says resume: the agent goes on");
+            memory.halt = None;
+            for known in memory.units.values_mut() {
+                known.epoch = 0;
+            }
+            self.units.remember();
+        }
+    }
+
     /// Whether no other machine may run units of this one.
     fn may_run_singletons(&self) -> bool {
-        self.lease.borrow().is_held() && !self.duties.are_expected()
+        let lease = self.lease.borrow();
+        lease.registration.is_some() && lease.is_held() && !self.duties.are_expected()
     }
 
     /// Looks at everything, does what is to be done, and reports what is.
@@ -252,7 +316,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             let none = Orders::default();
             self.units.bring_about(systemd, &none, &self.files).await?;
         } else if self.duties.are_known() {
-            if self.read_files().await.is_err() {
+            if !matches!(in_time(ends_at, self.read_files()).await, Some(Ok(()))) {
                 next = Instant::now() + PAUSE;
             }
             let orders = self.orders();
@@ -261,7 +325,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
                 .await?;
             self.drop_files(&orders);
         }
-        if self.report(systemd).await?.is_err() || self.units.has_lost_some() {
+        if !self.report(systemd).await? || self.units.has_lost_some() {
             next = Instant::now() + PAUSE;
         }
         for at in [self.units.retry_at(), ends_at].into_iter().flatten() {
@@ -272,17 +336,18 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
     }
 
     /// Whether all could be reported that is to be.
-    async fn report(&mut self, systemd: &C::Systemd) -> Result<Result<(), registry::Error>, Error> {
+    async fn report(&mut self, systemd: &C::Systemd) -> Result<bool, Error> {
         let states = match self.units.report(systemd).await {
             Err(error @ Error::Unreachable { .. }) => return Err(error),
             Err(error) => {
                 tracing::warn!(error = chain(&error), "systemd tells no states of units");
-                return Ok(Ok(()));
+                return Ok(true);
             }
             Ok(states) => states,
         };
         self.agent.status.send_modify(|status| {
             status.units = self.units.count();
+            status.is_halted = self.units.memory.halt.is_some();
             status.failing = states
                 .values()
                 .filter(|state| !state.error.is_empty())
@@ -290,13 +355,17 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         });
         telemetry::show(&self.agent.status.borrow());
         let Some(reports) = &mut self.reports else {
-            return Ok(Ok(()));
+            return Ok(true);
         };
         let units: BTreeSet<String> = states.keys().cloned().collect();
         // Stored first: a process that ends in between could not take them back.
         self.units
             .may_be_reported(units.union(&self.units.memory.reported).cloned().collect());
-        let published = reports.publish(&self.agent.registry, &states).await;
+        let ends_at = self.lease.borrow().ends_at();
+        let published = reports.publish(&self.agent.registry, &states);
+        let Some(published) = in_time(ends_at, published).await else {
+            return Ok(false);
+        };
         if let Err(error) = &published {
             tracing::debug!(error = chain(error), "states of units were not reported");
             if matches!(error, registry::Error::Unregistered) {
@@ -306,7 +375,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         } else {
             self.units.may_be_reported(units);
         }
-        Ok(published.map(drop))
+        Ok(published.is_ok())
     }
 
     fn orders(&self) -> Orders {
@@ -318,6 +387,9 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         let mut orders = self
             .duties
             .orders(&machine, &self.files, &self.units.memory.units);
+        if let Some((reason, _)) = &self.units.memory.halt {
+            return orders.halted(reason, &self.units.memory.units);
+        }
         if !self.held_lease {
             for (unit, desired) in &mut orders.desired {
                 let file = self.files.get(&desired.hash);
@@ -362,12 +434,11 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
     pub(super) async fn end(mut self) {
         if self.is_leaving() {
             self.keeping.shutdown().await;
-            if let Some(saved) = self.units.memory.registration.take() {
-                let ended = self
-                    .agent
-                    .registry
-                    .deregister_machine(saved.registration)
-                    .await;
+            let saved = self.units.memory.registration.take();
+            let saved = saved.map(|saved| saved.registration);
+            let registration = self.lease.borrow().registration.clone().or(saved);
+            if let Some(registration) = registration {
+                let ended = self.agent.registry.deregister_machine(registration).await;
                 if let Err(error) = ended {
                     let error = chain(&error);
                     tracing::warn!(error, "the machine's lease could not be ended; it runs out");
@@ -375,5 +446,13 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             }
         }
         self.units.remember();
+    }
+}
+
+/// What comes of something before a time, if that is set; `None` if it takes longer.
+async fn in_time<T>(until: Option<Instant>, something: impl Future<Output = T>) -> Option<T> {
+    match until {
+        Some(until) => timeout_at(until, something).await.ok(),
+        None => Some(something.await),
     }
 }

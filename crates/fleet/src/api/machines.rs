@@ -35,3 +35,9 @@ pub(super) async fn patch(fleet: Data<EtcdFleet>, body: Bytes) -> Result<HttpRes
     answer.insert_header(("content-type", "application/json"));
     Ok(answer.finish())
 }
+
+/// `POST …/resume`
+pub(super) async fn resume(fleet: Data<EtcdFleet>) -> Result<HttpResponse, Fault> {
+    fleet.resume().await?;
+    Ok(HttpResponse::NoContent().finish())
+}

@@ -134,6 +134,13 @@ pub(super) fn patch_machines() -> OperationBuilder {
     admitted(described, "204", answer, &[400, 408, 409, 413, 415])
 }
 
+pub(super) fn resume() -> OperationBuilder {
+    let summary = "Tell agents to go on after etcd was restored";
+    let text = "Agents halt when what they read is older than what they have read before, or is of another etcd: they start and stop nothing. This says that what stands in etcd now is right.";
+    let described = operation("resume", "Machines", summary, text);
+    admitted(described, "204", empty_answer("Agents are told."), &[])
+}
+
 /// An operation that anybody may ask for, which answers with some document.
 fn open(described: OperationBuilder, text: &str) -> OperationBuilder {
     let answer = json_answer(text, any(Type::Object), None);

@@ -47,7 +47,7 @@ const OTHER: StatusCode = StatusCode::METHOD_NOT_ALLOWED;
 
 /// Every path, with what the older server says to other methods.
 #[rustfmt::skip]
-pub(super) static ENDPOINTS: [Endpoint; 9] = [
+pub(super) static ENDPOINTS: [Endpoint; 10] = [
     Endpoint { path: "", operations: &[], otherwise: (OTHER, "") },
     Endpoint { path: "/units", operations: &[
         Operation { method: "GET", permission: SEE, handler: || web::to(units::list), describe: describe::units },
@@ -70,6 +70,9 @@ pub(super) static ENDPOINTS: [Endpoint; 9] = [
         Operation { method: "GET", permission: SEE, handler: || web::to(machines::list), describe: describe::machines },
         Operation { method: "PATCH", permission: CHANGE, handler: || web::to(machines::patch), describe: describe::patch_machines },
     ], otherwise: (OTHER, "only GET and PATCH supported against this resource") },
+    Endpoint { path: "/resume", operations: &[
+        Operation { method: "POST", permission: CHANGE, handler: || web::to(machines::resume), describe: describe::resume },
+    ], otherwise: (OTHER, "only POST supported against this resource") },
     Endpoint { path: "/discovery", operations: &[
         Operation { method: "GET", permission: None, handler: || web::to(discovery::discovery), describe: describe::discovery },
     ], otherwise: (StatusCode::BAD_REQUEST, "only HTTP GET supported against this resource") },

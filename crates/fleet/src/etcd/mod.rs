@@ -176,6 +176,15 @@ impl KeyStore for EtcdKeys {
         })
     }
 
+    async fn identity(&self) -> Result<u64, Error> {
+        let doing = "ask which cluster it is";
+        let mut kv = self.clients().await?.kv;
+        let count = GetOptions::new().with_count_only();
+        let answer = within(&self.settings, doing, kv.get("/", Some(count))).await?;
+        let header = answer.header().ok_or_else(|| headless(doing))?;
+        Ok(header.cluster_id())
+    }
+
     async fn grant(&self, seconds: u32) -> Result<Lease, Error> {
         let mut leases = self.clients().await?.leases;
         let granted = leases.grant(i64::from(seconds), None);
@@ -261,9 +270,12 @@ fn revision(
     header: Option<&etcd_client::ResponseHeader>,
     doing: &'static str,
 ) -> Result<Revision, Error> {
-    let header = header.ok_or_else(|| Error::Failed {
+    Ok(header.ok_or_else(|| headless(doing))?.revision())
+}
+
+fn headless(doing: &'static str) -> Error {
+    Error::Failed {
         doing,
         source: "an answer without a header".into(),
-    })?;
-    Ok(header.revision())
+    }
 }

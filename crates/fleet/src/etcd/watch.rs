@@ -66,6 +66,10 @@ impl EtcdWatch {
             return Err(canceled(message.cancel_reason()));
         }
         if message.created() {
+            // etcd waits for a revision that may never come, or comes with another history.
+            if revision(message.header(), DOING)? < self.told {
+                return Err(Error::Future);
+            }
             return Ok(None);
         }
         let pairs = message.events().iter().filter_map(|event| {

@@ -164,6 +164,7 @@ pub(crate) fn touches_of(change: &Change) -> impl Iterator<Item = Touch> + use<>
         | Change::Leader(_)
         | Change::EngineVersion(_)
         | Change::ReplacesOrder(_)
+        | Change::Resume(_)
         | Change::Unknown { .. } => (None, None),
     };
     let (unit, state) = (unit.cloned(), state.cloned());

@@ -2,7 +2,7 @@
 
 use super::key::{Key, LabelKey, Prefix, RunKey, StateKey};
 use super::record::{
-    Body, EngineVersion, Global, Label, Leader, Machine, Place, ReplacesOrder, Run, Seen,
+    Body, EngineVersion, Global, Label, Leader, Machine, Place, ReplacesOrder, Resume, Run, Seen,
     UnitState, Want, Why, read,
 };
 use crate::keys::{Entry, Event};
@@ -34,6 +34,8 @@ pub enum Change {
     EngineVersion(Seen<EngineVersion>),
     /// The last unit that was given `Replaces`.
     ReplacesOrder(Seen<ReplacesOrder>),
+    /// Agents are to go on with a registry that went back in time.
+    Resume(Seen<Resume>),
     /// A key below our prefix that is none of ours, such as a newer program may use.
     Unknown {
         /// What it is called, as far as it is text.
@@ -72,6 +74,7 @@ impl Change {
             Key::Leader => Self::Leader(read(entry)),
             Key::EngineVersion => Self::EngineVersion(read(entry)),
             Key::ReplacesOrder => Self::ReplacesOrder(read(entry)),
+            Key::Resume => Self::Resume(read(entry)),
         }
     }
 }

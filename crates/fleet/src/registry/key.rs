@@ -37,6 +37,8 @@ pub enum Key {
     EngineVersion,
     /// `order/replaces`: the last unit that was given `Replaces`.
     ReplacesOrder,
+    /// `order/resume`: agents are to go on with a registry that went back in time.
+    Resume,
 }
 
 /// What an agent has to do with a unit.
@@ -101,7 +103,8 @@ impl Key {
             | Self::Label(_)
             | Self::Leader
             | Self::EngineVersion
-            | Self::ReplacesOrder => None,
+            | Self::ReplacesOrder
+            | Self::Resume => None,
         }
     }
 
@@ -126,6 +129,7 @@ pub(super) enum Family {
     Label,
     State,
     Engine,
+    Order,
 }
 
 impl Family {
@@ -140,6 +144,7 @@ impl Family {
             Self::Label => "label/",
             Self::State => "state/",
             Self::Engine => "engine/",
+            Self::Order => "order/",
         }
     }
 }
@@ -222,6 +227,7 @@ impl Prefix {
             Key::Leader => format!("{prefix}engine/leader"),
             Key::EngineVersion => format!("{prefix}engine/version"),
             Key::ReplacesOrder => format!("{prefix}order/replaces"),
+            Key::Resume => format!("{prefix}order/resume"),
         }
     }
 
@@ -256,6 +262,7 @@ impl Prefix {
             "engine" if rest == "leader" => Key::Leader,
             "engine" if rest == "version" => Key::EngineVersion,
             "order" if rest == "replaces" => Key::ReplacesOrder,
+            "order" if rest == "resume" => Key::Resume,
             _ => return None,
         })
     }
@@ -306,6 +313,7 @@ mod tests {
             Key::Leader,
             Key::EngineVersion,
             Key::ReplacesOrder,
+            Key::Resume,
         ]
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::key::{Family, Key, LabelKey, UnusablePart, check_part};
-use super::record::{self, Label, Machine, Stored};
+use super::record::{self, Label, Machine, Resume, Stored};
 use super::{Error, Registry};
 use crate::keys::{
     self, Guard, Kept, KeyStore, Lease, Operation, Revision, TRANSACTION_OPERATIONS_MAX,
@@ -112,6 +112,23 @@ impl<S: KeyStore> Registry<S> {
         let name = self.name(&Key::Machine(registration.id.clone()));
         let put = Operation::Put(name, record::write(machine), Some(registration.lease));
         self.commit_registered(registration, vec![put]).await
+    }
+
+    /// Names the store of this registry.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn identity(&self) -> Result<u64, Error> {
+        Ok(self.store.identity().await?)
+    }
+
+    /// Tells all agents to go on with what stands here, although it went back in time. Returns since when.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn resume(&self) -> Result<Revision, Error> {
+        let put = self.put(&Key::Resume, &Resume {});
+        Ok(self.commit(Vec::new(), vec![put]).await?.revision)
     }
 
     /// Ends a registration; all keys of the machine go with it. Fine if it has ended.

@@ -36,7 +36,7 @@ pub use lists::{LISTED_MAX, ListedUnit, Page, ReportedState, StateFilter};
 pub use machines::{KnownMachine, LABELS_MAX, Registered, Registration};
 pub use record::{
     Body, EngineVersion, Global, GlobalRule, Label, Leader, Machine, Place, Refusal, ReplacesOrder,
-    Run, Seen, Stored, UnitState, Want, Why, is_newer,
+    Resume, Run, Seen, Stored, UnitState, Want, Why, is_newer,
 };
 pub use reports::Reports;
 pub use snapshot::{Snapshot, UnreadableKeys};

@@ -214,6 +214,10 @@ pub struct ReplacesOrder {
     pub unit: String,
 }
 
+/// An operator's word that the registry is right although it went back in time. What counts is when it was given.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resume {}
+
 /// A value that was read, with its key's revisions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored<T> {

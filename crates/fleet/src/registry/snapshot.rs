@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::change::Change;
 use super::key::{Key, LabelKey, RunKey, StateKey};
 use super::record::{
-    Body, EngineVersion, Global, Label, Leader, Machine, Place, Run, Seen, Stored, UnitState, Want,
-    Why, is_newer,
+    Body, EngineVersion, Global, Label, Leader, Machine, Place, Resume, Run, Seen, Stored,
+    UnitState, Want, Why, is_newer,
 };
 use crate::keys::Revision;
 
@@ -42,6 +42,8 @@ pub struct Snapshot {
     pub leader: Option<Stored<Leader>>,
     /// The newest engine that ever decided.
     pub engine_version: Option<Stored<EngineVersion>>,
+    /// When agents were last told to go on with a registry that went back in time.
+    pub resume: Option<Stored<Resume>>,
     /// Keys of ours that hold what is not ours to read, with the version that they name.
     pub foreign: UnreadableKeys,
     /// Other keys below the prefix.
@@ -85,6 +87,11 @@ impl Snapshot {
             Change::ReplacesOrder(seen) => {
                 note(foreign, &Key::ReplacesOrder, &seen);
                 Key::ReplacesOrder
+            }
+            Change::Resume(seen) => {
+                note(foreign, &Key::Resume, &seen);
+                self.resume = seen.here();
+                Key::Resume
             }
             Change::Unknown { name, exists } => {
                 if exists {

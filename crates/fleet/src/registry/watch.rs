@@ -24,6 +24,8 @@ pub enum Scope {
     },
     /// Who decides, and the newest engine that ever did: for engines that stand by.
     Leader,
+    /// What puts things in order, among it the word to go on after the registry went back.
+    Order,
 }
 
 /// What a watch tells.
@@ -98,6 +100,7 @@ impl<S: KeyStore> Registry<S> {
             Scope::Everything => self.prefix.everything(),
             Scope::Globals => self.prefix.family(Family::Global),
             Scope::Leader => self.prefix.family(Family::Engine),
+            Scope::Order => self.prefix.family(Family::Order),
             Scope::Runs { machine } => {
                 check_part("machine id", machine)?;
                 self.prefix.part(Family::Run, machine)
@@ -138,8 +141,13 @@ impl<S: KeyStore> Watch<S> {
                             .collect(),
                     });
                 }
-                // A watch that has fallen far behind is caught up with by few messages of any size.
-                Err(keys::Error::Compacted | keys::Error::TooLarge { .. }) => self.list_anew(),
+                // A watch that has fallen far behind is caught up with by few messages of any size. The store may have
+                // been restored, and be behind the watch.
+                Err(
+                    keys::Error::Compacted | keys::Error::TooLarge { .. } | keys::Error::Future,
+                ) => {
+                    self.list_anew();
+                }
                 Err(error) => return Err(error.into()),
             }
         }

@@ -5,6 +5,7 @@
 mod history;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -24,8 +25,12 @@ pub struct MemoryKeys {
     newest: Arc<watch::Sender<Revision>>,
 }
 
-#[derive(Debug, Default)]
+/// Stores that were made so far.
+static COUNT: AtomicU64 = AtomicU64::new(0);
+
+#[derive(Debug)]
 struct State {
+    identity: u64,
     history: History,
     leases: BTreeMap<i64, Term>,
     leases_granted: i64,
@@ -84,6 +89,17 @@ impl MemoryKeys {
     }
 }
 
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            identity: COUNT.fetch_add(1, Ordering::Relaxed),
+            history: History::default(),
+            leases: BTreeMap::new(),
+            leases_granted: 0,
+        }
+    }
+}
+
 impl State {
     fn end_lease(&mut self, id: i64) {
         self.leases.remove(&id);
@@ -111,6 +127,10 @@ impl KeyStore for MemoryKeys {
         at: Option<Revision>,
     ) -> Result<Listing, Error> {
         self.now().history.list(&range, limit, at)
+    }
+
+    async fn identity(&self) -> Result<u64, Error> {
+        Ok(self.now().identity)
     }
 
     async fn grant(&self, seconds: u32) -> Result<Lease, Error> {

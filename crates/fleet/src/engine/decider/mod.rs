@@ -168,7 +168,8 @@ impl Decider {
             | Key::State(_)
             | Key::Leader
             | Key::EngineVersion
-            | Key::ReplacesOrder => {}
+            | Key::ReplacesOrder
+            | Key::Resume => {}
         }
     }
 

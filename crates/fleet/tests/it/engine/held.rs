@@ -167,6 +167,11 @@ impl<S: KeyStore> KeyStore for Held<S> {
             .await
     }
 
+    async fn identity(&self) -> Result<u64, Error> {
+        let inner = self.inner.clone();
+        self.call(async move { inner.identity().await }).await
+    }
+
     async fn grant(&self, seconds: u32) -> Result<Lease, Error> {
         let inner = self.inner.clone();
         self.call(async move { inner.grant(seconds).await }).await

@@ -241,3 +241,35 @@ async fn a_watch_that_has_missed_more_than_a_message_holds_goes_on() {
         matches!(told.unwrap(), Told::Changes { revision, .. } if Written::At(revision) == created.unwrap())
     );
 }
+
+/// Of a revision that has not come yet etcd tells nothing until it comes, and then of another history.
+#[tokio::test]
+async fn a_watch_of_an_etcd_that_went_back_begins_anew() {
+    let mut server = TestEtcd::start().await;
+    let (registry, body) = (registry(&server).await, body("1"));
+    for number in 0..20 {
+        let name = format!("a{number}.service");
+        let created = registry.create_unit(&name, &body, DesiredState::Loaded, None);
+        created.await.unwrap();
+    }
+    let before = registry.snapshot().await.unwrap();
+    let mut watch = registry.watch(&Scope::Everything, before.revision).unwrap();
+    server.lose_data();
+    server.resume().await;
+    let mut told = Err(Error::Deposed);
+    until("it is told what is there", async || {
+        told = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap();
+        told.is_ok()
+    })
+    .await;
+    let Ok(Told::Relisted { revision, found }) = told else {
+        panic!("{told:?}");
+    };
+    assert!(revision < before.revision && found.is_empty(), "{found:?}");
+    let created = registry.create_unit("b.service", &body, DesiredState::Loaded, None);
+    let created = created.await.unwrap();
+    let told = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap();
+    assert!(
+        matches!(told.unwrap(), Told::Changes { revision, .. } if Written::At(revision) == created)
+    );
+}
