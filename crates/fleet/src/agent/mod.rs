@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! registry ─▶ duties ─▶ orders ─┐
-//!                               ├─▶ tasks (fleet-model) ─▶ units ─▶ execute ─▶ systemd
+//!                               ├─▶ tasks (fleet-model) ─▶ units, execute ─▶ systemd
 //! disk, memory ─▶ units ────────┘                            │                   │ signals
 //!                                                            ▼                   ▼
 //! registry ◀────────────── reports ◀───────────────────── states ◀───────────────┘
@@ -17,7 +17,6 @@
 mod dbus;
 mod disk;
 mod duties;
-mod execute;
 mod keeper;
 mod systemd;
 mod telemetry;

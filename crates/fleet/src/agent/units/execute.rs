@@ -2,10 +2,10 @@
 
 use std::io;
 
-use super::disk::Known;
-use super::duties::{Files, Orders};
-use super::systemd::{Error, Origin, Systemd, SystemdState};
-use super::units::{OnDisk, Units};
+use super::{OnDisk, Units};
+use crate::agent::disk::Known;
+use crate::agent::duties::{Files, Orders};
+use crate::agent::systemd::{Error, Origin, Systemd, SystemdState};
 use hyperfleet_fleet_model::unit::DesiredState;
 
 /// Why a task was not done.

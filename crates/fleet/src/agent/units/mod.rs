@@ -1,14 +1,16 @@
 //! The units of a machine as the agent has made them, and one pass over all of them.
 
+mod execute;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
 use tokio::time::Instant;
 
+use self::execute::Undone;
 use super::disk::{Disk, Known, Memory};
 use super::duties::{Files, Orders, requirements};
-use super::execute::Undone;
 use super::systemd::{Error, Systemd};
 use super::telemetry;
 use super::troubles::Troubles;
@@ -18,15 +20,15 @@ use hyperfleet_fleet_model::unit::{DesiredState, Options};
 
 /// The units of a machine, as the agent has made them.
 pub(super) struct Units {
-    pub(super) disk: Disk,
-    pub(super) memory: Memory,
+    disk: Disk,
+    pub(in crate::agent) memory: Memory,
     /// The file of each unit in the folder; `None` for one that cannot be read.
-    pub(super) on_disk: BTreeMap<String, Option<OnDisk>>,
+    on_disk: BTreeMap<String, Option<OnDisk>>,
     troubles: Troubles,
     /// Units that are left as they are, with the reason.
     held: BTreeMap<String, String>,
     /// Units that systemd may not have read since they were loaded.
-    pub(super) unread: BTreeSet<String>,
+    unread: BTreeSet<String>,
     /// Whether units that were loaded were found not to be.
     has_lost_some: bool,
 }
