@@ -137,8 +137,11 @@ mod tests {
         for metric in all() {
             let name = metric.name;
             assert!(names.insert(name), "{name}");
-            let is_ours = name.starts_with("hyperfleet_") || name.starts_with("fleet_engine_");
-            assert!(is_ours, "{name}");
+            let prefixes = ["hyperfleet_", "fleet_engine_", "fleet_agent_"];
+            assert!(
+                prefixes.iter().any(|prefix| name.starts_with(prefix)),
+                "{name}"
+            );
             let is_counter = metric.kind == Counter;
             assert_eq!(name.ends_with("_total"), is_counter, "{name}");
             assert!(metric.help.ends_with('.'), "{name}");
