@@ -220,7 +220,7 @@ fn reasons_are_in_the_older_words() {
     }
 }
 
-/// What is there after tasks were done, if none fails.
+/// The current state after all tasks have succeeded.
 fn after(
     desired: &BTreeMap<String, Desired>,
     mut current: BTreeMap<String, Current>,

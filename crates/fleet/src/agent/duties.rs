@@ -14,7 +14,7 @@ use crate::registry::{Error, Global, Key, Registry, Run, Scope, Snapshot, Told, 
 use hyperfleet_fleet_model::agent::Desired;
 use hyperfleet_fleet_model::schedule::{Job, Machine, MachineId, globals_on};
 use hyperfleet_fleet_model::unit::{
-    DesiredState, FleetSection, Glob, NameParts, Options, Requirements, UnitName,
+    DesiredState, FleetSection, NameParts, Options, Requirements, UnitName,
 };
 use hyperfleet_server_kit::causes::chain;
 
@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// What is known of a unit's file by its digest.
 pub(super) type Files = BTreeMap<String, Options>;
 
-/// The keys that an agent follows: `run/` and `label/` of its machine, and `global/`.
+/// The keys that an agent follows: `run/` and `label/` of its machine, `global/` and `order/`.
 #[derive(Debug, Default)]
 pub(super) struct Duties {
     /// One for each scope, each with its own keys alone.
@@ -59,8 +59,8 @@ impl News {
     }
 }
 
-/// Begins to follow what a machine has to do. Each scope is told whole first. `newest` is the newest revision that was taken
-/// in.
+/// Starts to follow the keys of a machine's agent. The first news of each scope is a list. `newest` holds the newest revision
+/// that the agent has applied.
 pub(super) fn follow<S: KeyStore>(
     registry: &Registry<S>,
     machine: &str,
@@ -125,7 +125,7 @@ impl<S: KeyStore> Follower<S> {
         }
     }
 
-    /// What is told next: at first, and whenever changes cannot be told, all that is there.
+    /// The next news: a list at first, and after each gap in the history; changes otherwise.
     async fn next(&mut self) -> Result<News, Error> {
         let scope = self.index;
         if let Some(watch) = &mut self.watch {
@@ -137,7 +137,7 @@ impl<S: KeyStore> Follower<S> {
                     listed,
                 });
             }
-            // It was listed anew; of which store is not known.
+            // The watch has listed the scope again, without the identity of the store.
             self.watch = None;
         }
         let told_before = self.newest.load(Ordering::Acquire);
@@ -186,12 +186,12 @@ impl Duties {
         self.known.len() == scopes("").len()
     }
 
-    /// All scopes are told whole once more; until then what is known may be old.
+    /// Marks everything as outdated until each scope has been listed again.
     pub(super) fn expect_all_anew(&mut self) {
         self.expected = (0..scopes("").len()).collect();
     }
 
-    /// Whether some scope has not been told since.
+    /// Whether some scope has not been listed since [`expect_all_anew`](Self::expect_all_anew).
     pub(super) fn are_expected(&self) -> bool {
         !self.expected.is_empty()
     }
@@ -215,19 +215,16 @@ impl Duties {
         globals.map(|(unit, global)| (unit.as_str(), &global.value))
     }
 
-    /// The machine's metadata: that of its configuration, and over it what was set while it runs.
+    /// A machine's metadata: that of its configuration, and over it what was set while it runs.
     pub(super) fn metadata(
         &self,
+        machine: &str,
         configured: &BTreeMap<String, String>,
     ) -> BTreeMap<String, String> {
-        let mut metadata = configured.clone();
-        for (key, label) in self.known.values().flat_map(|known| &known.labels) {
-            match &label.value.value {
-                Some(value) => metadata.insert(key.key.clone(), value.clone()),
-                None => metadata.remove(&key.key),
-            };
-        }
-        metadata
+        let scopes = self.known.values();
+        scopes.fold(configured.clone(), |metadata, known| {
+            known.over_metadata(machine, metadata)
+        })
     }
 
     /// All units that may have to run here, each with the digest of its file.
@@ -277,11 +274,9 @@ impl Duties {
                 orders.add(unit, &run.hash, run.state);
             }
         }
-        for unit in self.globals_here(machine, files) {
-            let mut globals = self.globals();
-            if let Some((_, global)) = globals.find(|(name, _)| *name == unit) {
-                orders.add(&unit, &global.hash, global.state);
-            }
+        let here = self.globals_here(machine, files);
+        for (unit, global) in self.globals().filter(|(unit, _)| here.contains(*unit)) {
+            orders.add(unit, &global.hash, global.state);
         }
         orders.desired.retain(|unit, desired| {
             let is_ready = !desired.state.is_active() || files.contains_key(&desired.hash);
@@ -295,7 +290,7 @@ impl Duties {
     }
 
     /// The global units that belong here, by the rule that the engine has.
-    fn globals_here(&self, machine: &Machine, files: &Files) -> Vec<String> {
+    fn globals_here(&self, machine: &Machine, files: &Files) -> BTreeSet<String> {
         let placed: Vec<Job> = self
             .runs()
             .map(|(unit, run)| job(unit, run, machine, files))
@@ -304,12 +299,7 @@ impl Duties {
             .globals()
             .map(|(unit, global)| Job {
                 name: UnitName::stored(unit),
-                requirements: Requirements {
-                    metadata: global.rule.metadata.clone(),
-                    conflicts: global.rule.conflicts.iter().map(Glob::new).collect(),
-                    is_global: true,
-                    ..Requirements::default()
-                },
+                requirements: global.rule.requirements(),
                 desired: global.state,
                 placed_on: None,
                 is_pinned: false,

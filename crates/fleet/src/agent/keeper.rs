@@ -15,7 +15,7 @@ use hyperfleet_server_kit::causes::chain;
 
 /// How often a lease is kept in the time for which it lives.
 const KEPT_PER_LEASE: u32 = 3;
-/// After so many the machine's key is looked for, too: its lease outlives it if somebody deletes it.
+/// Every so many keep-alives also check the machine's key: an operator can delete it while its lease lives.
 const KEPT_PER_LOOK: u32 = 6;
 /// After this part of a lease without a sign of life, units that must never run twice have to stop: the rest is for
 /// stopping them before other machines may start them.
@@ -59,21 +59,19 @@ pub(super) struct Keeper<S> {
     pub(super) machine: Machine,
     pub(super) lease: Duration,
     pub(super) tell: watch::Sender<MachineLease>,
-    /// Somebody has found the registration void: its lease has run out, or its key was deleted.
+    /// Signals that a write found the registration void: its lease expired, or its key was deleted.
     pub(super) is_void: Arc<Notify>,
 }
 
 impl<S: KeyStore> Keeper<S> {
     /// Until it is dropped. `before` is a registration that the process before has kept.
     pub(super) async fn keep(self, before: Option<Registration>) {
-        let (mut registration, mut is_described) = (before, false);
+        if let Some(before) = before {
+            self.keep_one(before, false).await;
+        }
         loop {
-            let (kept, described) = match registration.take() {
-                Some(before) => (before, is_described),
-                None => (self.register().await, true),
-            };
-            is_described = false;
-            self.keep_one(kept, described).await;
+            let registration = self.register().await;
+            self.keep_one(registration, true).await;
         }
     }
 

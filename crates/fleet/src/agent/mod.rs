@@ -38,7 +38,7 @@ use self::work::Work;
 use crate::keys::KeyStore;
 use crate::registry::{Machine, Registry};
 
-/// What an agent is told.
+/// Settings of an agent.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The id of its machine.

@@ -382,7 +382,9 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         let settings = &self.agent.settings;
         let machine = schedule::Machine {
             id: MachineId::new(settings.id.as_str()),
-            metadata: self.duties.metadata(&settings.machine.metadata),
+            metadata: self
+                .duties
+                .metadata(&settings.id, &settings.machine.metadata),
         };
         let mut orders = self
             .duties

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::keys::{Entry, Revision};
 use hyperfleet_fleet_model::unit::{
-    DesiredState, FleetSection, NameParts, Options, Requirements, UnitName, UnitOption,
+    DesiredState, FleetSection, Glob, NameParts, Options, Requirements, UnitName, UnitOption,
 };
 use hyperfleet_fleet_model::wire::RefusalView;
 
@@ -69,6 +69,18 @@ pub struct GlobalRule {
     /// Patterns of the units that it must not be beside.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<String>,
+}
+
+impl GlobalRule {
+    /// What the unit asks of machines, by this rule alone.
+    pub fn requirements(&self) -> Requirements {
+        Requirements {
+            metadata: self.metadata.clone(),
+            conflicts: self.conflicts.iter().map(Glob::new).collect(),
+            is_global: true,
+            ..Requirements::default()
+        }
+    }
 }
 
 /// What users want of a unit.

@@ -151,7 +151,16 @@ impl Snapshot {
     /// What a machine's metadata is: that of its configuration, and over it what was set while it runs.
     pub fn metadata(&self, machine: &str) -> BTreeMap<String, String> {
         let configured = self.machines.get(machine);
-        let mut metadata = configured.map_or_else(BTreeMap::new, |m| m.value.metadata.clone());
+        let metadata = configured.map_or_else(BTreeMap::new, |m| m.value.metadata.clone());
+        self.over_metadata(machine, metadata)
+    }
+
+    /// The same over metadata that is known otherwise, as by the machine's own agent.
+    pub fn over_metadata(
+        &self,
+        machine: &str,
+        mut metadata: BTreeMap<String, String>,
+    ) -> BTreeMap<String, String> {
         let first = LabelKey {
             machine: machine.to_owned(),
             key: String::new(),

@@ -38,7 +38,8 @@ pub enum Told {
         /// In order.
         changes: Vec<Change>,
     },
-    /// What is there now, because the history in between was compacted, or is too large. What is not among it is gone.
+    /// What is there now, because the history in between was compacted, is too large, or is that of a store that was
+    /// restored. What is not among it is gone.
     Relisted {
         /// When it was so.
         revision: Revision,
