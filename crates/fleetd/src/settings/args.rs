@@ -11,10 +11,12 @@ use clap::{Parser, Subcommand};
 
 use hyperfleet_server_kit::settings::{CheckFormat, OpenapiFormat};
 
-/// Decides which machine of a fleet runs which systemd unit, and serves the API for it.
+/// Runs systemd units on a fleet of machines: starts and stops those of this machine, decides which machine runs
+/// which unit, and serves the API for it.
 ///
 /// Without a command it runs until SIGTERM or Ctrl-C. Units and machines are kept in etcd; of several
-/// fleetd on one etcd one decides, the others stand by, and all of them serve.
+/// fleetd on one etcd one decides, the others stand by, and all of them serve. disable_agent = true leaves the
+/// systemd of this machine alone.
 ///
 /// Settings come from a file, which is /etc/fleet/fleet.conf if that is there, and from variables: FLEET_ and
 /// the key in capitals, which count before the file. `fleetd config reference` lists them.
