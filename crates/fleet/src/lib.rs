@@ -39,7 +39,7 @@ pub use self::follow::{Follow, Followed, Item, Told};
 pub use self::registry::{Page, Refusal, StateFilter, StateKey};
 pub use self::set_unit::Set;
 pub use hyperfleet_fleet_model::wire::{
-    ExplanationView, MachineView, MetadataChange, SetUnit, StateView, UnitView,
+    DrainView, ExplanationView, MachineView, MetadataChange, SetUnit, StateView, UnitView,
 };
 
 use self::mirror::{Mirror, Picture};

@@ -17,6 +17,7 @@
 mod apply;
 mod choose;
 mod cluster;
+mod companions;
 mod explain;
 mod globals;
 mod link;
@@ -36,6 +37,6 @@ mod waiting;
 pub use cluster::Cluster;
 pub use explain::{EXAMPLES_MAX, Explanation, Group};
 pub use machine_id::MachineId;
-pub use model::{Change, Job, Machine, Task};
+pub use model::{Availability, Change, Job, Machine, Task};
 pub use reason::Reason;
 pub use rules::{Beside, Neighbours, Refusal, can_run, globals_on};

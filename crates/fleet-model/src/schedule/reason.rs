@@ -37,6 +37,8 @@ pub enum Reason {
         /// The first such unit there, by name.
         with: UnitName,
     },
+    /// The machine is being drained.
+    Drained(MachineId),
     /// A unit there takes its place.
     Replaced {
         /// The machine it was on.
@@ -77,6 +79,7 @@ impl fmt::Display for Reason {
                 unable(f, machine)?;
                 write!(f, "found conflict with locally-scheduled Unit([{with}])")
             }
+            Self::Drained(machine) => write!(f, "target Machine({machine}) is being drained"),
             Self::Replaced { machine, by } => {
                 unable(f, machine)?;
                 write!(f, "found replace with locally-scheduled Unit({by})")

@@ -5,6 +5,7 @@
 
 mod decode;
 pub mod discovery;
+mod drain;
 mod event;
 mod metadata;
 mod query;
@@ -13,11 +14,12 @@ mod unit;
 mod views;
 
 pub use decode::Undecodable;
+pub use drain::{DEADLINE_SECONDS_MAX, InvalidDrain, drain_deadline};
 pub use event::{EVENT_STREAM, beginning, delete, heartbeat, listed, put};
 pub use metadata::{CHANGES_MAX, InvalidChange, MetadataChange, metadata_changes};
 pub use query::{InvalidParameter, Query};
 pub use unit::{SetUnit, set_unit};
 pub use views::{
-    ErrorBody, ErrorView, ExplanationView, MachinePage, MachineView, OptionView, RefusalView,
-    StatePage, StateView, UnitGone, UnitPage, UnitView,
+    DrainView, ErrorBody, ErrorView, ExplanationView, LeftUnit, MachinePage, MachineView,
+    OptionView, RefusalView, StatePage, StateView, UnitGone, UnitPage, UnitView,
 };

@@ -115,6 +115,14 @@ pub struct StateView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = Machine)]
 pub struct MachineView {
+    /// Whether it takes no further units; absent if it takes units.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    pub cordoned: bool,
+    /// Whether its units are to leave it; absent if they may stay.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    pub draining: bool,
     /// Its identity.
     #[schema(required = false)]
     pub id: String,
@@ -126,6 +134,41 @@ pub struct MachineView {
     #[serde(rename = "primaryIP", skip_serializing_if = "String::is_empty")]
     #[schema(required = false, example = "192.0.2.7")]
     pub ip: String,
+    /// The version of fleet that its agent is of.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schema(required = false, example = "0.1.0")]
+    pub version: String,
+}
+
+/// How far the drain of a machine is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = Drain)]
+pub struct DrainView {
+    /// Whether the machine takes no further units.
+    pub cordoned: bool,
+    /// Whether the units that are left are to leave it.
+    pub draining: bool,
+    /// Which machine.
+    #[serde(rename = "machineID")]
+    pub machine: String,
+    /// How many units are left; those that run on all machines do not count.
+    #[serde(rename = "unitCount")]
+    #[schema(value_type = i64)]
+    pub unit_count: u64,
+    /// The first of them by name, as many as a page holds.
+    pub units: Vec<LeftUnit>,
+}
+
+/// A unit that is left on a machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct LeftUnit {
+    /// What it is called.
+    #[schema(example = "web.service")]
+    pub name: String,
+    /// Why it cannot leave, if it is to leave and cannot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub reason: Option<String>,
 }
 
 /// Some units, by name.
@@ -317,9 +360,22 @@ mod tests {
             sub: of("s"),
         };
         let machine = MachineView {
+            cordoned: true,
+            draining: true,
             id: of("m"),
             metadata: BTreeMap::from([(of("k"), of("v"))]),
             ip: of("i"),
+            version: of("1"),
+        };
+        let drain = DrainView {
+            cordoned: true,
+            draining: true,
+            machine: of("m"),
+            unit_count: 1,
+            units: vec![LeftUnit {
+                name: of("a.service"),
+                reason: Some(of("r")),
+            }],
         };
         let next = Some(of("t"));
         for text in [
@@ -327,6 +383,7 @@ mod tests {
             text(&state),
             text(&machine),
             text(&explanation),
+            text(&drain),
             text(&UnitPage {
                 next: next.clone(),
                 units: vec![unit],

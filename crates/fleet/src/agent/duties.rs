@@ -297,12 +297,9 @@ impl Duties {
             .collect();
         let globals: Vec<Job> = self
             .globals()
-            .map(|(unit, global)| Job {
-                name: UnitName::stored(unit),
-                requirements: global.rule.requirements(),
-                desired: global.state,
-                placed_on: None,
-                is_pinned: false,
+            .map(|(unit, global)| {
+                let (name, rule) = (UnitName::stored(unit), &global.rule);
+                Job::new(name, rule.requirements(), global.state, None)
             })
             .collect();
         let here = globals_on(machine, &placed, &globals);
@@ -313,15 +310,15 @@ impl Duties {
 }
 
 fn job(unit: &str, run: &Run, machine: &Machine, files: &Files) -> Job {
-    Job {
-        name: UnitName::stored(unit),
-        requirements: files
-            .get(&run.hash)
-            .map_or_else(Requirements::default, |file| requirements(unit, file)),
-        desired: run.state,
-        placed_on: Some(MachineId::new(machine.id.as_str())),
-        is_pinned: false,
-    }
+    let file = files.get(&run.hash);
+    let requirements = file.map_or_else(Requirements::default, |file| requirements(unit, file));
+    let placed_on = MachineId::new(machine.id.as_str());
+    Job::new(
+        UnitName::stored(unit),
+        requirements,
+        run.state,
+        Some(placed_on),
+    )
 }
 
 /// What a unit's file asks of machines.

@@ -380,12 +380,11 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
 
     fn orders(&self) -> Orders {
         let settings = &self.agent.settings;
-        let machine = schedule::Machine {
-            id: MachineId::new(settings.id.as_str()),
-            metadata: self
-                .duties
+        let machine = schedule::Machine::new(
+            MachineId::new(settings.id.as_str()),
+            self.duties
                 .metadata(&settings.id, &settings.machine.metadata),
-        };
+        );
         let mut orders = self
             .duties
             .orders(&machine, &self.files, &self.units.memory.units);

@@ -8,7 +8,7 @@ use actix_web::{Error, HttpResponse, ResponseError};
 
 use crate as fleet;
 use hyperfleet_fleet_model::wire::{
-    ErrorBody, ErrorView, InvalidChange, InvalidParameter, Undecodable,
+    ErrorBody, ErrorView, InvalidChange, InvalidDrain, InvalidParameter, Undecodable,
 };
 use hyperfleet_server_kit::causes::chain;
 use hyperfleet_server_kit::http::{Arrival, ErrorResponse, FOR_ITS_CALLER, Problem, Wording};
@@ -118,7 +118,7 @@ impl From<fleet::Error> for Fault {
         use fleet::Error as E;
         let status = match &error {
             E::Invalid(_) | E::Token | E::Stale => StatusCode::BAD_REQUEST,
-            E::NoUnit | E::NoState => StatusCode::NOT_FOUND,
+            E::NoUnit | E::NoState | E::NoMachine => StatusCode::NOT_FOUND,
             E::Conflict(_) | E::Foreign(_) => StatusCode::CONFLICT,
             E::Busy | E::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
             E::Failed(_) => return Self::internal(chain(&error)),
@@ -141,6 +141,12 @@ impl From<Undecodable> for Fault {
 
 impl From<InvalidChange> for Fault {
     fn from(fault: InvalidChange) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, fault.to_string())
+    }
+}
+
+impl From<InvalidDrain> for Fault {
+    fn from(fault: InvalidDrain) -> Self {
         Self::new(StatusCode::BAD_REQUEST, fault.to_string())
     }
 }

@@ -3,7 +3,9 @@
 use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::{OperationBuilder, Parameter, ParameterIn};
 use utoipa::openapi::schema::{ArrayBuilder, Object, Schema, SchemaType, Type};
-use utoipa::openapi::{Components, ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
+use utoipa::openapi::{
+    Components, ContentBuilder, Ref, RefOr, Required, Response, ResponseBuilder,
+};
 
 use hyperfleet_fleet_model::wire::{CHANGES_MAX, EVENT_STREAM, schemas};
 use hyperfleet_server_kit::openapi::{
@@ -16,7 +18,7 @@ const REFUSALS: [RefusedStatus; 11] = [
     (400, "BadRequest", "The body, a parameter or the unit is not what it must be."),
     (401, "Unauthorized", "No token, or none that is taken. Only where tokens are checked."),
     (403, "Forbidden", "A tenant asks for what belongs to none. Only where requests are made for tenants."),
-    (404, "NotFound", "There is no such unit, or no such state."),
+    (404, "NotFound", "There is no such unit, state or machine."),
     (408, "RequestTimeout", "The body takes too long to come."),
     (409, "Conflict", "What is there does not allow it, or does not suffice for it; or a newer program has written it."),
     (413, "PayloadTooLarge", "The body has more than 1 MiB."),
@@ -134,6 +136,50 @@ pub(super) fn patch_machines() -> OperationBuilder {
     admitted(described, "204", answer, &[400, 408, 409, 413, 415])
 }
 
+pub(super) fn cordon() -> OperationBuilder {
+    let summary = "Let no further units come to a machine";
+    let text =
+        "Units that are placed there stay, and units that run on all machines run there, too.";
+    let described = operation("cordonMachine", "Machines", summary, text);
+    of_machine(described, "204", empty_answer("It is cordoned."), &[404])
+}
+
+pub(super) fn uncordon() -> OperationBuilder {
+    let summary = "Let units come to a machine again";
+    let text = "Ends its drain, too. The machine need not be there.";
+    let described = operation("uncordonMachine", "Machines", summary, text);
+    of_machine(described, "204", empty_answer("It takes units."), &[400])
+}
+
+pub(super) fn drain() -> OperationBuilder {
+    let summary = "Move the units of a machine elsewhere";
+    let text = "Cordons the machine. Each unit leaves as soon as another machine can run it, together with those that `MachineOf` ties it to. \
+        Units that no other machine can run stay. Asked again, it has the new deadline.";
+    let described = operation("drainMachine", "Machines", summary, text);
+    let mut body = json_body(Ref::from_schema_name("DrainRequest"), None);
+    if let Some(body) = &mut body {
+        body.required = Some(Required::False);
+    }
+    let answer = empty_answer("Units are moved from now on.");
+    let statuses = [400, 404, 408, 413, 415];
+    of_machine(described.request_body(body), "204", answer, &statuses)
+}
+
+pub(super) fn drain_progress() -> OperationBuilder {
+    let summary = "Say how far the drain of a machine is";
+    let described = operation("getDrain", "Machines", summary, "");
+    let answer = json("What is left on the machine.", "Drain");
+    of_machine(described, "200", answer, &[404])
+}
+
+pub(super) fn end_drain() -> OperationBuilder {
+    let summary = "Let the units that are left on a machine stay";
+    let text = "The machine remains cordoned. It need not be there.";
+    let described = operation("endDrain", "Machines", summary, text);
+    let answer = empty_answer("No further unit is moved.");
+    of_machine(described, "204", answer, &[400])
+}
+
 pub(super) fn resume() -> OperationBuilder {
     let summary = "Tell agents to go on after etcd was restored";
     let text = "Agents halt when what they read is older than what they have read before, or is of another etcd: they start and stop nothing. This says that what stands in etcd now is right.";
@@ -155,6 +201,19 @@ fn of_unit(described: OperationBuilder, status: &str, answer: ResponseBuilder) -
         answer,
         &[404, 409],
     )
+}
+
+/// An operation about one machine; `statuses` are its own.
+fn of_machine(
+    described: OperationBuilder,
+    status: &str,
+    answer: ResponseBuilder,
+    statuses: &[u16],
+) -> OperationBuilder {
+    let text = "The id of a machine.";
+    let id = parameter(ParameterIn::Path, "machineID", text, any(Type::String));
+    let statuses = [statuses, &[409]].concat();
+    admitted(described.parameter(id), status, answer, &statuses)
 }
 
 /// Any other operation; `statuses` are its own.

@@ -47,7 +47,7 @@ const OTHER: StatusCode = StatusCode::METHOD_NOT_ALLOWED;
 
 /// Every path, with what the older server says to other methods.
 #[rustfmt::skip]
-pub(super) static ENDPOINTS: [Endpoint; 10] = [
+pub(super) static ENDPOINTS: [Endpoint; 12] = [
     Endpoint { path: "", operations: &[], otherwise: (OTHER, "") },
     Endpoint { path: "/units", operations: &[
         Operation { method: "GET", permission: SEE, handler: || web::to(units::list), describe: describe::units },
@@ -70,6 +70,15 @@ pub(super) static ENDPOINTS: [Endpoint; 10] = [
         Operation { method: "GET", permission: SEE, handler: || web::to(machines::list), describe: describe::machines },
         Operation { method: "PATCH", permission: CHANGE, handler: || web::to(machines::patch), describe: describe::patch_machines },
     ], otherwise: (OTHER, "only GET and PATCH supported against this resource") },
+    Endpoint { path: "/machines/{machineID}/cordon", operations: &[
+        Operation { method: "PUT", permission: CHANGE, handler: || web::to(machines::cordon), describe: describe::cordon },
+        Operation { method: "DELETE", permission: CHANGE, handler: || web::to(machines::uncordon), describe: describe::uncordon },
+    ], otherwise: (OTHER, "only PUT and DELETE supported against this resource") },
+    Endpoint { path: "/machines/{machineID}/drain", operations: &[
+        Operation { method: "GET", permission: SEE, handler: || web::to(machines::drain_progress), describe: describe::drain_progress },
+        Operation { method: "PUT", permission: CHANGE, handler: || web::to(machines::drain), describe: describe::drain },
+        Operation { method: "DELETE", permission: CHANGE, handler: || web::to(machines::end_drain), describe: describe::end_drain },
+    ], otherwise: (OTHER, "only GET, PUT and DELETE supported against this resource") },
     Endpoint { path: "/resume", operations: &[
         Operation { method: "POST", permission: CHANGE, handler: || web::to(machines::resume), describe: describe::resume },
     ], otherwise: (OTHER, "only POST supported against this resource") },

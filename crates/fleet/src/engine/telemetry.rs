@@ -239,7 +239,9 @@ fn failure(reason: &Reason) -> Option<&'static str> {
         | Reason::Metadata(_)
         | Reason::NoPeer { .. }
         | Reason::Conflict { .. } => Some(RUN),
-        Reason::Inactive | Reason::NotPlaced(_) | Reason::Replaced { .. } => None,
+        Reason::Inactive | Reason::NotPlaced(_) | Reason::Drained(_) | Reason::Replaced { .. } => {
+            None
+        }
     }
 }
 

@@ -160,6 +160,8 @@ pub(crate) fn touches_of(change: &Change) -> impl Iterator<Item = Touch> + use<>
         Change::Run(..)
         | Change::Machine(..)
         | Change::Label(..)
+        | Change::Cordon(..)
+        | Change::Drain(..)
         | Change::Why(..)
         | Change::Leader(_)
         | Change::EngineVersion(_)

@@ -152,6 +152,14 @@ pub struct Label {
     pub value: Option<String>,
 }
 
+/// A machine takes no further units. What counts is that the key exists.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cordon {}
+
+/// The units of a machine are to leave it. The key is on a lease if that has a deadline.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drain {}
+
 /// What became of a unit on a machine, in systemd's words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnitState {

@@ -251,7 +251,7 @@ impl<S: KeyStore> Registry<S> {
             return Ok(found.into());
         }
         // Somebody else has put `run/`.
-        let guards = [guards, vec![self.run_as_found(&run, &found)?]].concat();
+        let guards = [guards, vec![self.overwritable::<Run>(&run, &found)?]].concat();
         Ok(self.commit(guards, then).await?.into())
     }
 

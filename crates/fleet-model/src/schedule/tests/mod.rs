@@ -8,6 +8,7 @@
 //! given        builders
 //! ```
 
+mod draining;
 mod given;
 mod plain;
 mod properties;

@@ -28,7 +28,7 @@ pub(super) use self::steps::Agenda;
 use crate::keys::Revision;
 use crate::mirror::{KeysTouched, Mirror};
 use crate::registry::{
-    Key, LabelKey, Place, RunKey, Snapshot, Step, Stored, UnreadableKeys, is_part,
+    Key, LabelKey, Place, RunKey, Snapshot, StateKey, Step, Stored, UnreadableKeys, is_part,
 };
 use hyperfleet_fleet_model::schedule::{self, Cluster, Job, Machine, MachineId};
 use hyperfleet_fleet_model::unit::{DesiredState, Requirements, UnitName};
@@ -53,6 +53,8 @@ pub(super) struct Decider {
     missing_desired_state: BTreeSet<String>,
     /// Units that are placed on what can be no machine.
     misplaced: BTreeSet<String>,
+    /// Units that wait until a machine has stopped them.
+    stopping: BTreeSet<String>,
     /// Keys that the log has named.
     logged: UnreadableKeys,
     logged_unknown: BTreeSet<String>,
@@ -78,6 +80,7 @@ impl Decider {
             changed_whys: BTreeSet::new(),
             missing_desired_state: BTreeSet::new(),
             misplaced: BTreeSet::new(),
+            stopping: BTreeSet::new(),
             logged: UnreadableKeys::new(),
             logged_unknown: BTreeSet::new(),
             reasons: Reasons::default(),
@@ -100,6 +103,7 @@ impl Decider {
         self.reasons = Reasons::default();
         self.missing_desired_state.clear();
         self.misplaced.clear();
+        self.stopping.clear();
         let unreadable = known.foreign.keys().filter_map(|key| match key {
             Key::Machine(id) => Some(id),
             _ => None,
@@ -156,12 +160,19 @@ impl Decider {
                 self.changed_units.insert(name);
             }
             Key::Why(name) => _ = self.changed_whys.insert(name),
-            Key::Machine(id) | Key::Label(LabelKey { machine: id, .. }) => {
+            Key::Machine(id)
+            | Key::Label(LabelKey { machine: id, .. })
+            | Key::Cordon(id)
+            | Key::Drain(id) => {
                 self.is_outdated = true;
                 self.changed_machines.insert(id);
             }
             Key::Global(name) | Key::Run(RunKey { unit: name, .. }) if is_news => {
                 self.changed(name);
+            }
+            // A unit that must never run twice may have stopped where it was.
+            Key::State(StateKey { unit, .. }) if self.stopping.contains(&unit) => {
+                self.changed(unit);
             }
             Key::Global(_)
             | Key::Run(_)
@@ -292,11 +303,20 @@ impl Decider {
         self.told_at = known.revision;
         for id in std::mem::take(&mut self.changed_machines) {
             let is_there = known.machines.contains_key(&id);
-            let metadata = is_there.then(|| known.metadata(&id));
+            let machine = is_there.then(|| Machine {
+                id: MachineId::new(id.as_str()),
+                metadata: known.metadata(&id),
+                availability: known.availability(&id),
+            });
             let is_unclear = known.foreign.contains_key(&Key::Machine(id.clone()));
+            // Why a unit has not left a machine is no longer true, or not yet stored, once draining ends or begins.
+            let units = self.cluster.units_on(&id);
+            self.changed_whys.extend(units.map(ToString::to_string));
+            // Units that wait for the machine to stop them need not do so once it is gone.
+            self.changed_units.append(&mut self.stopping);
             let id = MachineId::new(id);
-            self.cluster.apply(match metadata {
-                Some(metadata) => schedule::Change::Machine(Machine { id, metadata }),
+            self.cluster.apply(match machine {
+                Some(machine) => schedule::Change::Machine(machine),
                 None if is_unclear => schedule::Change::MachineUnclear(id),
                 None => schedule::Change::MachineGone(id),
             });
@@ -318,7 +338,10 @@ impl Decider {
         mark(&mut self.missing_desired_state, name, is_missing);
         let is_misplaced = known.places.contains_key(name) && placed(known, name).is_none();
         mark(&mut self.misplaced, name, is_misplaced);
-        self.cluster.apply(match self.job(known, name) {
+        let job = self.job(known, name);
+        let is_stopping = job.as_ref().is_some_and(|job| job.stopping_on.is_some());
+        mark(&mut self.stopping, name, is_stopping);
+        self.cluster.apply(match job {
             Some(job) => schedule::Change::Unit(job),
             None => schedule::Change::UnitGone(UnitName::stored(name)),
         });
@@ -351,12 +374,14 @@ impl Decider {
             };
             (body?.requirements(name), state)
         };
+        let must_stop_first = requirements.is_singleton && place.is_none();
         Some(Job {
             name: unit,
             requirements,
             desired,
             placed_on: place.map(|place| MachineId::new(place.value.machine.as_str())),
             is_pinned,
+            stopping_on: must_stop_first.then(|| stopping_on(known, name)).flatten(),
         })
     }
 
@@ -364,6 +389,20 @@ impl Decider {
     fn is_pinned(&self, known: &Snapshot, name: &str) -> bool {
         self.misplaced.contains(name) || known.is_pinned(name)
     }
+}
+
+/// The first machine that reports a unit, although the unit is placed nowhere. Agents report what they have loaded.
+fn stopping_on(known: &Snapshot, name: &str) -> Option<MachineId> {
+    let first = StateKey {
+        unit: name.to_owned(),
+        machine: String::new(),
+    };
+    let states = known.states.range(first..).map(|(key, _)| key);
+    let mut machines = states
+        .take_while(|key| key.unit == name)
+        .map(|key| key.machine.as_str());
+    let machine = machines.find(|machine| known.machines.contains_key(*machine))?;
+    Some(MachineId::new(machine))
 }
 
 /// Where a unit is placed; none if the machine it names can be none.

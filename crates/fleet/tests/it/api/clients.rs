@@ -183,7 +183,11 @@ async fn everything_that_the_openapi_document_describes_answers_as_it_says() {
     let document = fleet.get("/fleet/v1/openapi").await.body;
     let mut called = 0;
     for (path, item) in document["paths"].as_object().unwrap() {
-        let path = format!("/fleet/v1{}", path.replace("{unitName}", "a.service"));
+        let path = format!(
+            "/fleet/v1{}",
+            path.replace("{unitName}", "a.service")
+                .replace("{machineID}", "m1")
+        );
         for method in item
             .as_object()
             .unwrap()
@@ -212,7 +216,7 @@ async fn everything_that_the_openapi_document_describes_answers_as_it_says() {
             }
         }
     }
-    assert_eq!(called, 11);
+    assert_eq!(called, 14);
 }
 
 struct Ran {

@@ -2,6 +2,7 @@
 
 mod clients;
 mod defects;
+mod draining;
 mod machines;
 mod pages;
 mod routes;
