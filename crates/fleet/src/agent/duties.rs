@@ -13,9 +13,7 @@ use crate::keys::{KeyStore, Revision};
 use crate::registry::{Error, Global, Key, Registry, Run, Scope, Snapshot, Told, Watch};
 use hyperfleet_fleet_model::agent::Desired;
 use hyperfleet_fleet_model::schedule::{Job, Machine, MachineId, globals_on};
-use hyperfleet_fleet_model::unit::{
-    DesiredState, FleetSection, NameParts, Options, Requirements, UnitName,
-};
+use hyperfleet_fleet_model::unit::{FleetSection, NameParts, Options, Requirements, UnitName};
 use hyperfleet_server_kit::causes::chain;
 
 /// How long a watch rests after a failure.
@@ -271,12 +269,22 @@ impl Duties {
                 orders.held.insert(unit.to_owned(), reason);
             } else {
                 orders.epochs.insert(unit.to_owned(), run.epoch);
-                orders.add(unit, &run.hash, run.state);
+                let desired = Desired {
+                    hash: run.hash.clone(),
+                    state: run.state,
+                    restarts: run.restarts,
+                };
+                orders.add(unit, desired);
             }
         }
         let here = self.globals_here(machine, files);
         for (unit, global) in self.globals().filter(|(unit, _)| here.contains(*unit)) {
-            orders.add(unit, &global.hash, global.state);
+            let desired = Desired {
+                hash: global.hash.clone(),
+                state: global.state,
+                restarts: global.restarts,
+            };
+            orders.add(unit, desired);
         }
         orders.desired.retain(|unit, desired| {
             let is_ready = !desired.state.is_active() || files.contains_key(&desired.hash);
@@ -327,9 +335,7 @@ pub(super) fn requirements(unit: &str, file: &Options) -> Requirements {
 }
 
 impl Orders {
-    fn add(&mut self, unit: &str, hash: &str, state: DesiredState) {
-        let hash = hash.to_owned();
-        let desired = Desired { hash, state };
+    fn add(&mut self, unit: &str, desired: Desired) {
         // What is placed here stands before what is global.
         self.desired.entry(unit.to_owned()).or_insert(desired);
     }
@@ -341,6 +347,11 @@ impl Orders {
             held: units.map(|unit| (unit, reason.to_owned())).collect(),
             ..Self::default()
         }
+    }
+
+    /// How often users have asked for a restart of a unit.
+    pub(super) fn restarts(&self, unit: &str) -> Option<u64> {
+        self.desired.get(unit).map(|desired| desired.restarts)
     }
 
     /// The digest of the file that a unit is to have; empty if it is not to be here.

@@ -96,6 +96,13 @@ pub(super) fn explain() -> OperationBuilder {
     of_unit(described, "200", json("Why.", "Explanation"))
 }
 
+pub(super) fn restart() -> OperationBuilder {
+    let summary = "Restart a unit";
+    let text = "Every machine that runs the unit restarts it, and a machine that is away does so when it is back. 409: the unit is not to be launched.";
+    let described = operation("restartUnit", "Units", summary, text);
+    of_unit(described, "202", empty_answer("Its machines are told."))
+}
+
 pub(super) fn states() -> OperationBuilder {
     let summary = "List what machines report of units, or watch it";
     let machine = "Only those of this machine, by its whole id.";

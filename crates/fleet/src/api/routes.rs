@@ -47,7 +47,7 @@ const OTHER: StatusCode = StatusCode::METHOD_NOT_ALLOWED;
 
 /// Every path, with what the older server says to other methods.
 #[rustfmt::skip]
-pub(super) static ENDPOINTS: [Endpoint; 12] = [
+pub(super) static ENDPOINTS: [Endpoint; 13] = [
     Endpoint { path: "", operations: &[], otherwise: (OTHER, "") },
     Endpoint { path: "/units", operations: &[
         Operation { method: "GET", permission: SEE, handler: || web::to(units::list), describe: describe::units },
@@ -60,6 +60,9 @@ pub(super) static ENDPOINTS: [Endpoint; 12] = [
     Endpoint { path: "/units/{unitName}/explain", operations: &[
         Operation { method: "GET", permission: SEE, handler: || web::to(units::explain), describe: describe::explain },
     ], otherwise: GET_ONLY },
+    Endpoint { path: "/units/{unitName}/restart", operations: &[
+        Operation { method: "POST", permission: CHANGE, handler: || web::to(units::restart), describe: describe::restart },
+    ], otherwise: (OTHER, "only POST supported against this resource") },
     Endpoint { path: "/state", operations: &[
         Operation { method: "GET", permission: SEE, handler: || web::to(states::list), describe: describe::states },
     ], otherwise: GET_ONLY },

@@ -90,6 +90,13 @@ pub struct Want {
     pub state: DesiredState,
     /// 1 at first, and one more with each change of its file or its desired state.
     pub generation: u64,
+    /// How often it was to be restarted.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub restarts: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Where a unit is placed.
@@ -114,6 +121,9 @@ pub struct Run {
     /// than they have seen.
     #[serde(default)]
     pub epoch: Revision,
+    /// How often it was to be restarted. An agent that runs the unit restarts it when this changes.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub restarts: u64,
 }
 
 /// What every agent that fits has to do with a unit.
@@ -123,6 +133,9 @@ pub struct Global {
     pub hash: String,
     /// What it should be.
     pub state: DesiredState,
+    /// How often it was to be restarted. An agent that runs the unit restarts it when this changes.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub restarts: u64,
     /// Where.
     #[serde(flatten)]
     pub rule: GlobalRule,
@@ -346,12 +359,14 @@ mod tests {
         let want = Want {
             state: DesiredState::Launched,
             generation: 2,
+            restarts: 0,
         };
         let text = String::from_utf8(write(&want)).unwrap();
         assert_eq!(text, r#"{"v":1,"state":"launched","generation":2}"#);
         let global = Global {
             hash: "h".into(),
             state: DesiredState::Loaded,
+            restarts: 0,
             rule: GlobalRule::default(),
         };
         let text = String::from_utf8(write(&global)).unwrap();

@@ -323,7 +323,7 @@ impl Plain {
         Some(together)
     }
 
-    fn leaders_first<'a>(mut rest: Vec<&'a Job>) -> Vec<&'a Job> {
+    fn leaders_first(mut rest: Vec<&Job>) -> Vec<&Job> {
         let mut ordered = Vec::new();
         while !rest.is_empty() {
             let follows_none = |job: &&Job| {

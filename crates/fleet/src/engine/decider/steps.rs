@@ -128,6 +128,7 @@ impl Decider {
                 hash: body.map_or_else(String::new, |body| body.value.hash.clone()),
                 state: want.map_or_else(DesiredState::default, |want| want.value.state),
                 epoch: self.epoch,
+                restarts: want.map_or(0, |want| want.value.restarts),
             },
             want: self.guarded(want),
             place: self.guarded(known.places.get(unit)),

@@ -75,7 +75,11 @@ impl World {
 
     fn want(&mut self, name: &str, state: DesiredState) {
         let generation = self.revision.unsigned_abs();
-        let want = self.stored(Want { state, generation });
+        let want = self.stored(Want {
+            state,
+            generation,
+            restarts: 0,
+        });
         self.see(Change::Want(name.to_owned(), want));
     }
 

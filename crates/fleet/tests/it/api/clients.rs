@@ -196,7 +196,7 @@ async fn everything_that_the_openapi_document_describes_answers_as_it_says() {
         {
             let answer = match method.as_str() {
                 "get" => fleet.get(&path).await,
-                "put" => fleet.put(&path, &json!({"desiredState": "inactive"})).await,
+                "put" => fleet.put(&path, &json!({"desiredState": "launched"})).await,
                 method => fleet.send(&method.to_uppercase(), &path, &[], "[]").await,
             };
             called += 1;
@@ -216,7 +216,7 @@ async fn everything_that_the_openapi_document_describes_answers_as_it_says() {
             }
         }
     }
-    assert_eq!(called, 14);
+    assert_eq!(called, 15);
 }
 
 struct Ran {
