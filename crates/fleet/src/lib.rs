@@ -20,6 +20,7 @@ mod error;
 pub mod etcd;
 mod explain;
 mod follow;
+pub mod inspect;
 pub mod keys;
 mod machines;
 mod mirror;

@@ -7,6 +7,7 @@ use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::{Error, HttpResponse, ResponseError};
 
 use crate as fleet;
+use crate::inspect;
 use hyperfleet_fleet_model::wire::{
     ErrorBody, ErrorView, InvalidChange, InvalidDrain, InvalidParameter, Undecodable,
 };
@@ -129,6 +130,31 @@ impl From<fleet::Error> for Fault {
             fault = fault.with_header(header::RETRY_AFTER, RETRY_AFTER_SECONDS);
         }
         fault
+    }
+}
+
+/// What a client may see of why a machine shows nothing of a unit.
+impl From<inspect::Error> for Fault {
+    fn from(error: inspect::Error) -> Self {
+        use inspect::Error as E;
+        let status = match &error {
+            E::Fleet(_) => {
+                let E::Fleet(error) = error else {
+                    return Self::internal("an error that changed while it was looked at");
+                };
+                return error.into();
+            }
+            E::OnSeveralMachines { .. } => StatusCode::BAD_REQUEST,
+            E::OnNoMachine { .. } | E::NotOnMachine { .. } => StatusCode::CONFLICT,
+            E::NoAddress { .. } | E::NoCertificate | E::NoMachine | E::NotRun { .. } => {
+                StatusCode::NOT_IMPLEMENTED
+            }
+            E::WrongMachine { .. } | E::Unreachable { .. } => StatusCode::BAD_GATEWAY,
+            E::Refused { status, .. } => {
+                StatusCode::from_u16(*status).unwrap_or(StatusCode::BAD_GATEWAY)
+            }
+        };
+        Self::new(status, error.to_string())
     }
 }
 

@@ -7,6 +7,7 @@ use utoipa::openapi::{
     Components, ContentBuilder, Ref, RefOr, Required, Response, ResponseBuilder,
 };
 
+use crate::inspect::{LINES_MAX, OUTPUTS};
 use hyperfleet_fleet_model::wire::{CHANGES_MAX, EVENT_STREAM, schemas};
 use hyperfleet_server_kit::openapi::{
     RefusedStatus, any, empty_answer, json_answer, json_body, operation, parameter, refuse,
@@ -14,7 +15,7 @@ use hyperfleet_server_kit::openapi::{
 };
 
 #[rustfmt::skip]
-const REFUSALS: [RefusedStatus; 11] = [
+const REFUSALS: [RefusedStatus; 13] = [
     (400, "BadRequest", "The body, a parameter or the unit is not what it must be."),
     (401, "Unauthorized", "No token, or none that is taken. Only where tokens are checked."),
     (403, "Forbidden", "A tenant asks for what belongs to none. Only where requests are made for tenants."),
@@ -25,6 +26,8 @@ const REFUSALS: [RefusedStatus; 11] = [
     (415, "UnsupportedMediaType", "The body is not said to be JSON by exactly one `Content-Type`, or is packed in a way that is not understood."),
     (429, "TooManyRequests", "The caller sends more requests than it may."),
     (500, "InternalServerError", "A fault of the service; its log has the cause."),
+    (501, "NotImplemented", "What is asked for cannot be had from this server or that machine; the message says which setting is missing."),
+    (502, "BadGateway", "The machine that was to be asked did not answer."),
     (503, "ServiceUnavailable", "etcd cannot be reached, too many requests are under way, or too many clients are watching."),
 ];
 
@@ -101,6 +104,42 @@ pub(super) fn restart() -> OperationBuilder {
     let text = "Every machine that runs the unit restarts it, and a machine that is away does so when it is back. 409: the unit is not to be launched.";
     let described = operation("restartUnit", "Units", summary, text);
     of_unit(described, "202", empty_answer("Its machines are told."))
+}
+
+pub(super) fn status() -> OperationBuilder {
+    let summary = "Show what `systemctl status` says of a unit";
+    let text = "The unit's machine is asked, by this fleetd or over that machine's fleetd. `Fleet-Exit-Status` has the exit status of `systemctl`.";
+    let described = operation("getStatus", "Units", summary, text);
+    inspection(described.parameter(unit_name()).parameter(machine_to_ask()))
+}
+
+pub(super) fn journal() -> OperationBuilder {
+    let summary = "Show the journal of a unit";
+    let text = "The unit's machine is asked, by this fleetd or over that machine's fleetd. With `follow=true` the answer ends after half an hour.";
+    let lines = format!("How many of the newest lines, {LINES_MAX} at most; 10 unless given.");
+    let output = format!("The form, as of `journalctl`: {}.", OUTPUTS.join(", "));
+    let parameters = [
+        unit_name(),
+        machine_to_ask(),
+        query("lines", &lines, Type::Integer),
+        query("output", &output, Type::String),
+        query("follow", "Whether new lines follow.", Type::Boolean),
+    ];
+    let described = operation("getJournal", "Units", summary, text);
+    inspection(with_parameters(described, parameters))
+}
+
+fn machine_to_ask() -> Parameter {
+    let text = "The machine to ask, for a unit that runs on several.";
+    query("machineID", text, Type::String)
+}
+
+fn inspection(described: OperationBuilder) -> OperationBuilder {
+    let text = ContentBuilder::new().schema(Some(any(Type::String)));
+    let answer = ResponseBuilder::new()
+        .description("What the machine prints.")
+        .content("text/plain", text.build());
+    admitted(described, "200", answer, &[400, 404, 409, 501, 502])
 }
 
 pub(super) fn states() -> OperationBuilder {

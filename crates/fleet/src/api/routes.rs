@@ -10,7 +10,7 @@ use utoipa::openapi::path::OperationBuilder;
 
 use super::operations as describe;
 use super::surface::{self, Access};
-use super::{Fault, discovery, machines, states, units};
+use super::{Fault, discovery, inspect, machines, states, units};
 use hyperfleet_server_kit::http::{self, RoutePath, leave};
 
 /// One operation.
@@ -47,7 +47,7 @@ const OTHER: StatusCode = StatusCode::METHOD_NOT_ALLOWED;
 
 /// Every path, with what the older server says to other methods.
 #[rustfmt::skip]
-pub(super) static ENDPOINTS: [Endpoint; 13] = [
+pub(super) static ENDPOINTS: [Endpoint; 15] = [
     Endpoint { path: "", operations: &[], otherwise: (OTHER, "") },
     Endpoint { path: "/units", operations: &[
         Operation { method: "GET", permission: SEE, handler: || web::to(units::list), describe: describe::units },
@@ -59,6 +59,12 @@ pub(super) static ENDPOINTS: [Endpoint; 13] = [
     ], otherwise: (OTHER, "only GET, PUT and DELETE supported against this resource") },
     Endpoint { path: "/units/{unitName}/explain", operations: &[
         Operation { method: "GET", permission: SEE, handler: || web::to(units::explain), describe: describe::explain },
+    ], otherwise: GET_ONLY },
+    Endpoint { path: "/units/{unitName}/status", operations: &[
+        Operation { method: "GET", permission: SEE, handler: || web::to(inspect::status), describe: describe::status },
+    ], otherwise: GET_ONLY },
+    Endpoint { path: "/units/{unitName}/journal", operations: &[
+        Operation { method: "GET", permission: SEE, handler: || web::to(inspect::journal), describe: describe::journal },
     ], otherwise: GET_ONLY },
     Endpoint { path: "/units/{unitName}/restart", operations: &[
         Operation { method: "POST", permission: CHANGE, handler: || web::to(units::restart), describe: describe::restart },

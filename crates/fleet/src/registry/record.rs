@@ -95,6 +95,10 @@ pub struct Want {
     pub restarts: u64,
 }
 
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands over a reference"
+)]
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }
@@ -147,6 +151,9 @@ pub struct Machine {
     /// Where others reach it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub ip: String,
+    /// `host:port` where the fleetd of other machines reach its fleetd; empty if they do not.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub address: String,
     /// What its configuration says of it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
