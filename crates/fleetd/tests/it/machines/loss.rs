@@ -123,3 +123,39 @@ async fn only_the_unit_of_a_lost_member_moves_and_none_moves_back() {
         assert_eq!(now[unit], *pid, "{unit:?}");
     }
 }
+
+#[tokio::test]
+async fn a_second_machine_of_the_same_id_stays_out_until_the_first_is_gone() {
+    let Some(mut cluster) = Cluster::boot(1, &[]).await else {
+        return;
+    };
+    for unit in names("u", 2) {
+        cluster.launch(&unit).await;
+    }
+    let active = cluster.until_active(2).await;
+    let before = cluster.processes(&active);
+    let id = cluster.machines[0].id.clone();
+    let second = cluster.boot_machine(2, id.clone(), &[]).await.unwrap();
+    until("the second says why it is no member", async || {
+        second.log().contains("another machine has this id")
+    })
+    .await;
+    // It serves the API, as every fleetd does.
+    let api = Cluster::api_of(&second);
+    assert_eq!(api.list("machines").await.len(), 1);
+    assert_eq!(api.metric("fleet_agent_registered").await, Some(0.0));
+    // The orders for the id reach both; a unit that the first has started was told to the second, too.
+    cluster.launch("later.service").await;
+    cluster.until_active(3).await;
+    assert_eq!(second.property("u1.service", "ActiveState"), "inactive");
+    assert_eq!(second.property("later.service", "ActiveState"), "inactive");
+    assert_eq!(cluster.processes(&active), before);
+    cluster.machines[0].kill();
+    cluster.machines.push(second);
+    cluster.speaker = 1;
+    until("the second is a member", async || {
+        api.metric("fleet_agent_registered").await == Some(1.0)
+    })
+    .await;
+    cluster.until_active(3).await;
+}
