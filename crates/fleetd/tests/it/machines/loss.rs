@@ -125,6 +125,45 @@ async fn only_the_unit_of_a_lost_member_moves_and_none_moves_back() {
 }
 
 #[tokio::test]
+async fn a_machine_that_boots_again_at_once_runs_no_unit_twice() {
+    let Some(mut cluster) = Cluster::boot(3, &[]).await else {
+        return;
+    };
+    let leader = cluster.settled_leader().await;
+    let booting = (leader + 1) % 3;
+    cluster.speaker = leader;
+    for unit in names("u", 6) {
+        cluster.launch(&unit).await;
+    }
+    let active = cluster.until_active(6).await;
+    let id = cluster.machines[booting].id.clone();
+    let mut before = cluster.processes(&active);
+    before.retain(|(_, machine), _| *machine != id);
+    assert_eq!(before.len(), 4, "{active:?}");
+    cluster.machines[booting].kill();
+    // Back within the time of its lease.
+    cluster.machines[booting].boot_again().await;
+    let mut after = active;
+    until("its units run elsewhere", async || {
+        after = cluster.reported("active").await;
+        after.len() == 6 && units_on(&after, &id).is_empty()
+    })
+    .await;
+    cluster.until_members(&cluster.ids()).await;
+    let machine = &cluster.machines[booting];
+    until("it is a member", async || {
+        machine.log().contains("the machine is registered")
+    })
+    .await;
+    let log = machine.log();
+    assert!(!log.contains("unit is told to start"), "{log}");
+    let now = cluster.processes(&after);
+    for (unit, pid) in &before {
+        assert_eq!(now[unit], *pid, "{unit:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_second_machine_of_the_same_id_stays_out_until_the_first_is_gone() {
     let Some(mut cluster) = Cluster::boot(1, &[]).await else {
         return;
