@@ -1,8 +1,9 @@
 //! A private etcd, thrown away afterwards.
 
 use std::fs::{self, File};
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,7 +12,9 @@ use std::time::Duration;
 use hyperfleet_fleet::etcd::{EtcdKeys, Settings};
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
-/// A server of its own, on free ports of the loopback and in a folder of its own.
+use super::PrivateNetwork;
+
+/// A server of its own, on free ports of the loopback, or within a network of the test's own, and in a folder of its own.
 ///
 /// It ends with the thread that started it, or when it is dropped.
 pub struct TestEtcd {
@@ -21,6 +24,9 @@ pub struct TestEtcd {
     peer: u16,
     arguments: Vec<String>,
     scheme: &'static str,
+    address: Ipv4Addr,
+    /// A process in the server's network, if that is not this machine's.
+    network: Option<String>,
 }
 
 static SHARED: OnceLock<String> = OnceLock::new();
@@ -35,6 +41,15 @@ impl TestEtcd {
     /// One that is started with more arguments; `https` is for the caller to prepare.
     pub async fn start_with(scheme: &'static str, arguments: &[String]) -> Self {
         let mut server = Self::prepare(scheme, arguments);
+        server.resume().await;
+        server
+    }
+
+    /// A plain server within a network of the test's own.
+    pub async fn start_within(network: &PrivateNetwork) -> Self {
+        let mut server = Self::prepare("http", &[]);
+        server.address = PrivateNetwork::ADDRESS;
+        server.network = Some(network.process().to_owned());
         server.resume().await;
         server
     }
@@ -68,18 +83,20 @@ impl TestEtcd {
             peer,
             arguments: arguments.to_vec(),
             scheme,
+            address: Ipv4Addr::LOCALHOST,
+            network: None,
         }
     }
 
     /// Its name in a cluster, and where the other servers reach it.
     fn member(&self) -> [String; 2] {
-        let peer = format!("http://127.0.0.1:{}", self.peer);
+        let peer = format!("http://{}:{}", self.address, self.peer);
         [format!("test{}", self.peer), peer]
     }
 
     /// Where clients reach it.
     pub fn url(&self) -> String {
-        format!("{}://127.0.0.1:{}", self.scheme, self.client)
+        format!("{}://{}:{}", self.scheme, self.address, self.client)
     }
 
     /// Starts the server again on what it had, and waits until it answers.
@@ -94,17 +111,19 @@ impl TestEtcd {
         let [_, peer] = self.member();
         let mut command = Command::new("setpriv");
         command
-            .args(["--pdeathsig", "TERM", "--", "sh", "-c", THROW_AWAY])
+            .args(["--pdeathsig", "TERM", "--"])
+            .args(self.enter_network())
+            .args(["sh", "-c", THROW_AWAY])
             .arg(self.folder.path())
             .arg(program())
-            .args(["--name", "test", "--log-outputs", "stderr"])
+            .args(["--name", NAME, "--log-outputs", "stderr"])
             .arg("--data-dir")
-            .arg(self.folder.path().join("data"))
+            .arg(self.data())
             .args(["--listen-client-urls", &client])
             .args(["--advertise-client-urls", &client])
             .args(["--listen-peer-urls", &peer])
             .args(["--initial-advertise-peer-urls", &peer])
-            .args(["--initial-cluster", &format!("test={peer}")]);
+            .args(["--initial-cluster", &format!("{NAME}={peer}")]);
         if knows_unsafe_no_fsync() {
             command.arg("--unsafe-no-fsync");
         }
@@ -151,7 +170,55 @@ impl TestEtcd {
     /// Loses all that it had, as an etcd that is set up anew; to be started again.
     pub fn lose_data(&mut self) {
         self.kill();
-        fs::remove_dir_all(self.folder.path().join("data")).unwrap();
+        fs::remove_dir_all(self.data()).unwrap();
+    }
+
+    /// Saves a snapshot of what it holds, for [`restore`](Self::restore).
+    pub fn save(&self) -> PathBuf {
+        let snapshot = self.folder.path().join("snapshot");
+        self.etcdctl(&["snapshot", "save", &snapshot.display().to_string()]);
+        snapshot
+    }
+
+    /// Starts again on what it held when the snapshot was saved, and waits until it answers.
+    pub async fn restore(&mut self, snapshot: &Path) {
+        self.lose_data();
+        let [_, peer] = self.member();
+        let restore = ["snapshot", "restore", &snapshot.display().to_string()];
+        let data = self.data().display().to_string();
+        let cluster = format!("{NAME}={peer}");
+        let server = ["--name", NAME, "--data-dir", &data, "--initial-cluster"];
+        let peer = [&cluster, "--initial-advertise-peer-urls", &peer];
+        // The tool for files came with etcd 3.5, and is the only one that restores since 3.6.
+        let tool = tool("etcdutl").or_else(|| tool("etcdctl"));
+        let mut command = Command::new(tool.expect(NO_TOOL));
+        command.args(restore).args(server).args(peer);
+        finish(command);
+        self.resume().await;
+    }
+
+    /// What `etcdctl` prints about it.
+    pub fn etcdctl(&self, arguments: &[&str]) -> String {
+        let enter = self.enter_network();
+        let program = tool("etcdctl").expect(NO_TOOL);
+        let mut words = enter.iter().map(String::as_str).chain([program.as_str()]);
+        let mut command = Command::new(words.next().unwrap());
+        command
+            .args(words)
+            .args(["--endpoints", &self.url()])
+            .args(arguments);
+        finish(command)
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// The beginning of a command line that runs in its network.
+    fn enter_network(&self) -> Vec<String> {
+        let network = self.network.as_ref();
+        let enter = network.map(|process| ["nsenter", "--target", process, "--net", "--"]);
+        enter.into_iter().flatten().map(str::to_owned).collect()
     }
 
     /// Sends it a signal, such as one that freezes it.
@@ -166,6 +233,10 @@ impl Drop for TestEtcd {
         self.kill();
     }
 }
+
+/// What a server that is alone is called.
+const NAME: &str = "test";
+const NO_TOOL: &str = "etcdctl, beside etcd or from the package etcd-client";
 
 /// `$0` is the folder, the rest the server's command line. When the thread that started it ends, so does the server,
 /// and its data go.
@@ -239,6 +310,23 @@ fn program() -> String {
         String::from_utf8_lossy(&found.stderr)
     );
     String::from_utf8(found.stdout).unwrap().trim().to_owned()
+}
+
+/// Another program of etcd: the one beside the server's, or the one in the path.
+fn tool(name: &str) -> Option<String> {
+    let beside = Path::new(&program()).with_file_name(name);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).map(|folder| folder.join(name));
+    let mut found = std::iter::once(beside).chain(folders);
+    let found = found.find(|program| program.is_file())?;
+    Some(found.display().to_string())
+}
+
+/// Runs a command, which has to succeed; gives what it prints.
+fn finish(mut command: Command) -> String {
+    let output = command.env("ETCDCTL_API", "3").output().unwrap();
+    assert!(output.status.success(), "{command:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
 }
 
 /// Newer servers need not wait for the disk.

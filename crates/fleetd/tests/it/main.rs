@@ -9,6 +9,7 @@
 mod activation;
 mod agent;
 mod etcd;
+mod fleet_socket;
 mod handover;
 mod listeners;
 mod logs;
