@@ -97,17 +97,18 @@ fn client(files: &PeerFiles) -> io::Result<Client> {
 
 fn url(address: &str, machine: &str, request: &Request<'_>) -> String {
     let (unit, what) = (encoded(request.unit), &request.inspection);
-    let mut url = format!("https://{address}/fleet/v1/units/{unit}/{what}");
-    url += &format!("?forwarded=true&machineID={}", encoded(machine));
-    if let Inspection::Journal {
-        lines,
-        output,
-        follow,
-    } = what
-    {
-        url += &format!("&lines={lines}&output={output}&follow={follow}");
-    }
-    url
+    let machine = encoded(machine);
+    let form = match what {
+        Inspection::Status => String::new(),
+        Inspection::Journal {
+            lines,
+            output,
+            follow,
+        } => format!("&lines={lines}&output={output}&follow={follow}"),
+    };
+    format!(
+        "https://{address}/fleet/v1/units/{unit}/{what}?forwarded=true&machineID={machine}{form}"
+    )
 }
 
 /// A text as it stands in a URL.

@@ -13,15 +13,15 @@ use super::fleet_socket::SLEEP;
 use super::program::Fleetd;
 
 /// A machine: its systemd, and what its fleetd is started with.
-struct Machine {
-    systemd: PrivateSystemd,
-    etcd: String,
-    prefix: String,
+pub(super) struct Machine {
+    pub(super) systemd: PrivateSystemd,
+    pub(super) etcd: String,
+    pub(super) prefix: String,
 }
 
 impl Machine {
     /// `None` where no systemd can run.
-    async fn new() -> Option<Self> {
+    pub(super) async fn new() -> Option<Self> {
         Self::on(shared_etcd_url().await).await
     }
 
@@ -37,8 +37,16 @@ impl Machine {
         self.systemd.home().join("units")
     }
 
+    fn socket(&self) -> PathBuf {
+        self.systemd.home().join("fleet.sock")
+    }
+
+    /// The listener of its unix socket.
+    pub(super) fn listen(&self) -> String {
+        format!("unix:{}", self.socket().display())
+    }
+
     fn spawn(&self, settings: &[(&str, &str)]) -> Fleetd {
-        let socket = self.systemd.home().join("fleet.sock");
         let mut command = self
             .systemd
             .command(Path::new(env!("CARGO_BIN_EXE_fleetd")));
@@ -49,17 +57,22 @@ impl Machine {
             .env("FLEET_AGENT_TTL", "6s")
             .env("FLEET_SYSTEMD_USER", "true")
             .env("FLEET_UNITS_DIRECTORY", self.units())
-            .env("FLEET_LISTEN", format!("unix:{}", socket.display()))
+            .env("FLEET_LISTEN", self.listen())
             .stdin(Stdio::null());
         for (key, value) in settings {
             command.env(format!("FLEET_{}", key.to_uppercase()), value);
         }
-        Fleetd::start(command, socket)
+        Fleetd::start(command, self.socket())
     }
 
     /// fleetd, and its machine is a member of the cluster.
-    async fn start(&self) -> Fleetd {
-        let fleetd = self.spawn(&[]);
+    pub(super) async fn start(&self) -> Fleetd {
+        self.start_with(&[]).await
+    }
+
+    /// The same with these settings besides.
+    pub(super) async fn start_with(&self, settings: &[(&str, &str)]) -> Fleetd {
+        let fleetd = self.spawn(settings);
         until("the machine is a member", async || {
             let machines = fleetd.get("/fleet/v1/machines").await;
             machines.is_some_and(|(_, body)| body["machines"][0]["id"] == "m1")
@@ -68,11 +81,11 @@ impl Machine {
         fleetd
     }
 
-    fn main_pid(&self, unit: &str) -> String {
+    pub(super) fn main_pid(&self, unit: &str) -> String {
         self.systemd.property(unit, "MainPID")
     }
 
-    fn is(&self, unit: &str, state: &str) -> bool {
+    pub(super) fn is(&self, unit: &str, state: &str) -> bool {
         self.systemd.property(unit, "ActiveState") == state
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use hyperfleet_testkit::{PATIENCE, sum, until};
-use reqwest::Method;
+use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
 /// Service of a unit that runs until it is stopped.
@@ -20,6 +20,12 @@ impl FleetSocket {
         let client = reqwest::Client::builder().unix_socket(socket);
         let client = client.timeout(PATIENCE).build().unwrap();
         Self { client }
+    }
+
+    /// Response to a request as it comes.
+    pub(super) async fn request(&self, method: Method, path: &str) -> Response {
+        let request = self.client.request(method, format!("http://fleet{path}"));
+        request.send().await.unwrap()
     }
 
     /// Status and body of a response; `None` if there is no response.

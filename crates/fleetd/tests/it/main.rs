@@ -11,6 +11,7 @@ mod agent;
 mod etcd;
 mod fleet_socket;
 mod handover;
+mod inspect;
 mod listeners;
 mod logs;
 mod machines;

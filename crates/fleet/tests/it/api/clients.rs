@@ -183,6 +183,17 @@ async fn everything_that_the_openapi_document_describes_answers_as_it_says() {
     let document = fleet.get("/fleet/v1/openapi").await.body;
     let mut called = 0;
     for (path, item) in document["paths"].as_object().unwrap() {
+        // This server runs on no machine; those of fleetd are tested there.
+        if path.ends_with("/status") || path.ends_with("/journal") {
+            assert_eq!(
+                fleet
+                    .get(&path.replace("{unitName}", "a.service"))
+                    .await
+                    .status,
+                501
+            );
+            continue;
+        }
         let path = format!(
             "/fleet/v1{}",
             path.replace("{unitName}", "a.service")
