@@ -9,6 +9,11 @@
 
 mod cluster;
 mod command_line;
+mod importing;
 mod lists;
+mod operations;
 mod program;
+mod remote;
+mod stub;
 mod units;
+mod waiting;
