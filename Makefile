@@ -36,7 +36,7 @@ demo: ## Play a cluster's whole life against `make run`, checking each answer (B
 
 # ---- Test -----------------------------------------------------------------------------------
 
-.PHONY: test check fuzz deny sbom chaos check-long fmt lint doc sqlx sqlx-check openapi etcd-protoset config-reference mutants fuzz-search fuzz-units test-cluster fleet-seeds
+.PHONY: test check fuzz deny sbom chaos check-long fmt lint doc sqlx sqlx-check openapi etcd-protoset config-reference fleetctl-reference mutants fuzz-search fuzz-units test-cluster fleet-seeds
 test: setup ## Build and run every test; they start their own PostgreSQL
 	cargo test
 
@@ -95,6 +95,11 @@ config-reference: setup ## Renew the tables of settings in docs/ after changing 
 		doc=docs/$${pair#*:}.md; \
 		{ sed '/^<!-- settings -->$$/q' $$doc; target/debug/$${pair%:*} config reference; \
 		  sed -n '/^<!-- \/settings -->$$/,$$p' $$doc; } > .dev/reference.md && mv .dev/reference.md $$doc || exit 1; done
+
+fleetctl-reference: setup ## Renew docs/fleet/fleetctl.md after changing the command line of fleetctl
+	@mkdir -p .dev
+	cargo run --quiet --bin fleetctl -- reference > .dev/fleetctl.md
+	mv .dev/fleetctl.md docs/fleet/fleetctl.md
 
 mutants: ## Change the domain in every small way and see that a test fails (cargo-mutants)
 	@command -v cargo-mutants >/dev/null || cargo install --locked cargo-mutants

@@ -1,52 +1,56 @@
 //! Answers of fleet's API. Members stand in alphabetical order, and those that are empty are left out, so that an
-//! empty page is `{}`.
+//! empty page is `{}`. Clients read the same types.
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::unit::{DesiredState, UnitOption};
 
 /// One line of a unit file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = UnitOption)]
 pub struct OptionView {
     /// What is set.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schema(required = false, example = "ExecStart")]
     pub name: String,
     /// The section it stands in, without brackets.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schema(required = false, example = "Service")]
     pub section: String,
     /// To what.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schema(required = false, example = "/usr/bin/sleep infinity")]
     pub value: String,
 }
 
 /// A unit: its file, what is wanted of it, and what has become of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Unit)]
 pub struct UnitView {
     /// What its machine has done; absent for units that run on all machines.
-    #[serde(rename = "currentState", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        rename = "currentState",
+        skip_serializing_if = "Option::is_none"
+    )]
     #[schema(value_type = Option<State>, nullable = false)]
     pub current: Option<DesiredState>,
     /// What is wanted.
-    #[serde(rename = "desiredState")]
+    #[serde(default, rename = "desiredState")]
     #[schema(value_type = Option<State>, nullable = false)]
     pub desired: DesiredState,
     /// The machine that it is placed on.
-    #[serde(rename = "machineID", skip_serializing_if = "Option::is_none")]
+    #[serde(default, rename = "machineID", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub machine: Option<String>,
     /// What it is called.
     #[schema(required = false, example = "web.service")]
     pub name: String,
     /// Its file, in order.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub options: Vec<OptionView>,
     /// What tells its file from others: 40 digits. Clients are not shown it.
@@ -68,6 +72,16 @@ impl From<UnitOption> for OptionView {
     }
 }
 
+impl From<OptionView> for UnitOption {
+    fn from(option: OptionView) -> Self {
+        Self {
+            section: option.section,
+            name: option.name,
+            value: option.value,
+        }
+    }
+}
+
 /// How far a unit is, or is to be, brought.
 #[derive(ToSchema)]
 #[schema(as = State, rename_all = "lowercase")]
@@ -79,34 +93,47 @@ pub(super) enum State {
 }
 
 /// What systemd of one machine says of a unit.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = UnitState)]
 pub struct StateView {
     /// The hash of the unit's file that the machine has.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schema(required = false)]
     pub hash: String,
     /// Which machine says so.
-    #[serde(rename = "machineID", skip_serializing_if = "String::is_empty")]
+    #[serde(
+        default,
+        rename = "machineID",
+        skip_serializing_if = "String::is_empty"
+    )]
     #[schema(required = false)]
     pub machine: String,
     /// Of which unit.
-    #[serde(rename = "name", skip_serializing_if = "String::is_empty")]
+    #[serde(default, rename = "name", skip_serializing_if = "String::is_empty")]
     #[schema(required = false, example = "web.service")]
     pub unit: String,
     /// Whether it runs.
     #[serde(
+        default,
         rename = "systemdActiveState",
         skip_serializing_if = "String::is_empty"
     )]
     #[schema(required = false, example = "active")]
     pub active: String,
     /// Whether its file is read.
-    #[serde(rename = "systemdLoadState", skip_serializing_if = "String::is_empty")]
+    #[serde(
+        default,
+        rename = "systemdLoadState",
+        skip_serializing_if = "String::is_empty"
+    )]
     #[schema(required = false, example = "loaded")]
     pub load: String,
     /// What it does in detail.
-    #[serde(rename = "systemdSubState", skip_serializing_if = "String::is_empty")]
+    #[serde(
+        default,
+        rename = "systemdSubState",
+        skip_serializing_if = "String::is_empty"
+    )]
     #[schema(required = false, example = "running")]
     pub sub: String,
 }
@@ -172,28 +199,36 @@ pub struct LeftUnit {
 }
 
 /// Some units, by name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct UnitPage {
     /// For the next page; absent on the last one.
-    #[serde(rename = "nextPageToken", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        rename = "nextPageToken",
+        skip_serializing_if = "Option::is_none"
+    )]
     #[schema(nullable = false)]
     pub next: Option<String>,
     /// The units.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub units: Vec<UnitView>,
 }
 
 /// Some states, by unit and then by machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = UnitStatePage)]
 pub struct StatePage {
     /// For the next page; absent on the last one.
-    #[serde(rename = "nextPageToken", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        rename = "nextPageToken",
+        skip_serializing_if = "Option::is_none"
+    )]
     #[schema(nullable = false)]
     pub next: Option<String>,
     /// The states.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub states: Vec<StateView>,
 }
@@ -212,11 +247,15 @@ pub struct MachinePage {
 }
 
 /// Why a unit is where it is, or is nowhere.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Explanation)]
 pub struct ExplanationView {
     /// What its machine has done; absent for units that run on all machines.
-    #[serde(rename = "currentState", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        rename = "currentState",
+        skip_serializing_if = "Option::is_none"
+    )]
     #[schema(value_type = Option<State>, nullable = false)]
     pub current: Option<DesiredState>,
     /// What is wanted.
@@ -224,7 +263,7 @@ pub struct ExplanationView {
     #[schema(value_type = State)]
     pub desired: DesiredState,
     /// The machine that it is placed on.
-    #[serde(rename = "machineID", skip_serializing_if = "Option::is_none")]
+    #[serde(default, rename = "machineID", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub machine: Option<String>,
     /// What it is called.
@@ -233,20 +272,20 @@ pub struct ExplanationView {
     /// One sentence for people.
     pub reason: String,
     /// The machines that it cannot be placed on, by what refuses it there.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub refusals: Vec<RefusalView>,
 }
 
 /// Machines that a unit cannot be placed on for the same requirement.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Refusal)]
 pub struct RefusalView {
     /// How many machines.
     #[schema(value_type = i64)]
     pub count: u64,
     /// Some of them.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub machines: Vec<String>,
     /// What they do not meet.

@@ -1,0 +1,278 @@
+//! Flags and arguments of single commands.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+/// How results are printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    #[default]
+    Table,
+    Json,
+    Yaml,
+}
+
+/// The format of a command's output.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub(crate) struct OutputArgs {
+    /// Output format
+    #[arg(
+        short = 'o',
+        long = "output",
+        value_name = "FORMAT",
+        default_value = "table"
+    )]
+    pub format: Format,
+}
+
+/// How long a command waits for units.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct BlockArgs {
+    /// Return at once, without waiting for the units
+    #[arg(long)]
+    pub no_block: bool,
+    /// Wait for at most this many attempts of 2 s each; 0 waits for ever
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub block_attempts: u32,
+}
+
+/// Names of units.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct UnitListArgs {
+    /// Unit names or paths of unit files; .service is appended to a name without a unit type
+    #[arg(value_name = "UNIT")]
+    pub units: Vec<String>,
+}
+
+/// Flags of commands that store unit files.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct SubmitArgs {
+    /// Replace units whose files differ from those that are stored
+    #[arg(long)]
+    pub replace: bool,
+    /// Removed: signed units are not supported.
+    #[arg(long, hide = true)]
+    pub sign: bool,
+    #[command(flatten)]
+    pub names: UnitListArgs,
+}
+
+/// Flags of `load` and `start`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct EnsureArgs {
+    #[command(flatten)]
+    pub block: BlockArgs,
+    #[command(flatten)]
+    pub submit: SubmitArgs,
+}
+
+/// Flags of `stop`, `unload` and `destroy`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct StopArgs {
+    #[command(flatten)]
+    pub block: BlockArgs,
+    #[command(flatten)]
+    pub names: UnitListArgs,
+}
+
+/// Flags of `restart`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct RestartArgs {
+    /// Wait for at most this many attempts of 2 s each; 0 waits for ever
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub block_attempts: u32,
+    #[command(flatten)]
+    pub names: UnitListArgs,
+}
+
+/// Flags of `cat`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct CatArgs {
+    #[command(flatten)]
+    pub output: OutputArgs,
+    #[command(flatten)]
+    pub names: UnitListArgs,
+}
+
+/// Flags of `explain`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ExplainArgs {
+    #[command(flatten)]
+    pub output: OutputArgs,
+    #[command(flatten)]
+    pub names: UnitListArgs,
+}
+
+/// Flags of `status`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct StatusArgs {
+    #[command(flatten)]
+    pub ssh: SshPathArgs,
+    #[command(flatten)]
+    pub names: UnitListArgs,
+}
+
+/// Whether and how a command goes through ssh.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct SshPathArgs {
+    /// Run the command over ssh instead of asking the API
+    #[arg(long)]
+    pub ssh: bool,
+    /// Port of ssh on the machines
+    #[arg(long, value_name = "PORT", default_value_t = 22)]
+    pub ssh_port: u16,
+}
+
+/// Flags of `journal`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct JournalArgs {
+    /// Number of recent lines
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub lines: u32,
+    /// Keep printing new lines
+    #[arg(long, short = 'f', alias = "f")]
+    pub follow: bool,
+    /// Output format of journalctl
+    #[arg(long, value_name = "FORMAT", default_value = "short")]
+    pub output: String,
+    /// Run journalctl with sudo, over ssh
+    #[arg(long)]
+    pub sudo: bool,
+    /// Machine to ask, for a global unit
+    #[arg(long, value_name = "ID")]
+    pub machine: Option<String>,
+    #[command(flatten)]
+    pub ssh: SshPathArgs,
+    #[command(flatten)]
+    pub names: UnitListArgs,
+}
+
+/// Flags of `ssh`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct SshArgs {
+    /// Machine to connect to
+    #[arg(long, value_name = "ID", conflicts_with = "unit")]
+    pub machine: Option<String>,
+    /// Unit whose machine to connect to
+    #[arg(long, value_name = "UNIT")]
+    pub unit: Option<String>,
+    /// Forward the local ssh agent
+    #[arg(long, short = 'A', alias = "A")]
+    pub forward_agent: bool,
+    /// Port of ssh on the machine
+    #[arg(long, value_name = "PORT", default_value_t = 22)]
+    pub ssh_port: u16,
+    /// Machine or unit, unless a flag names one; then the command to run
+    #[arg(value_name = "[NAME] COMMAND")]
+    pub words: Vec<String>,
+}
+
+/// Flags of the lists.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ListArgs {
+    /// Print whole machine IDs and hashes
+    #[arg(long, short = 'l', alias = "l")]
+    pub full: bool,
+    /// Leave out the heading
+    #[arg(long)]
+    pub no_legend: bool,
+    /// Comma-separated columns; an unknown one lists those there are
+    #[arg(long, value_name = "FIELDS")]
+    pub fields: Option<String>,
+    /// Print the list again whenever it changes
+    #[arg(long, short = 'w')]
+    pub watch: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Machines to act on.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct MachineArgs {
+    /// Machine IDs, or unique prefixes of them
+    #[arg(value_name = "MACHINE", required = true)]
+    pub machines: Vec<String>,
+}
+
+/// Flags of `drain`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct DrainArgs {
+    /// End the drain after this time, whatever is left on the machines
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = humantime::parse_duration)]
+    pub deadline: Duration,
+    /// Return at once, without waiting for the units to move
+    #[arg(long)]
+    pub no_block: bool,
+    #[command(flatten)]
+    pub machines: MachineArgs,
+}
+
+/// Flags of `rebalance`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct RebalanceArgs {
+    /// Move at most this many units
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max: Option<u32>,
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+    /// Show the moves and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Longest time to wait for the moves
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = humantime::parse_duration)]
+    pub timeout: Duration,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Flags of `import`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ImportArgs {
+    /// etcd v2 servers of the old cluster, comma-separated; the first that answers counts
+    #[arg(
+        long,
+        value_name = "URLS",
+        conflicts_with = "file",
+        required_unless_present = "file"
+    )]
+    pub endpoints: Option<String>,
+    /// File with the answer of etcd v2 to GET /v2/keys<PREFIX>?recursive=true
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Key prefix of the old cluster
+    #[arg(long, value_name = "PREFIX", default_value = "/_coreos.com/fleet/")]
+    pub prefix: String,
+    /// Show what would change and write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+}
+
+/// The socket of `fd-forward`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct FdForwardArgs {
+    /// Path of the unix socket
+    #[arg(value_name = "SOCKET", required = true)]
+    pub socket: PathBuf,
+}
+
+/// What `verify` was called with.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct VerifyArgs {
+    /// Ignored.
+    #[arg(value_name = "UNIT")]
+    pub units: Vec<String>,
+}
+
+/// The shell to complete for.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct CompletionArgs {
+    /// Shell to print a script for
+    #[arg(value_name = "SHELL", required = true)]
+    pub shell: clap_complete::Shell,
+}

@@ -1,0 +1,68 @@
+//! Failures of calls to the API.
+
+use std::time::Duration;
+
+/// Why a call to the API has no result.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// No connection, or a connection that broke.
+    #[error("unable to reach the fleet API at {endpoint}: {cause}")]
+    Unreachable { endpoint: String, cause: String },
+    /// The server accepted the connection and did not answer.
+    #[error(
+        "the fleet API at {endpoint} did not answer within {}; see --request-timeout",
+        humantime::format_duration(*.time)
+    )]
+    TimedOut { endpoint: String, time: Duration },
+    /// The server refused. The words are those of the older fleetctl, which scripts may look for.
+    #[error("googleapi: Error {status}: {message}")]
+    Refused { status: u16, message: String },
+    /// The answer is not what the API promises.
+    #[error("the answer of {endpoint} to {call} is not that of a fleet API: {cause}")]
+    Unreadable {
+        endpoint: String,
+        call: String,
+        cause: String,
+    },
+}
+
+impl Error {
+    /// The status of a refusal.
+    pub(crate) fn status(&self) -> Option<u16> {
+        match self {
+            Self::Refused { status, .. } => Some(*status),
+            _ => None,
+        }
+    }
+
+    /// The server's own words, without those around them.
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Self::Refused { status, message } if message.is_empty() => format!("status {status}"),
+            Self::Refused { message, .. } => message.clone(),
+            other => other.to_string(),
+        }
+    }
+
+    /// Whether the server does not have the route: an older version, or one where it is switched off.
+    pub(crate) fn is_missing_route(&self) -> bool {
+        match self {
+            // An unknown unit or machine has a message, an unknown path has none.
+            Self::Refused {
+                status: 404,
+                message,
+            } => message.is_empty(),
+            Self::Refused { status, .. } => matches!(status, 405 | 501),
+            _ => false,
+        }
+    }
+
+    /// Whether the same call may succeed a moment later.
+    pub(crate) fn is_passing(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::TimedOut { .. } => true,
+            Self::Refused { status, .. } => matches!(status, 429 | 500 | 502 | 503 | 504),
+            Self::Unreadable { .. } => false,
+        }
+    }
+}

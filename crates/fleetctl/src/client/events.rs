@@ -1,0 +1,100 @@
+//! Server-sent events (the HTML standard, section 9.2), as `?watch=true` answers with.
+
+use reqwest::Response;
+use serde_json::Value;
+
+/// One event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Event {
+    /// `put`, `delete` or `listed`.
+    pub name: String,
+    pub data: Value,
+    /// The revision up to which everything was told.
+    pub id: Option<String>,
+}
+
+/// A stream of events.
+#[derive(Debug)]
+pub(crate) struct Events {
+    response: Response,
+    buffer: Vec<u8>,
+}
+
+impl Events {
+    pub(super) fn of(response: Response) -> Self {
+        Self {
+            response,
+            buffer: Vec::new(),
+        }
+    }
+
+    /// The next event; none when the server ended the stream.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub(crate) async fn next(&mut self) -> Result<Option<Event>, reqwest::Error> {
+        loop {
+            while let Some(block) = take_block(&mut self.buffer) {
+                if let Some(event) = parsed(&block) {
+                    return Ok(Some(event));
+                }
+            }
+            match self.response.chunk().await? {
+                Some(chunk) => self.buffer.extend_from_slice(&chunk),
+                None => return Ok(None),
+            }
+        }
+    }
+}
+
+/// Lines up to the next empty one, if that was read already.
+fn take_block(buffer: &mut Vec<u8>) -> Option<String> {
+    let end = buffer.windows(2).position(|pair| pair == b"\n\n")?;
+    let block: Vec<u8> = buffer.drain(..end + 2).collect();
+    Some(String::from_utf8_lossy(&block).into_owned())
+}
+
+/// The event of a block; none for comments and settings.
+fn parsed(block: &str) -> Option<Event> {
+    let (mut name, mut data, mut id) = (None, String::new(), None);
+    for line in block.lines() {
+        let (field, value) = line.split_once(':').unwrap_or((line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "event" => name = Some(value.to_owned()),
+            "data" => data.push_str(value),
+            "id" => id = Some(value.to_owned()),
+            _ => {}
+        }
+    }
+    Some(Event {
+        name: name?,
+        data: serde_json::from_str(&data).ok()?,
+        id,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn blocks_are_events_and_comments_are_none() {
+        let mut buffer =
+            b"retry: 1000\n\n: alive\n\nevent: put\ndata: {\"name\":\"a\"}\nid: 7\n\nevent: li"
+                .to_vec();
+        let mut events = Vec::new();
+        while let Some(block) = take_block(&mut buffer) {
+            events.extend(parsed(&block));
+        }
+        let expected = Event {
+            name: "put".to_owned(),
+            data: json!({"name": "a"}),
+            id: Some("7".to_owned()),
+        };
+        assert_eq!(events, [expected]);
+        assert_eq!(buffer, b"event: li");
+    }
+}

@@ -1,0 +1,50 @@
+//! `destroy`: deletes units, and waits until no machine has them any more.
+
+use std::process::ExitCode;
+
+use super::named_units;
+use super::states::{WaitFailed, Waiting};
+use crate::cli::StopArgs;
+use crate::output;
+use crate::session::Session;
+use crate::wait::{Goal, wait_for};
+use anyhow::Context as _;
+
+pub(super) async fn run(session: &Session, args: &StopArgs) -> anyhow::Result<ExitCode> {
+    if args.names.units.is_empty() {
+        named_units::none_given();
+        return Ok(ExitCode::SUCCESS);
+    }
+    let client = session.client().await?;
+    let units = named_units::find(client, &args.names.units).await?;
+    if units.is_empty() {
+        eprintln!("Units not found in registry");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut exit = ExitCode::SUCCESS;
+    let mut destroyed = Vec::new();
+    for unit in units {
+        match client.destroy_unit(&unit.name).await {
+            // Somebody else has destroyed it meanwhile.
+            Ok(false) => {}
+            Ok(true) => destroyed.push(unit.name),
+            Err(error) => {
+                eprintln!("Error destroying units: {error}");
+                exit = ExitCode::FAILURE;
+            }
+        }
+    }
+    match Waiting::of(args.block) {
+        Waiting::No => {
+            for name in &destroyed {
+                output::line(&format!("Destroyed {name}"))?;
+            }
+        }
+        Waiting::For(patience) => {
+            let tell = async |name: &str, _: &_| Ok(output::line(&format!("Destroyed {name}"))?);
+            let gone = wait_for(client, &destroyed, Goal::Gone, patience, tell).await;
+            gone.context(WaitFailed)?;
+        }
+    }
+    Ok(exit)
+}

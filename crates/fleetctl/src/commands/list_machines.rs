@@ -1,0 +1,75 @@
+//! `list-machines`
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use tokio::time::sleep;
+
+use super::list::{Listing, POLL, Screen, Shown};
+use crate::cli::ListArgs;
+use crate::client::Machine;
+use crate::machines::id_legend;
+use crate::output::{self, Column, or_dash};
+use crate::session::Session;
+
+const COLUMNS: [Column<Machine, Shown>; 5] = [
+    Column {
+        name: "machine",
+        text: |machine, shown| id_legend(&machine.id, shown.detail),
+    },
+    Column {
+        name: "ip",
+        text: |machine, _| or_dash(&machine.ip),
+    },
+    Column {
+        name: "metadata",
+        text: |machine, _| {
+            let pairs = machine
+                .metadata
+                .iter()
+                .map(|(key, value)| format!("{key}={value}"));
+            or_dash(&pairs.collect::<Vec<_>>().join(","))
+        },
+    },
+    Column {
+        name: "state",
+        text: |machine, _| state(machine).to_owned(),
+    },
+    Column {
+        name: "version",
+        text: |machine, _| or_dash(&machine.version),
+    },
+];
+const USUAL: &str = "machine,ip,metadata";
+
+/// Whether units are placed on a machine.
+fn state(machine: &Machine) -> &'static str {
+    match (machine.draining, machine.cordoned) {
+        (true, _) => "draining",
+        (false, true) => "cordoned",
+        (false, false) => "ready",
+    }
+}
+
+pub(super) async fn run(session: &Session, args: &ListArgs) -> anyhow::Result<ExitCode> {
+    let listing = Listing::new(args, &COLUMNS, USUAL)?;
+    let mut screen = Screen::default();
+    let client = session.client().await?;
+    let text = async || {
+        let machines = client.machines().await;
+        let machines = machines.context("Error retrieving list of active machines")?;
+        listing.text(machines.iter())
+    };
+    if !args.watch {
+        output::print(&text().await?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    screen.show(text().await?)?;
+    loop {
+        sleep(POLL).await;
+        // A server that is away for a moment does not end the watch.
+        if let Ok(text) = text().await {
+            screen.show(text)?;
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Units that a command names, looked up.
+
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use hyperfleet_fleet_model::unit::{DesiredState, FleetSection, NameParts, UnitOption};
+use hyperfleet_fleet_model::wire::UnitView;
+
+use crate::client::{Client, Error, Machine};
+use crate::machines::Machines;
+use crate::session::Session;
+use crate::source::UnitArgument;
+
+/// How many units are looked up at the same time.
+const CALLS_MAX: usize = 16;
+
+/// Says that a command names no units; scripts rely on its status of 0.
+pub(super) fn none_given() {
+    eprintln!("No units given");
+}
+
+/// Those of the named units that exist, in the order of the arguments, each once.
+pub(super) async fn find(client: &Client, arguments: &[String]) -> anyhow::Result<Vec<UnitView>> {
+    let mut names: Vec<String> = Vec::new();
+    for argument in arguments {
+        let name = UnitArgument::new(argument).name;
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let calls = stream::iter(names).map(async |name| client.unit(&name).await);
+    let found: Vec<Option<UnitView>> = calls.buffered(CALLS_MAX).try_collect().await?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// Whether a unit runs on every machine that fits.
+pub(super) fn is_global(unit: &UnitView) -> bool {
+    let options: Vec<UnitOption> = unit.options.iter().cloned().map(Into::into).collect();
+    let section = FleetSection::of(&options);
+    section.requirements(NameParts::of(&unit.name)).is_global
+}
+
+/// Where a unit is.
+#[derive(Debug)]
+pub(super) enum Running {
+    On(RunningUnit),
+    /// No unit has this name.
+    Unknown(String),
+    /// The unit is on no machine.
+    Nowhere(String),
+}
+
+/// A unit that is on a machine, or on several.
+#[derive(Debug)]
+pub(super) struct RunningUnit {
+    pub(super) name: String,
+    pub(super) is_global: bool,
+    pub(super) machines: Vec<Machine>,
+}
+
+/// Finds out where a unit is: by its placement, or for a global unit by what machines report.
+pub(super) async fn running(session: &Session, argument: &str) -> anyhow::Result<Running> {
+    let client = session.client().await?;
+    let name = UnitArgument::new(argument).name;
+    let Some(unit) = client.unit(&name).await? else {
+        return Ok(Running::Unknown(name));
+    };
+    let is_global = is_global(&unit);
+    let ids: Vec<String> = if is_global {
+        client
+            .states(&name)
+            .await?
+            .into_iter()
+            .map(|state| state.machine)
+            .collect()
+    } else if unit.current == Some(DesiredState::Inactive) {
+        Vec::new()
+    } else {
+        Vec::from_iter(unit.machine)
+    };
+    if ids.is_empty() {
+        return Ok(Running::Nowhere(name));
+    }
+    let known = session.machines().await?;
+    let machines = ids.iter().map(|id| machine(&known, id)).collect();
+    Ok(Running::On(RunningUnit {
+        name,
+        is_global,
+        machines,
+    }))
+}
+
+/// A machine, known by its ID at least.
+fn machine(known: &Machines, id: &str) -> Machine {
+    known.get(id).cloned().unwrap_or_else(|| Machine {
+        id: id.to_owned(),
+        ..Machine::default()
+    })
+}
+
+/// Says why a command goes over ssh, if the server gave a reason.
+pub(super) fn say_fallback(error: &Error) {
+    if let Error::Refused { message, .. } = error
+        && !message.is_empty()
+    {
+        eprintln!("{message}; trying ssh");
+    }
+}

@@ -1,0 +1,101 @@
+//! Desired states are set, and units are waited for.
+
+use anyhow::Context as _;
+use hyperfleet_fleet_model::unit::DesiredState;
+use hyperfleet_fleet_model::wire::UnitView;
+
+use super::named_units;
+use crate::cli::BlockArgs;
+use crate::machines::{Detail, Machines};
+use crate::output;
+use crate::session::Session;
+use crate::wait::{Goal, Observation, Patience, wait_for};
+
+/// Whether a command waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Waiting {
+    No,
+    For(Patience),
+}
+
+impl Waiting {
+    pub(super) fn of(block: BlockArgs) -> Self {
+        if block.no_block {
+            Self::No
+        } else {
+            Self::For(Patience::attempts(block.block_attempts))
+        }
+    }
+}
+
+/// Sets the desired state of units that have another one. Gives those to wait for: global units are on many machines,
+/// and are not waited for.
+pub(super) async fn set(
+    session: &Session,
+    units: &[UnitView],
+    state: DesiredState,
+    verb: &str,
+) -> anyhow::Result<Vec<String>> {
+    let client = session.client().await?;
+    let mut changed = Vec::new();
+    for unit in units.iter().filter(|unit| unit.desired != state) {
+        client.set_desired(&unit.name, state).await?;
+        if named_units::is_global(unit) {
+            output::line(&format!("Triggered global unit {} {verb}", unit.name))?;
+        } else {
+            changed.push(unit.name.clone());
+        }
+    }
+    Ok(changed)
+}
+
+/// Waits for units that were set, and prints what has become of each; without waiting, that they were triggered.
+pub(super) async fn settle(
+    session: &Session,
+    units: &[String],
+    goal: Goal,
+    verb: &str,
+    waiting: Waiting,
+) -> anyhow::Result<()> {
+    match waiting {
+        Waiting::For(patience) => wait(session, units, goal, patience).await,
+        Waiting::No => {
+            for unit in units {
+                output::line(&format!("Triggered unit {unit} {verb}"))?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Waits for units, and prints the state and machine of each that has reached the goal.
+pub(super) async fn wait(
+    session: &Session,
+    units: &[String],
+    goal: Goal,
+    patience: Patience,
+) -> anyhow::Result<()> {
+    let client = session.client().await?;
+    let mut machines = Machines::default();
+    let reached = async |name: &str, seen: &Observation| {
+        let Some(unit) = &seen.unit else {
+            return Ok(());
+        };
+        let state = unit.current.unwrap_or(unit.desired);
+        let Some(machine) = &unit.machine else {
+            return Ok(output::line(&format!("Unit {name} {state}"))?);
+        };
+        if machines.get(machine).is_none() {
+            machines = session.machines().await?;
+        }
+        let legend = machines.legend(machine, Detail::Short);
+        Ok(output::line(&format!("Unit {name} {state} on {legend}"))?)
+    };
+    let waited = wait_for(client, units, goal, patience, reached).await;
+    waited.context(WaitFailed)
+}
+
+/// A wait that failed; scripts know these words.
+#[derive(Debug, thiserror::Error)]
+#[error("Error waiting for units")]
+pub(super) struct WaitFailed;

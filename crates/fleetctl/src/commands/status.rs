@@ -1,0 +1,78 @@
+//! `status`: what `systemctl status` says of units on their machines.
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+
+use super::named_units::{self, Running};
+use super::remote;
+use crate::cli::StatusArgs;
+use crate::client::{Client, Error};
+use crate::output;
+use crate::session::Session;
+
+/// The header with the status that systemctl ended with.
+const EXIT_STATUS: &str = "fleet-exit-status";
+
+pub(super) async fn run(session: &Session, args: &StatusArgs) -> anyhow::Result<ExitCode> {
+    if args.names.units.is_empty() {
+        named_units::none_given();
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut exit = ExitCode::SUCCESS;
+    let mut is_first = true;
+    for argument in &args.names.units {
+        let unit = match named_units::running(session, argument).await? {
+            Running::On(unit) => unit,
+            Running::Unknown(name) => {
+                eprintln!("Unit {name} does not exist.");
+                exit = ExitCode::FAILURE;
+                continue;
+            }
+            Running::Nowhere(name) => {
+                eprintln!("Unit {name} does not appear to be loaded.");
+                exit = ExitCode::FAILURE;
+                continue;
+            }
+        };
+        for machine in &unit.machines {
+            if !std::mem::take(&mut is_first) {
+                output::line("")?;
+            }
+            let status = status_on(session, args, &unit.name, machine).await?;
+            if status != ExitCode::SUCCESS {
+                exit = status;
+            }
+        }
+    }
+    Ok(exit)
+}
+
+async fn status_on(
+    session: &Session,
+    args: &StatusArgs,
+    unit: &str,
+    machine: &crate::client::Machine,
+) -> anyhow::Result<ExitCode> {
+    let client = session.client().await?;
+    if !args.ssh.ssh && session.bastion()?.is_none() {
+        match status_of_api(client, unit, &machine.id).await {
+            Err(error) if error.is_missing_route() => named_units::say_fallback(&error),
+            status => {
+                return status.with_context(|| format!("Error retrieving the status of {unit}"));
+            }
+        }
+    }
+    let words = ["systemctl", "status", "-l", unit];
+    remote::run_on(session, machine, args.ssh.ssh_port, &words).await
+}
+
+async fn status_of_api(client: &Client, unit: &str, machine: &str) -> Result<ExitCode, Error> {
+    let response = client.unit_status(unit, machine).await?;
+    let status = response.headers().get(EXIT_STATUS);
+    let status = status
+        .and_then(|status| status.to_str().ok()?.parse().ok())
+        .unwrap_or(0);
+    client.print_text(response).await?;
+    Ok(ExitCode::from(status))
+}

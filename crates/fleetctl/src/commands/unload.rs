@@ -1,0 +1,29 @@
+//! `unload`: has units stopped and removed from their machines.
+
+use std::process::ExitCode;
+
+use hyperfleet_fleet_model::unit::DesiredState;
+
+use super::named_units;
+use super::states::{self, Waiting};
+use crate::cli::StopArgs;
+use crate::session::Session;
+use crate::wait::Goal;
+
+pub(super) async fn run(session: &Session, args: &StopArgs) -> anyhow::Result<ExitCode> {
+    if args.names.units.is_empty() {
+        named_units::none_given();
+        return Ok(ExitCode::SUCCESS);
+    }
+    let units = named_units::find(session.client().await?, &args.names.units).await?;
+    if units.is_empty() {
+        eprintln!("Units not found in registry");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let inactive = DesiredState::Inactive;
+    let changed = states::set(session, &units, inactive, "unload").await?;
+    let waiting = Waiting::of(args.block);
+    states::settle(session, &changed, Goal::State(inactive), "unload", waiting).await?;
+    eprintln!("Successfully unloaded units [{}].", changed.join(" "));
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,125 @@
+//! Machines as people name them and are shown them.
+
+use std::collections::BTreeMap;
+
+use hyperfleet_fleet_model::unit::MachineIdentity;
+
+use crate::client::Machine;
+
+/// How much of a long text is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Detail {
+    Short,
+    Full,
+}
+
+/// The machines of the cluster, by ID.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Machines(BTreeMap<String, Machine>);
+
+/// A name that fits no machine, or several.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum UnknownMachine {
+    #[error("Could not find machine {0}; fleetctl list-machines --full lists them")]
+    None(String),
+    #[error("Machine {name} is ambiguous: it fits {}", .ids.join(", "))]
+    Several { name: String, ids: Vec<String> },
+}
+
+impl Machines {
+    pub(crate) fn new(machines: impl IntoIterator<Item = Machine>) -> Self {
+        Self(machines.into_iter().map(|m| (m.id.clone(), m)).collect())
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Machine> {
+        self.0.values()
+    }
+
+    pub(crate) fn get(&self, id: &str) -> Option<&Machine> {
+        self.0.get(id)
+    }
+
+    /// A machine as tables show it: `0f1e2d3c.../192.0.2.1`.
+    pub(crate) fn legend(&self, id: &str, detail: Detail) -> String {
+        if id.is_empty() {
+            return "-".to_owned();
+        }
+        let legend = id_legend(id, detail);
+        match self.get(id).map(|machine| machine.ip.as_str()) {
+            None | Some("") => legend,
+            Some(ip) => format!("{legend}/{ip}"),
+        }
+    }
+
+    /// The machine with this ID, or the only one whose ID begins so.
+    ///
+    /// # Errors
+    /// None fits, or several do.
+    pub(crate) fn find(&self, name: &str) -> Result<&Machine, UnknownMachine> {
+        // Tables show IDs with dots behind them.
+        let start = name.strip_suffix("...").unwrap_or(name);
+        if let Some(machine) = self.get(start) {
+            return Ok(machine);
+        }
+        let fitting = self.iter().filter(|machine| machine.id.starts_with(start));
+        let fitting: Vec<_> = fitting.filter(|_| !start.is_empty()).collect();
+        match fitting[..] {
+            [] => Err(UnknownMachine::None(name.to_owned())),
+            [machine] => Ok(machine),
+            _ => Err(UnknownMachine::Several {
+                name: name.to_owned(),
+                ids: fitting.iter().map(|machine| machine.id.clone()).collect(),
+            }),
+        }
+    }
+}
+
+/// A machine ID as tables show it: `0f1e2d3c...`
+pub(crate) fn id_legend(id: &str, detail: Detail) -> String {
+    match detail {
+        Detail::Full => id.to_owned(),
+        Detail::Short => {
+            let end = id.char_indices().nth(MachineIdentity::SHORT);
+            format!("{}...", &id[..end.map_or(id.len(), |(at, _)| at)])
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machines(machines: &[(&str, &str)]) -> Machines {
+        Machines::new(machines.iter().map(|(id, ip)| Machine {
+            id: (*id).to_owned(),
+            ip: (*ip).to_owned(),
+            ..Machine::default()
+        }))
+    }
+
+    #[test]
+    fn legends_are_short_unless_they_are_full() {
+        let machines = machines(&[("0f1e2d3c4b5a", "192.0.2.1"), ("abc", "")]);
+        for (id, detail, expected) in [
+            ("0f1e2d3c4b5a", Detail::Short, "0f1e2d3c.../192.0.2.1"),
+            ("0f1e2d3c4b5a", Detail::Full, "0f1e2d3c4b5a/192.0.2.1"),
+            ("abc", Detail::Short, "abc..."),
+            ("0123456789", Detail::Short, "01234567..."),
+            ("", Detail::Full, "-"),
+        ] {
+            assert_eq!(machines.legend(id, detail), expected);
+        }
+    }
+
+    #[test]
+    fn machines_are_found_by_unique_prefixes() {
+        let machines = machines(&[("aa1", ""), ("aa2", ""), ("aa", "")]);
+        let find = |name| machines.find(name).map(|machine| machine.id.as_str());
+        assert_eq!(find("aa1"), Ok("aa1"));
+        assert_eq!(find("aa"), Ok("aa"));
+        assert_eq!(find("aa2..."), Ok("aa2"));
+        assert!(matches!(find("a"), Err(UnknownMachine::Several { .. })));
+        assert!(matches!(find("b"), Err(UnknownMachine::None(_))));
+        assert!(matches!(find(""), Err(UnknownMachine::None(_))));
+    }
+}

@@ -1,0 +1,160 @@
+//! What commands share: the global flags, and a client that connects when it is first needed.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tokio::sync::OnceCell;
+
+use crate::cli::{Endpoint, GlobalArgs};
+use crate::client::{Client, ConnectionSettings, TlsFiles, connect};
+use crate::machines::Machines;
+use crate::ssh::{SshHost, SshOptions, Tunnel};
+
+/// One run of fleetctl.
+#[derive(Debug)]
+pub(crate) struct Session {
+    global: GlobalArgs,
+    connection: OnceCell<Connection>,
+}
+
+#[derive(Debug)]
+struct Connection {
+    client: Client,
+    /// Ends with the session.
+    _tunnel: Option<Tunnel>,
+}
+
+impl Session {
+    pub(crate) fn new(global: GlobalArgs) -> Self {
+        Self {
+            global,
+            connection: OnceCell::new(),
+        }
+    }
+
+    /// The client of the API.
+    ///
+    /// # Errors
+    /// The endpoint, a certificate or the tunnel cannot be used.
+    pub(crate) async fn client(&self) -> anyhow::Result<&Client> {
+        let connection = self.connection.get_or_try_init(|| self.connect()).await?;
+        Ok(&connection.client)
+    }
+
+    /// The machines of the cluster.
+    ///
+    /// # Errors
+    /// The API's.
+    pub(crate) async fn machines(&self) -> anyhow::Result<Machines> {
+        Ok(Machines::new(self.client().await?.machines().await?))
+    }
+
+    /// The host of `--tunnel`.
+    ///
+    /// # Errors
+    /// Its port is no number.
+    pub(crate) fn bastion(&self) -> anyhow::Result<Option<SshHost>> {
+        let tunnel = self.global.tunnel.as_deref();
+        tunnel.map(SshHost::parse).transpose().context("--tunnel")
+    }
+
+    /// Files of certificates and keys.
+    pub(crate) fn tls_files(&self) -> TlsFiles {
+        TlsFiles {
+            certificate: self.global.cert_file.clone(),
+            key: self.global.key_file.clone(),
+            authorities: self.global.ca_file.clone(),
+        }
+    }
+
+    /// Longest time to wait for an answer.
+    pub(crate) fn request_timeout(&self) -> Duration {
+        self.global.request_timeout
+    }
+
+    /// Options for ssh.
+    pub(crate) fn ssh_options(&self) -> SshOptions {
+        SshOptions {
+            username: self.global.ssh_username.clone(),
+            timeout: self.global.ssh_timeout,
+            checks_host_keys: self.global.strict_host_key_checking,
+            known_hosts: below_home(&self.global.known_hosts_file),
+        }
+    }
+
+    async fn connect(&self) -> anyhow::Result<Connection> {
+        let mut endpoints = self.global.endpoint.split(',').map(str::trim);
+        let name = endpoints.next().unwrap_or_default().to_owned();
+        if endpoints.next().is_some() {
+            eprintln!("WARNING: only the first of several endpoints is used: {name}");
+        }
+        let endpoint: Endpoint = name.parse()?;
+        let (endpoint, tunnel) = match self.bastion()? {
+            None => (endpoint, None),
+            Some(bastion) => {
+                let target = tunnel_target(&endpoint)?;
+                let tunnel = Tunnel::open(&self.ssh_options(), &bastion, &target).await?;
+                (Endpoint::Unix(tunnel.socket()), Some(tunnel))
+            }
+        };
+        let client = connect(ConnectionSettings {
+            endpoint,
+            name,
+            tls: self.tls_files(),
+            timeout: self.global.request_timeout,
+            prints_calls: self.global.debug,
+        })?;
+        Ok(Connection {
+            client,
+            _tunnel: tunnel,
+        })
+    }
+}
+
+/// What ssh forwards to on the other side.
+fn tunnel_target(endpoint: &Endpoint) -> anyhow::Result<String> {
+    match endpoint {
+        Endpoint::Unix(path) => Ok(path.display().to_string()),
+        Endpoint::Url(url) => {
+            let rest = url.strip_prefix("http://");
+            let rest =
+                rest.context("--tunnel encrypts already: use it with an endpoint of http or unix")?;
+            let address = rest.split('/').next().unwrap_or_default();
+            let has_port = address
+                .rsplit_once(':')
+                .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+            Ok(if has_port {
+                address.to_owned()
+            } else {
+                format!("{address}:80")
+            })
+        }
+    }
+}
+
+/// A path whose `~` is the home of the user.
+fn below_home(path: &str) -> PathBuf {
+    match (path.strip_prefix("~/"), std::env::var_os("HOME")) {
+        (Some(rest), Some(home)) => Path::new(&home).join(rest),
+        _ => PathBuf::from(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tunnels_lead_to_sockets_and_ports() {
+        for (endpoint, target) in [
+            ("unix:///var/run/fleet.sock", "/var/run/fleet.sock"),
+            ("http://127.0.0.1:49153", "127.0.0.1:49153"),
+            ("http://fleet", "fleet:80"),
+            ("http://[::1]:8000/", "[::1]:8000"),
+        ] {
+            assert_eq!(tunnel_target(&endpoint.parse().unwrap()).unwrap(), target);
+        }
+        assert!(tunnel_target(&"https://h".parse().unwrap()).is_err());
+    }
+}

@@ -1,0 +1,329 @@
+//! Where the file of a unit comes from: the cluster, a local file, or a template of either.
+//!
+//! ```text
+//! stored unit ─▶ local file ─▶ stored template ─▶ template file beside the argument
+//! ```
+//!
+//! The first that exists counts. `--replace` compares a stored unit with the local file.
+
+use std::path::{Path, PathBuf};
+
+use hyperfleet_fleet_model::unit::validity::{self, Contradiction};
+use hyperfleet_fleet_model::unit::{
+    DesiredState, FleetSection, InvalidName, InvalidOptions, NameParts, Options, UNIT_TYPES,
+    UnitHash, UnitName, UnitOption,
+};
+use hyperfleet_fleet_model::wire::UnitView;
+
+/// A unit as an argument names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct UnitArgument {
+    /// The path of its file, if it has one.
+    pub path: PathBuf,
+    pub name: String,
+}
+
+impl UnitArgument {
+    /// Reads an argument: a path or a name, `.service` appended where it has no unit type.
+    pub(crate) fn new(argument: &str) -> Self {
+        let suffix = argument.rsplit_once('.').map(|(_, suffix)| suffix);
+        let has_type = suffix.is_some_and(|suffix| UNIT_TYPES.contains(&suffix));
+        let path = if has_type {
+            PathBuf::from(argument)
+        } else {
+            PathBuf::from(format!("{argument}.service"))
+        };
+        let name = path.file_name().unwrap_or(path.as_os_str());
+        Self {
+            name: name.to_string_lossy().into_owned(),
+            path,
+        }
+    }
+
+    /// The name of the template that it is an instance of.
+    pub(crate) fn template(&self) -> Option<String> {
+        let parts = NameParts::of(&self.name)?;
+        parts.template().filter(|template| *template != self.name)
+    }
+
+    /// The file of its template, beside its own.
+    pub(crate) fn template_path(&self) -> Option<PathBuf> {
+        Some(self.path.with_file_name(self.template()?))
+    }
+}
+
+/// A unit that cannot be created.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SourceError {
+    #[error("unable to find Unit({0}) in Registry or on filesystem")]
+    NoUnit(String),
+    #[error("unable to find template Unit({0}) in Registry or on filesystem")]
+    NoTemplate(String),
+    #[error("unable to read {}: {source}", .path.display())]
+    File {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error("{name}: {cause}")]
+    Options { name: String, cause: InvalidOptions },
+    #[error("{name}: {cause}")]
+    Name { name: String, cause: InvalidName },
+    #[error("{name}: {cause}")]
+    Contradiction { name: String, cause: Contradiction },
+}
+
+/// A unit that was read from a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LocalFile {
+    pub path: PathBuf,
+    pub options: Options,
+}
+
+/// The local file of a unit, or of its template; none if there is neither.
+///
+/// # Errors
+/// The file cannot be read, or is no unit file.
+pub(crate) fn local_file(argument: &UnitArgument) -> Result<Option<LocalFile>, SourceError> {
+    let candidates = [Some(argument.path.clone()), argument.template_path()];
+    for path in candidates.into_iter().flatten() {
+        if let Some(options) = read_file(&path)? {
+            return Ok(Some(LocalFile { path, options }));
+        }
+    }
+    Ok(None)
+}
+
+/// The options of a file; none if it does not exist.
+///
+/// # Errors
+/// The file cannot be read, or is no unit file.
+pub(crate) fn read_file(path: &Path) -> Result<Option<Options>, SourceError> {
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => {
+            let path = path.to_owned();
+            return Err(SourceError::File { path, source });
+        }
+    };
+    let options = Options::parse(&bytes).map_err(|cause| SourceError::Options {
+        name: path.display().to_string(),
+        cause,
+    })?;
+    Ok(Some(options))
+}
+
+/// The options of a stored unit.
+///
+/// # Errors
+/// They are none: the server that sent them has other rules.
+pub(crate) fn stored_options(unit: &UnitView) -> Result<Options, SourceError> {
+    let list: Vec<UnitOption> = unit.options.iter().cloned().map(Into::into).collect();
+    Options::new(&list).map_err(|cause| SourceError::Options {
+        name: unit.name.clone(),
+        cause,
+    })
+}
+
+/// Checks what the server would check, and gives warnings about what neither would refuse.
+///
+/// # Errors
+/// The first rule that is broken.
+pub(crate) fn check(name: &str, options: &Options) -> Result<Vec<String>, SourceError> {
+    UnitName::parse(name).map_err(|cause| SourceError::Name {
+        name: name.to_owned(),
+        cause,
+    })?;
+    validity::check(options).map_err(|cause| SourceError::Contradiction {
+        name: name.to_owned(),
+        cause,
+    })?;
+    let unknown = FleetSection::of(options.list()).unknown();
+    let warning =
+        |key| format!("Unit {name}: unrecognized requirement in [X-Fleet] section: {key:?}");
+    Ok(unknown.into_iter().map(warning).collect())
+}
+
+/// What to do with a unit that is stored already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Stored {
+    /// Leave its file as it is, and say this, if anything.
+    Keep { notice: Option<String> },
+    /// Give it the local file.
+    Replace(Options),
+}
+
+/// Decides what to do with a stored unit. `replace_up_to` is the highest desired state that `--replace` may replace
+/// with this command; none without the flag.
+pub(crate) fn decide_stored(
+    name: &str,
+    stored: UnitHash,
+    desired: DesiredState,
+    local: Option<LocalFile>,
+    replace_up_to: Option<DesiredState>,
+) -> Stored {
+    let Some(local) = local else {
+        return Stored::Keep { notice: None };
+    };
+    let is_same = local.options.hash() == stored;
+    let notice = match replace_up_to {
+        None if is_same => None,
+        None => Some(format!(
+            "WARNING: Unit {name} in registry differs from local unit file {}. Add --replace to override.",
+            local.path.display()
+        )),
+        Some(_) if is_same => Some(format!(
+            "Found same Unit({name}) in Registry, nothing to do"
+        )),
+        Some(highest) if desired <= highest => {
+            return Stored::Replace(local.options);
+        }
+        Some(_) => Some(format!(
+            "Warning: can not replace Unit({name}) in state '{desired}', use the appropriate command"
+        )),
+    };
+    Stored::Keep { notice }
+}
+
+/// A warning about instances whose files differ from that of their template.
+pub(crate) fn differing_instances(
+    template: &str,
+    options: &Options,
+    units: &[(String, UnitHash)],
+) -> Option<String> {
+    let is_instance = |name: &str| {
+        let parts = NameParts::of(name).and_then(|parts| parts.template());
+        name != template && parts.as_deref() == Some(template)
+    };
+    let differing = units
+        .iter()
+        .filter(|(name, hash)| is_instance(name) && *hash != options.hash());
+    let names: Vec<_> = differing.map(|(name, _)| name.as_str()).collect();
+    let some = names
+        .iter()
+        .take(EXAMPLES_MAX)
+        .copied()
+        .collect::<Vec<_>>()
+        .join(", ");
+    let more = if names.len() > EXAMPLES_MAX {
+        ", …"
+    } else {
+        ""
+    };
+    (!names.is_empty()).then(|| {
+        format!(
+            "WARNING: {} of template {template} differ from it: {some}{more}. Replace them to make all instances equal: fleetctl submit, load or start with --replace.",
+            if names.len() == 1 { "1 instance".to_owned() } else { format!("{} instances", names.len()) }
+        )
+    })
+}
+
+/// How many names a warning lists.
+const EXAMPLES_MAX: usize = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(command: &str) -> Options {
+        Options::new(&[UnitOption::new("Service", "ExecStart", command)]).unwrap()
+    }
+
+    #[test]
+    fn arguments_are_paths_or_names() {
+        for (argument, path, name) in [
+            ("hello", "hello.service", "hello.service"),
+            ("./units/hello", "./units/hello.service", "hello.service"),
+            ("/a/b.timer", "/a/b.timer", "b.timer"),
+            ("foo.target", "foo.target", "foo.target"),
+            ("foo.bar", "foo.bar.service", "foo.bar.service"),
+            ("a.automount", "a.automount", "a.automount"),
+            ("t@1", "t@1.service", "t@1.service"),
+        ] {
+            let expected = UnitArgument {
+                path: path.into(),
+                name: name.to_owned(),
+            };
+            assert_eq!(UnitArgument::new(argument), expected);
+        }
+    }
+
+    #[test]
+    fn instances_have_templates_beside_them() {
+        let instance = UnitArgument::new("units/t@5");
+        assert_eq!(instance.template().as_deref(), Some("t@.service"));
+        assert_eq!(instance.template_path(), Some("units/t@.service".into()));
+        for other in ["t@.service", "t.service"] {
+            assert_eq!(UnitArgument::new(other).template(), None);
+        }
+    }
+
+    #[test]
+    fn stored_units_are_replaced_only_when_asked_and_allowed() {
+        use DesiredState::{Inactive, Launched, Loaded};
+        let local = LocalFile {
+            path: "a.service".into(),
+            options: options("/bin/new"),
+        };
+        let (old, new) = (options("/bin/old").hash(), local.options.hash());
+        let decided = |stored, desired, replace| match decide_stored(
+            "a.service",
+            stored,
+            desired,
+            Some(local.clone()),
+            replace,
+        ) {
+            Stored::Replace(_) => "replace".to_owned(),
+            Stored::Keep { notice } => notice.unwrap_or_default(),
+        };
+        assert_eq!(decided(new, Launched, None), "");
+        assert_eq!(
+            decided(old, Inactive, None),
+            "WARNING: Unit a.service in registry differs from local unit file a.service. Add --replace to override."
+        );
+        assert_eq!(
+            decided(new, Launched, Some(Launched)),
+            "Found same Unit(a.service) in Registry, nothing to do"
+        );
+        for (desired, highest, may) in [
+            (Inactive, Inactive, true),
+            (Loaded, Inactive, false),
+            (Loaded, Loaded, true),
+            (Launched, Loaded, false),
+            (Launched, Launched, true),
+        ] {
+            let said = decided(old, desired, Some(highest));
+            assert_eq!(said == "replace", may, "{desired} {highest}: {said}");
+        }
+        let refused = decided(old, Launched, Some(Inactive));
+        assert_eq!(
+            refused,
+            "Warning: can not replace Unit(a.service) in state 'launched', use the appropriate command"
+        );
+        let kept = decide_stored("a.service", old, Launched, None, Some(Launched));
+        assert_eq!(kept, Stored::Keep { notice: None });
+    }
+
+    #[test]
+    fn instances_that_differ_from_their_template_are_named() {
+        let (same, other) = (options("/bin/a").hash(), options("/bin/b").hash());
+        let unit = |name: &str, hash| (name.to_owned(), hash);
+        let units = [
+            unit("t@.service", other),
+            unit("t@1.service", same),
+            unit("t@2.service", other),
+            unit("tt@3.service", other),
+        ];
+        let warning = differing_instances("t@.service", &options("/bin/a"), &units).unwrap();
+        assert!(
+            warning.starts_with(
+                "WARNING: 1 instance of template t@.service differ from it: t@2.service."
+            ),
+            "{warning}"
+        );
+        assert_eq!(
+            differing_instances("t@.service", &options("/bin/a"), &units[..2]),
+            None
+        );
+    }
+}

@@ -1,0 +1,144 @@
+//! Units of an old fleet are taken over.
+
+use serde_json::{Value, json};
+
+use crate::cluster::{Cluster, FIRST};
+use crate::stub::{Reply, Stub};
+
+/// A unit of the old cluster: its name, file and target state.
+type Old<'o> = (&'o str, &'o str, &'o str);
+
+/// The answer of an etcd v2 with these units.
+fn dump(units: &[Old]) -> Value {
+    let mut nodes = Vec::new();
+    for (number, (name, file, state)) in (0_u8..).zip(units) {
+        let hash = vec![number; 20];
+        let hex = format!("{number:02x}").repeat(20);
+        let mut leaf = |key: String, value: String| {
+            nodes.push(json!({"key": format!("/_coreos.com/fleet/{key}"), "value": value}));
+        };
+        leaf(format!("unit/{hex}"), json!({"Raw": file}).to_string());
+        leaf(
+            format!("job/{name}/object"),
+            json!({"Name": name, "UnitHash": hash}).to_string(),
+        );
+        leaf(format!("job/{name}/target-state"), (*state).to_owned());
+    }
+    json!({"action": "get", "node": {"key": "/_coreos.com/fleet", "dir": true, "nodes": nodes}})
+}
+
+const UNITS: [Old; 4] = [
+    (
+        "bad.service",
+        "[X-Fleet]\nGlobal=true\nMachineOf=a.service\n",
+        "launched",
+    ),
+    (
+        "idle.service",
+        "[Service]\nExecStart=/bin/idle\n",
+        "inactive",
+    ),
+    ("t@.service", "[Service]\nExecStart=/bin/t\n", "inactive"),
+    ("web.service", "[Service]\nExecStart=/bin/web\n", "launched"),
+];
+
+#[tokio::test]
+async fn units_are_shown_first_and_then_taken_over() {
+    let cluster = Cluster::of(&[FIRST]).await;
+    cluster.file("dump.json", &dump(&UNITS).to_string());
+    let shown = "UNIT\t\tSTATE\t\tACTION\n\
+        bad.service\tlaunched\tinvalid: bad.service: Global cannot be used with Peers\n\
+        idle.service\tinactive\tcreate\n\
+        t@.service\tinactive\tcreate\n\
+        web.service\tlaunched\tcreate\n";
+    let left = "1 units were not taken over; the table says why.\n";
+    cluster
+        .run(&["import", "--file=dump.json", "--dry-run"])
+        .await
+        .is(1, shown, left);
+    let asked = cluster.run(&["import", "--file=dump.json"]).await;
+    asked.is(
+        1,
+        shown,
+        "Nothing was written: use --yes to import without being asked.\n",
+    );
+    assert_eq!(cluster.get("units").await, json!({}));
+    let imported = cluster.run(&["import", "--file=dump.json", "--yes"]).await;
+    imported.is(1, &format!("{shown}Imported 3 units\n"), left);
+    hyperfleet_testkit::until("it runs", async || cluster.running() == ["web.service"]).await;
+    // It is done: nothing is left to do.
+    let again = cluster.run(&["import", "--file=dump.json", "--yes"]).await;
+    again.is(1, &shown.replace("create", "exists"), left);
+}
+
+#[tokio::test]
+async fn an_import_goes_on_where_it_stopped_and_leaves_other_files_alone() {
+    let cluster = Cluster::of(&[FIRST]).await;
+    cluster.file("web.service", "[Service]\nExecStart=/bin/web\n");
+    cluster.file("idle.service", "[Service]\nExecStart=/bin/another\n");
+    cluster
+        .run(&["submit", "web.service", "idle.service"])
+        .await
+        .succeeded();
+    cluster.file("dump.json", &dump(&UNITS[1..]).to_string());
+    let imported = cluster.run(&["import", "--file=dump.json", "--yes"]).await;
+    imported.is(
+        1,
+        "UNIT\t\tSTATE\t\tACTION\n\
+         idle.service\tinactive\texists with other content: left as it is\n\
+         t@.service\tinactive\tcreate\n\
+         web.service\tlaunched\tset state\n\
+         Imported 2 units\n",
+        "1 units were not taken over; the table says why.\n",
+    );
+    assert_eq!(
+        cluster.get("units/web.service").await["desiredState"],
+        "launched"
+    );
+    let cat = cluster.run(&["cat", "idle"]).await;
+    cat.is(0, "[Service]\nExecStart=/bin/another\n", "");
+}
+
+#[tokio::test]
+async fn an_etcd_is_asked_for_everything_below_the_prefix() {
+    let cluster = Cluster::of(&[FIRST]).await;
+    let etcd = Stub::spawn(|line| match line {
+        "GET /v2/keys/_coreos.com/fleet/?recursive=true&quorum=true" => {
+            Reply::Json(200, dump(&UNITS[1..]))
+        }
+        _ => Reply::Json(
+            404,
+            json!({"errorCode": 100, "message": "Key not found", "cause": "/other"}),
+        ),
+    })
+    .await;
+    let endpoints = format!("--endpoints=http://127.0.0.1:1,{}", etcd.base());
+    let shown = cluster
+        .run(&["import", &endpoints, "--dry-run"])
+        .await
+        .succeeded();
+    assert_eq!(shown.lines().count(), 4, "{shown}");
+    let other = cluster
+        .run(&["import", &endpoints, "--prefix=/other/"])
+        .await;
+    other.is(
+        1,
+        "",
+        "etcd v2 answered: Key not found (/other, code 100)\n",
+    );
+    let nowhere = cluster
+        .run(&["import", "--endpoints=http://127.0.0.1:1"])
+        .await;
+    assert_eq!(nowhere.status, 1);
+    assert!(
+        nowhere
+            .errors
+            .starts_with("no etcd v2 answers: http://127.0.0.1:1: "),
+        "{nowhere:?}"
+    );
+    let unreadable = cluster.run(&["import", "--file=nowhere.json"]).await;
+    assert!(
+        unreadable.errors.starts_with("unable to read nowhere.json"),
+        "{unreadable:?}"
+    );
+}

@@ -1,0 +1,303 @@
+//! Commands for operators: cordon, drain, rebalance, resume, doctor.
+
+use std::sync::{Arc, Mutex};
+
+use hyperfleet_testkit::RunningProgram;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::cluster::{Cluster, FIRST, SECOND};
+use crate::program::{Ran, command, run};
+use crate::stub::{Reply, Stub};
+
+pub(crate) fn machines() -> Reply {
+    Reply::Json(
+        200,
+        json!({"machines": [
+            {"id": FIRST, "primaryIP": "192.0.2.1", "version": env!("CARGO_PKG_VERSION")},
+            {"id": SECOND, "primaryIP": "192.0.2.2", "cordoned": true, "draining": true},
+        ]}),
+    )
+}
+
+pub(crate) async fn ask(stub: &Stub, arguments: &[&str]) -> Ran {
+    run(&[("FLEETCTL_ENDPOINT", &stub.base())], arguments).await
+}
+
+#[tokio::test]
+async fn machines_are_cordoned_and_uncordoned_by_prefixes_of_their_ids() {
+    let stub = Stub::spawn(|line| match line {
+        "GET /machines" => machines(),
+        line if line.contains(SECOND) => Reply::error(404, "machine does not exist"),
+        _ => Reply::empty(204),
+    })
+    .await;
+    ask(&stub, &["cordon", "0f1e"])
+        .await
+        .is(0, &format!("Machine {FIRST} cordoned\n"), "");
+    ask(&stub, &["uncordon", FIRST])
+        .await
+        .is(0, &format!("Machine {FIRST} uncordoned\n"), "");
+    let refused = ask(&stub, &["cordon", "x", SECOND, FIRST]).await;
+    assert_eq!(
+        (refused.status, refused.output),
+        (1, format!("Machine {FIRST} cordoned\n"))
+    );
+    assert_eq!(
+        refused.errors,
+        format!(
+            "Could not find machine x; fleetctl list-machines --full lists them\nUnable to cordon machine {SECOND}: machine does not exist\n"
+        )
+    );
+    let path = format!("/machines/{FIRST}/cordon");
+    let changes: Vec<String> = stub.changes().into_iter().map(|(line, _)| line).collect();
+    assert_eq!(
+        changes[..2],
+        [format!("PUT {path}"), format!("DELETE {path}")]
+    );
+    let listed = ask(&stub, &["list-machines", "--fields=machine,state,version"]).await;
+    let lines = concat!(
+        "MACHINE\t\tSTATE\t\tVERSION\n0f1e2d3c...\tready\t\t",
+        env!("CARGO_PKG_VERSION"),
+        "\n1f1e2d3c...\tdraining\t-\n"
+    );
+    listed.is(0, lines, "");
+}
+
+#[tokio::test]
+async fn a_server_without_a_route_is_named_as_such() {
+    let stub = Stub::spawn(|line| match line {
+        "GET /machines" => machines(),
+        _ => Reply::error(404, ""),
+    })
+    .await;
+    for (arguments, words) in [
+        (
+            &["cordon", FIRST][..],
+            "this version of fleetd cannot cordon machines",
+        ),
+        (
+            &["drain", FIRST],
+            "this version of fleetd cannot cordon machines",
+        ),
+        (&["rebalance"], "this version of fleetd cannot rebalance"),
+    ] {
+        let ran = ask(&stub, arguments).await;
+        assert_eq!(ran.status, 1);
+        assert!(
+            ran.errors.contains(words) || ran.errors.contains("cannot drain machines"),
+            "{ran:?}"
+        );
+    }
+}
+
+/// A machine whose drain goes through these steps, of units that are left; the last one stays.
+async fn draining(steps: Vec<Value>) -> Stub {
+    let count = Arc::new(Mutex::new(0));
+    Stub::spawn(move |line| {
+        if line == "GET /machines" {
+            return machines();
+        }
+        if line != format!("GET /machines/{FIRST}/drain") {
+            return Reply::empty(204);
+        }
+        let mut count = count.lock().unwrap();
+        let step = &steps[(*count).min(steps.len() - 1)];
+        *count += 1;
+        Reply::Json(200, step.clone())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_drain_is_followed_until_no_unit_is_left() {
+    let left = |names: &[&str]| {
+        let units: Vec<_> = names.iter().map(|name| json!({"name": name})).collect();
+        json!({"machineID": FIRST, "cordoned": true, "draining": true, "units": units})
+    };
+    // The first answer may be older than the order.
+    let first = json!({"machineID": FIRST, "cordoned": true, "draining": false, "units": [{"name": "a"}, {"name": "b"}]});
+    let stub = draining(vec![first, left(&["a", "b"]), left(&["b"]), left(&[])]).await;
+    let drained = ask(&stub, &["drain", "0f1e2d3c", "--deadline", "2m"]).await;
+    drained.is(
+        0,
+        &format!("Machine {FIRST} cordoned, draining\nMachine {FIRST} drained\n"),
+        "",
+    );
+    let changes = stub.changes();
+    assert_eq!(
+        changes[0],
+        (format!("PUT /machines/{FIRST}/cordon"), String::new())
+    );
+    let body: Value = serde_json::from_str(&changes[1].1).unwrap();
+    assert_eq!(
+        (changes[1].0.as_str(), body),
+        (
+            format!("PUT /machines/{FIRST}/drain").as_str(),
+            json!({"deadlineSeconds": 120})
+        )
+    );
+    let unblocked = ask(&stub, &["drain", FIRST, "--no-block"]).await;
+    unblocked.is(0, &format!("Machine {FIRST} cordoned, draining\n"), "");
+}
+
+#[tokio::test]
+async fn a_drain_that_ends_with_units_left_lists_them() {
+    let units =
+        json!([{"name": "a.service", "reason": "no machine can run it"}, {"name": "b.service"}]);
+    let step = |is_draining: bool| json!({"machineID": FIRST, "cordoned": true, "draining": is_draining, "units": units.clone()});
+    let stub = draining(vec![step(true), step(false)]).await;
+    let stuck = ask(&stub, &["drain", FIRST]).await;
+    assert_eq!(stuck.status, 1);
+    assert_eq!(
+        stuck.errors,
+        format!(
+            "Machine {FIRST}: the drain has ended with 2 units left; the machine stays cordoned:\n  a.service: no machine can run it\n  b.service\n"
+        )
+    );
+}
+
+#[tokio::test]
+async fn ctrl_c_leaves_a_drain_going_and_says_how_to_stop_it() {
+    let step =
+        json!({"machineID": FIRST, "cordoned": true, "draining": true, "units": [{"name": "a"}]});
+    let stub = draining(vec![step]).await;
+    let endpoint = stub.base();
+    let command = command(&[("FLEETCTL_ENDPOINT", &endpoint)], &["drain", FIRST]);
+    let mut program = RunningProgram::start(command.into_std());
+    program.until_said("draining").await;
+    hyperfleet_testkit::until("it follows the drain", async || {
+        stub.lines()
+            .iter()
+            .any(|line| line.ends_with("/drain") && line.starts_with("GET"))
+    })
+    .await;
+    program.signal(Signal::INT);
+    assert_eq!(program.ended().await.code(), Some(130));
+    let words = format!("The drain goes on. Stop it with: fleetctl uncordon {FIRST}");
+    assert!(program.said().contains(&words), "{}", program.said());
+    assert!(stub.lines().iter().all(|line| !line.starts_with("DELETE")));
+}
+
+#[tokio::test]
+async fn a_rebalance_is_shown_before_it_is_done() {
+    let moves = json!([{"name": "a.service", "from": FIRST, "to": SECOND}]);
+    let plan =
+        json!({"moves": moves, "before": {FIRST: 2, SECOND: 0}, "after": {FIRST: 1, SECOND: 1}});
+    let on = Arc::new(Mutex::new(FIRST));
+    let stub = Stub::spawn(move |line| {
+        let mut on = on.lock().unwrap();
+        match line {
+            "GET /machines" => machines(),
+            "GET /rebalance" | "GET /rebalance?max=1" => Reply::Json(200, plan.clone()),
+            "POST /rebalance" => {
+                *on = SECOND;
+                Reply::empty(202)
+            }
+            "GET /units/a.service" => Reply::Json(
+                200,
+                json!({"name": "a.service", "desiredState": "launched", "machineID": *on}),
+            ),
+            _ => Reply::error(404, ""),
+        }
+    })
+    .await;
+    let shown = "UNIT\t\tFROM\t\t\tTO\na.service\t0f1e2d3c.../192.0.2.1\t1f1e2d3c.../192.0.2.2\n\n\
+        MACHINE\t\t\tBEFORE\tAFTER\n0f1e2d3c.../192.0.2.1\t2\t1\n1f1e2d3c.../192.0.2.2\t0\t1\n";
+    ask(&stub, &["rebalance", "--dry-run"])
+        .await
+        .is(0, shown, "");
+    let asked = ask(&stub, &["rebalance"]).await;
+    asked.is(
+        1,
+        shown,
+        "Nothing was moved: use --yes to move units without being asked.\n",
+    );
+    assert_eq!(stub.changes(), []);
+    let done = ask(&stub, &["rebalance", "--max=1", "--yes"]).await;
+    done.is(0, &format!("{shown}Moved 1 units\n"), "");
+    let changes = stub.changes();
+    let body: Value = serde_json::from_str(&changes[0].1).unwrap();
+    assert_eq!((changes.len(), body), (1, json!({"moves": moves})));
+    let json = ask(&stub, &["rebalance", "--dry-run", "-o", "json"])
+        .await
+        .succeeded();
+    assert!(serde_json::from_str::<Value>(&json).unwrap()["moves"].is_array());
+}
+
+#[tokio::test]
+async fn moves_that_do_not_happen_are_named() {
+    let plan = json!({"moves": [{"name": "a.service", "from": FIRST, "to": SECOND}]});
+    let stub = Stub::spawn(move |line| match line {
+        "GET /machines" => machines(),
+        "GET /rebalance" => Reply::Json(200, plan.clone()),
+        "POST /rebalance" => Reply::empty(202),
+        _ => Reply::Json(200, json!({"name": "a.service", "machineID": FIRST})),
+    })
+    .await;
+    let ran = ask(&stub, &["rebalance", "--yes", "--timeout=1s"]).await;
+    assert_eq!(ran.status, 1);
+    assert!(
+        ran.errors
+            .starts_with("Moved 0 of 1 units within 1s. Not moved:\n  a.service\n"),
+        "{ran:?}"
+    );
+}
+
+#[tokio::test]
+async fn agents_that_have_halted_are_resumed() {
+    let cluster = Cluster::of(&[FIRST]).await;
+    cluster
+        .run(&["resume"])
+        .await
+        .is(0, "Agents that have halted continue\n", "");
+}
+
+#[tokio::test]
+async fn the_doctor_says_what_is_wrong_and_what_to_do() {
+    let cluster = Cluster::of(&[FIRST]).await;
+    let well = cluster.run(&["doctor"]).await;
+    assert_eq!(well.status, 0, "{well:?}");
+    for line in [
+        "OK    endpoint",
+        "OK    api",
+        "OK    etcd",
+        "OK    machines  1 machines, 1 ready",
+    ] {
+        assert!(well.output.contains(line), "{well:?}");
+    }
+    let stub =
+        Stub::spawn(|_| Reply::error(503, "fleet server unable to communicate with etcd")).await;
+    let ill = ask(&stub, &["doctor"]).await;
+    assert_eq!(ill.status, 1);
+    assert!(
+        ill.output
+            .contains("FAIL  etcd      fleet server unable to communicate with etcd -> "),
+        "{ill:?}"
+    );
+    let date = vec![("Date", "Thu, 01 Jan 2026 00:00:00 GMT".to_owned())];
+    let stub = Stub::spawn(move |_| Reply::Text(200, date.clone(), "{}".to_owned())).await;
+    let late = ask(&stub, &["doctor"]).await;
+    assert_eq!(late.status, 0, "{late:?}");
+    assert!(
+        late.output
+            .contains("WARN  machines  no machines -> start fleetd"),
+        "{late:?}"
+    );
+    assert!(
+        late.output
+            .contains("WARN  clock     the server's clock differs by "),
+        "{late:?}"
+    );
+    let nowhere = run(&[], &["doctor", "--endpoint=unix:///nowhere/fleet.sock"]).await;
+    assert_eq!(nowhere.status, 1);
+    assert!(
+        nowhere
+            .output
+            .starts_with("FAIL  endpoint  unable to reach the fleet API"),
+        "{nowhere:?}"
+    );
+    let json = run(&[], &["doctor", "-o", "json", "--endpoint=h"]).await;
+    let checks: Value = serde_json::from_str(&json.output).unwrap();
+    assert_eq!((json.status, &checks[0]["level"]), (1, &json!("FAIL")));
+}
