@@ -87,6 +87,7 @@ fn named(key: &Key) -> String {
         | Key::Place(unit)
         | Key::Global(unit)
         | Key::Why(unit)
+        | Key::Move(unit)
         | Key::Run(RunKey { unit, .. }) => format!("unit {unit}"),
         Key::State(StateKey { unit, machine }) => {
             format!("the state of unit {unit} on machine {machine}")

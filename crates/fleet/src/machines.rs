@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::mirror::Picture;
-use super::view::{drain_view, machine_view};
-use super::{DrainView, Error, Fleet, MachineView, MetadataChange, Page, parse_token};
+use super::view::{drain_view, machine_view, rebalance_view};
+use super::{
+    DrainView, Error, Fleet, MachineView, MetadataChange, MoveView, Page, RebalanceView,
+    known_units, parse_token,
+};
 use crate::keys::KeyStore;
-use crate::registry::Registry;
+use crate::registry::{MoveOrder, Registry};
 
 impl<S: KeyStore> Fleet<S> {
     /// Machines that are there, by id. All pages of a list are of one moment.
@@ -107,6 +110,44 @@ impl<S: KeyStore> Fleet<S> {
             Some(None) => Err(Error::NoMachine),
             None => Err(Error::Unavailable(None)),
         }
+    }
+
+    /// Moves that would make machines carry alike, that many at most. Nothing is moved.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] while nothing is known of what there is.
+    pub async fn plan_rebalance(&self, moves_max: usize) -> Result<RebalanceView, Error> {
+        let known = self
+            .mirrored(None, |picture| Ok(picture.known.clone()))
+            .await?;
+        let known = known.ok_or(Error::Unavailable(None))?;
+        // With many units this takes a while, which others need not wait for.
+        let planned = tokio::task::spawn_blocking(move || {
+            let mut cluster = known_units::cluster(&known);
+            let before = cluster.loads();
+            let (moves, after) = cluster.rebalance(moves_max);
+            rebalance_view(before, moves, after)
+        });
+        planned.await.map_err(|_| Error::Unavailable(None))
+    }
+
+    /// Asks the engine for moves. What is no longer right when it comes to them is left out.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for names that there cannot be; [`Error::Foreign`].
+    pub async fn rebalance(&self, moves: &[MoveView]) -> Result<(), Error> {
+        let order = |one: &MoveView| {
+            let (from, to) = (one.from.clone(), one.to.clone());
+            (one.name.clone(), MoveOrder { from, to })
+        };
+        let orders: BTreeMap<_, _> = moves.iter().map(order).collect();
+        if orders.is_empty() {
+            return Ok(());
+        }
+        let revision = self.registry.order_moves(&orders).await?;
+        self.mirror.wrote(revision);
+        tracing::info!(count = orders.len(), "moves ordered");
+        Ok(())
     }
 
     async fn expect_machine(&self, id: &str) -> Result<(), Error> {

@@ -1,9 +1,13 @@
 //! What users are shown.
 
+use std::collections::BTreeMap;
+
 use crate::registry::{KnownMachine, ListedUnit, ReportedState, Snapshot, UnitState};
-use hyperfleet_fleet_model::schedule::Availability;
+use hyperfleet_fleet_model::schedule::{Availability, MachineId, Move};
 use hyperfleet_fleet_model::unit::DesiredState;
-use hyperfleet_fleet_model::wire::{DrainView, LeftUnit, MachineView, StateView, UnitView};
+use hyperfleet_fleet_model::wire::{
+    DrainView, LeftUnit, MachineView, MoveView, RebalanceView, StateView, UnitView,
+};
 
 /// A unit, with what the machine that it is placed on reports of it; nothing, if it is on none.
 pub(super) fn unit_view((unit, state): ListedUnit) -> UnitView {
@@ -84,6 +88,28 @@ pub(super) fn drain_view(known: &Snapshot, machine: &str, units_max: usize) -> O
         unit_count: u64::try_from(left.len()).unwrap_or(u64::MAX),
         units: left.iter().take(units_max).map(unit).collect(),
     })
+}
+
+/// A plan of moves, with the loads before and after.
+pub(super) fn rebalance_view(
+    before: BTreeMap<MachineId, u32>,
+    moves: Vec<Move>,
+    after: BTreeMap<MachineId, u32>,
+) -> RebalanceView {
+    let loads = |loads: BTreeMap<MachineId, u32>| {
+        let named = loads.into_iter();
+        named.map(|(id, load)| (id.to_string(), load)).collect()
+    };
+    let one = |one: Move| MoveView {
+        from: one.from.to_string(),
+        name: one.unit.to_string(),
+        to: one.to.to_string(),
+    };
+    RebalanceView {
+        after: loads(after),
+        before: loads(before),
+        moves: moves.into_iter().map(one).collect(),
+    }
 }
 
 /// Whether a machine is cordoned, and whether it is drained.

@@ -28,6 +28,7 @@ mod placement;
 mod plan;
 mod pools;
 mod reason;
+mod rebalance;
 mod replace;
 mod rules;
 #[cfg(test)]
@@ -39,4 +40,5 @@ pub use explain::{EXAMPLES_MAX, Explanation, Group};
 pub use machine_id::MachineId;
 pub use model::{Availability, Change, Job, Machine, Task};
 pub use reason::Reason;
+pub use rebalance::Move;
 pub use rules::{Beside, Neighbours, Refusal, can_run, globals_on};

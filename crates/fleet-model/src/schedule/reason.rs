@@ -39,6 +39,8 @@ pub enum Reason {
     },
     /// The machine is being drained.
     Drained(MachineId),
+    /// An operator has asked for moves from loaded machines to others.
+    Rebalanced,
     /// A unit there takes its place.
     Replaced {
         /// The machine it was on.
@@ -79,6 +81,7 @@ impl fmt::Display for Reason {
                 unable(f, machine)?;
                 write!(f, "found conflict with locally-scheduled Unit([{with}])")
             }
+            Self::Rebalanced => f.write_str("moved by request, for balance"),
             Self::Drained(machine) => write!(f, "target Machine({machine}) is being drained"),
             Self::Replaced { machine, by } => {
                 unable(f, machine)?;

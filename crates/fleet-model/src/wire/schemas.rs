@@ -6,8 +6,8 @@ use utoipa::openapi::{Components, ComponentsBuilder, RefOr, Schema};
 
 use super::views::State;
 use super::{
-    DEADLINE_SECONDS_MAX, DrainView, ErrorBody, ExplanationView, MachinePage, OptionView,
-    StatePage, UnitPage,
+    DEADLINE_SECONDS_MAX, DrainView, ErrorBody, ExplanationView, MOVES_MAX, MachinePage, MoveView,
+    OptionView, RebalanceView, StatePage, UnitPage,
 };
 
 /// What a unit is to be. Other members are passed over; names of members have no case, and `null` is as good as
@@ -76,6 +76,19 @@ struct DrainRequest {
     deadline_seconds: Option<u32>,
 }
 
+/// Moves that are asked for.
+#[derive(ToSchema)]
+#[expect(
+    dead_code,
+    reason = "what it describes is read by hand, in `rebalance`"
+)]
+struct MovesRequest {
+    /// Of each unit one; as the plan has them.
+    #[schema(nullable = true, max_items = 100)]
+    moves: Option<Vec<MoveView>>,
+}
+
+const _: () = assert!(MOVES_MAX == 100, "the schema says so");
 const _: () = assert!(DEADLINE_SECONDS_MAX == 2_592_000, "the schema says so");
 
 /// Every schema, by its name in the document.
@@ -87,6 +100,8 @@ pub fn components() -> Components {
     add::<ExplanationView>(&mut schemas);
     add::<MachinePage>(&mut schemas);
     add::<MetadataChange>(&mut schemas);
+    add::<MovesRequest>(&mut schemas);
+    add::<RebalanceView>(&mut schemas);
     add::<StatePage>(&mut schemas);
     add::<UnitPage>(&mut schemas);
     add::<UnitRequest>(&mut schemas);

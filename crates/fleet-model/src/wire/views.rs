@@ -198,6 +198,31 @@ pub struct LeftUnit {
     pub reason: Option<String>,
 }
 
+/// Moves that would make machines carry alike.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Rebalance)]
+pub struct RebalanceView {
+    /// How many units each machine would have after the moves, those that run on all machines included.
+    pub after: BTreeMap<String, u32>,
+    /// How many it has.
+    pub before: BTreeMap<String, u32>,
+    /// The moves, in their order.
+    pub moves: Vec<MoveView>,
+}
+
+/// A unit that goes from one machine to another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Move)]
+pub struct MoveView {
+    /// The machine that it is on.
+    pub from: String,
+    /// What it is called.
+    #[schema(example = "web.service")]
+    pub name: String,
+    /// The machine that it goes to.
+    pub to: String,
+}
+
 /// Some units, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct UnitPage {

@@ -9,7 +9,7 @@ use actix_web::{Error, HttpResponse, ResponseError};
 use crate as fleet;
 use crate::inspect;
 use hyperfleet_fleet_model::wire::{
-    ErrorBody, ErrorView, InvalidChange, InvalidDrain, InvalidParameter, Undecodable,
+    ErrorBody, ErrorView, InvalidChange, InvalidDrain, InvalidMoves, InvalidParameter, Undecodable,
 };
 use hyperfleet_server_kit::causes::chain;
 use hyperfleet_server_kit::http::{Arrival, ErrorResponse, FOR_ITS_CALLER, Problem, Wording};
@@ -173,6 +173,12 @@ impl From<InvalidChange> for Fault {
 
 impl From<InvalidDrain> for Fault {
     fn from(fault: InvalidDrain) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, fault.to_string())
+    }
+}
+
+impl From<InvalidMoves> for Fault {
+    fn from(fault: InvalidMoves) -> Self {
         Self::new(StatusCode::BAD_REQUEST, fault.to_string())
     }
 }

@@ -10,6 +10,9 @@ use crate::EtcdFleet;
 use hyperfleet_fleet_model::wire;
 use hyperfleet_server_kit::http::PendingResponse;
 
+/// Moves that are planned unless a number is given.
+const MOVES: usize = 10;
+
 /// `GET …/machines`
 pub(super) async fn list(
     request: HttpRequest,
@@ -83,6 +86,29 @@ pub(super) async fn end_drain(
 ) -> Result<HttpResponse, Fault> {
     fleet.end_drain(&machine).await?;
     Ok(HttpResponse::NoContent().finish())
+}
+
+/// `GET …/rebalance`
+pub(super) async fn plan_rebalance(
+    request: HttpRequest,
+    fleet: Data<EtcdFleet>,
+) -> Result<HttpResponse, Fault> {
+    let query = query(&request);
+    let max = query.filter("max").map_or(Ok(MOVES), |text| {
+        let max = text.parse().ok();
+        let max = max.filter(|max| (1..=wire::MOVES_MAX).contains(max));
+        max.ok_or(wire::InvalidParameter("max"))
+    })?;
+    let response = PendingResponse::of_page(&request, PAGE_ITEMS)?;
+    let plan = fleet.plan_rebalance(max).await?;
+    Ok(response.page(&plan)?)
+}
+
+/// `POST …/rebalance`, whatever its `Content-Type`.
+pub(super) async fn rebalance(fleet: Data<EtcdFleet>, body: Bytes) -> Result<HttpResponse, Fault> {
+    let moves = wire::moves(&body)?;
+    fleet.rebalance(&moves).await?;
+    Ok(HttpResponse::Accepted().finish())
 }
 
 /// `POST …/resume`

@@ -8,7 +8,7 @@ use utoipa::openapi::{
 };
 
 use crate::inspect::{LINES_MAX, OUTPUTS};
-use hyperfleet_fleet_model::wire::{CHANGES_MAX, EVENT_STREAM, schemas};
+use hyperfleet_fleet_model::wire::{CHANGES_MAX, EVENT_STREAM, MOVES_MAX, schemas};
 use hyperfleet_server_kit::openapi::{
     RefusedStatus, any, empty_answer, json_answer, json_body, operation, parameter, refuse,
     with_parameters,
@@ -224,6 +224,28 @@ pub(super) fn end_drain() -> OperationBuilder {
     let described = operation("endDrain", "Machines", summary, text);
     let answer = empty_answer("No further unit is moved.");
     of_machine(described, "204", answer, &[400])
+}
+
+pub(super) fn plan_rebalance() -> OperationBuilder {
+    let summary = "Plan moves from loaded machines to others";
+    let text = "Nothing is moved. Each move makes a difference of two or more smaller and breaks no requirement. \
+        Units that `MachineOf` ties to others, and those with `Singleton=true`, stay.";
+    let max = format!("Most moves, {MOVES_MAX} at most; 10 unless given.");
+    let described = operation("planRebalance", "Machines", summary, text).parameter(query(
+        "max",
+        &max,
+        Type::Integer,
+    ));
+    admitted(described, "200", json("The plan.", "Rebalance"), &[400])
+}
+
+pub(super) fn rebalance() -> OperationBuilder {
+    let summary = "Move units as planned";
+    let text = "The engine moves them once it has nothing else to do. A move that is not right any more is left out.";
+    let body = json_body(Ref::from_schema_name("MovesRequest"), None);
+    let described = operation("rebalance", "Machines", summary, text).request_body(body);
+    let answer = empty_answer("The moves are ordered.");
+    admitted(described, "202", answer, &[400, 408, 409, 413, 415])
 }
 
 pub(super) fn resume() -> OperationBuilder {

@@ -47,7 +47,7 @@ const OTHER: StatusCode = StatusCode::METHOD_NOT_ALLOWED;
 
 /// Every path, with what the older server says to other methods.
 #[rustfmt::skip]
-pub(super) static ENDPOINTS: [Endpoint; 15] = [
+pub(super) static ENDPOINTS: [Endpoint; 16] = [
     Endpoint { path: "", operations: &[], otherwise: (OTHER, "") },
     Endpoint { path: "/units", operations: &[
         Operation { method: "GET", permission: SEE, handler: || web::to(units::list), describe: describe::units },
@@ -88,6 +88,10 @@ pub(super) static ENDPOINTS: [Endpoint; 15] = [
         Operation { method: "PUT", permission: CHANGE, handler: || web::to(machines::drain), describe: describe::drain },
         Operation { method: "DELETE", permission: CHANGE, handler: || web::to(machines::end_drain), describe: describe::end_drain },
     ], otherwise: (OTHER, "only GET, PUT and DELETE supported against this resource") },
+    Endpoint { path: "/rebalance", operations: &[
+        Operation { method: "GET", permission: SEE, handler: || web::to(machines::plan_rebalance), describe: describe::plan_rebalance },
+        Operation { method: "POST", permission: CHANGE, handler: || web::to(machines::rebalance), describe: describe::rebalance },
+    ], otherwise: (OTHER, "only GET and POST supported against this resource") },
     Endpoint { path: "/resume", operations: &[
         Operation { method: "POST", permission: CHANGE, handler: || web::to(machines::resume), describe: describe::resume },
     ], otherwise: (OTHER, "only POST supported against this resource") },

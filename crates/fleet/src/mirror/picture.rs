@@ -162,6 +162,7 @@ pub(crate) fn touches_of(change: &Change) -> impl Iterator<Item = Touch> + use<>
         | Change::Label(..)
         | Change::Cordon(..)
         | Change::Drain(..)
+        | Change::Move(..)
         | Change::Why(..)
         | Change::Leader(_)
         | Change::EngineVersion(_)

@@ -31,6 +31,8 @@ pub enum Key {
     Cordon(String),
     /// `drain/<id>`: the machine's units are to leave it.
     Drain(String),
+    /// `move/<name>`: a unit is to go from one machine to another.
+    Move(String),
     /// `state/<name>,<machine>`: what became of a unit.
     State(StateKey),
     /// `why/<name>`: why a unit is not placed.
@@ -101,6 +103,7 @@ impl Key {
             | Self::Place(unit)
             | Self::Global(unit)
             | Self::Why(unit)
+            | Self::Move(unit)
             | Self::Run(RunKey { unit, .. })
             | Self::State(StateKey { unit, .. }) => Some(unit),
             Self::Machine(_)
@@ -234,6 +237,7 @@ impl Prefix {
             Key::Label(LabelKey { machine, key }) => format!("{prefix}label/{machine}/{key}"),
             Key::Cordon(id) => format!("{prefix}cordon/{id}"),
             Key::Drain(id) => format!("{prefix}drain/{id}"),
+            Key::Move(name) => format!("{prefix}move/{name}"),
             Key::State(key) => format!("{prefix}state/{key}"),
             Key::Why(name) => format!("{prefix}why/{name}"),
             Key::Leader => format!("{prefix}engine/leader"),
@@ -259,6 +263,7 @@ impl Prefix {
             "global" => Key::Global(one(rest)?),
             "machine" => Key::Machine(one(rest)?),
             "why" => Key::Why(one(rest)?),
+            "move" => Key::Move(one(rest)?),
             "cordon" => Key::Cordon(one(rest)?),
             "drain" => Key::Drain(one(rest)?),
             "run" => {
@@ -325,6 +330,7 @@ mod tests {
                 unit: unit.clone(),
                 machine,
             }),
+            Key::Move(unit.clone()),
             Key::Why(unit),
             Key::Leader,
             Key::EngineVersion,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::key::{Key, LabelKey, UnusablePart, check_part};
-use super::record::{self, Cordon, Drain, Label, Machine, Resume, Stored};
+use super::record::{self, Cordon, Drain, Label, Machine, MoveOrder, Resume, Stored};
 use super::{Error, Registry};
 use crate::keys::{
     self, Guard, Kept, KeyStore, Lease, Operation, Revision, TRANSACTION_OPERATIONS_MAX,
@@ -284,6 +284,34 @@ impl<S: KeyStore> Registry<S> {
                 return Ok(outcome.revision);
             }
             // Another request has changed one of them; the last to do so is right.
+        }
+    }
+
+    /// Asks the engine to move units: all of these orders are stored, or none. Returns since when.
+    ///
+    /// # Errors
+    /// [`Error::Unusable`] for names that are no keys; [`Error::Foreign`] where a newer version has ordered something else.
+    pub async fn order_moves(
+        &self,
+        orders: &BTreeMap<String, MoveOrder>,
+    ) -> Result<Revision, Error> {
+        for (unit, order) in orders {
+            check_part("unit name", unit)?;
+            check_part("machine id", &order.from)?;
+            check_part("machine id", &order.to)?;
+        }
+        let keys: Vec<_> = orders.keys().cloned().map(Key::Move).collect();
+        loop {
+            let found = self.get(&keys).await?;
+            let guards = keys.iter();
+            let guards = guards.map(|key| self.overwritable::<MoveOrder>(key, &found));
+            let puts = keys.iter().zip(orders.values());
+            let then = puts.map(|(key, order)| self.put(key, order)).collect();
+            let outcome = self.commit(guards.collect::<Result<_, _>>()?, then).await?;
+            if outcome.succeeded {
+                return Ok(outcome.revision);
+            }
+            // Another request has ordered one of them to move; the last to do so is right.
         }
     }
 

@@ -35,8 +35,8 @@ pub use key::{Key, LabelKey, PART_BYTES_MAX, Prefix, RunKey, StateKey, UnusableP
 pub use lists::{LISTED_MAX, ListedUnit, Page, ReportedState, StateFilter};
 pub use machines::{KnownMachine, LABELS_MAX, Registered, Registration};
 pub use record::{
-    Body, EngineVersion, Global, GlobalRule, Label, Leader, Machine, Place, Refusal, ReplacesOrder,
-    Resume, Run, Seen, Stored, UnitState, Want, Why, is_newer,
+    Body, EngineVersion, Global, GlobalRule, Label, Leader, Machine, MoveOrder, Place, Refusal,
+    ReplacesOrder, Resume, Run, Seen, Stored, UnitState, Want, Why, is_newer,
 };
 pub use reports::Reports;
 pub use snapshot::{Snapshot, UnreadableKeys};

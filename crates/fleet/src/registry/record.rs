@@ -180,6 +180,13 @@ pub struct Cordon {}
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drain {}
 
+/// A unit is to go from one machine to another, if it is still there and may come here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MoveOrder {
+    pub from: String,
+    pub to: String,
+}
+
 /// What became of a unit on a machine, in systemd's words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnitState {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::change::Change;
 use super::key::{Key, LabelKey, RunKey, StateKey};
 use super::record::{
-    Body, Cordon, Drain, EngineVersion, Global, Label, Leader, Machine, Place, Resume, Run, Seen,
-    Stored, UnitState, Want, Why, is_newer,
+    Body, Cordon, Drain, EngineVersion, Global, Label, Leader, Machine, MoveOrder, Place, Resume,
+    Run, Seen, Stored, UnitState, Want, Why, is_newer,
 };
 use crate::keys::Revision;
 use hyperfleet_fleet_model::schedule::Availability;
@@ -39,6 +39,8 @@ pub struct Snapshot {
     pub cordons: BTreeMap<String, Stored<Cordon>>,
     /// Machines whose units are to leave them, by id.
     pub drains: BTreeMap<String, Stored<Drain>>,
+    /// Units that are to go from one machine to another, by name.
+    pub moves: BTreeMap<String, Stored<MoveOrder>>,
     /// What became of units, by unit and machine.
     pub states: BTreeMap<StateKey, Stored<UnitState>>,
     /// Why units are not placed, by name.
@@ -79,6 +81,7 @@ impl Snapshot {
             Change::Label(key, seen) => put(&mut self.labels, key, seen, Key::Label, foreign),
             Change::Cordon(id, seen) => put(&mut self.cordons, id, seen, Key::Cordon, foreign),
             Change::Drain(id, seen) => put(&mut self.drains, id, seen, Key::Drain, foreign),
+            Change::Move(name, seen) => put(&mut self.moves, name, seen, Key::Move, foreign),
             Change::State(key, seen) => put(&mut self.states, key, seen, Key::State, foreign),
             Change::Why(name, seen) => put(&mut self.whys, name, seen, Key::Why, foreign),
             Change::Leader(seen) => {

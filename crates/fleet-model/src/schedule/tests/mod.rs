@@ -12,5 +12,6 @@ mod draining;
 mod given;
 mod plain;
 mod properties;
+mod rebalancing;
 mod rules;
 mod vectors;

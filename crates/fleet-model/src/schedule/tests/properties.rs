@@ -148,7 +148,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-fn state() -> impl Strategy<Value = Plain> {
+pub(super) fn state() -> impl Strategy<Value = Plain> {
     vec(change(), 0..40).prop_map(|changes| {
         let mut reference = Plain::default();
         for change in changes {

@@ -6,6 +6,7 @@ mod defects;
 mod draining;
 mod machines;
 mod pages;
+mod rebalancing;
 mod restarting;
 mod routes;
 mod units;

@@ -13,8 +13,8 @@ use std::time::Duration;
 use hyperfleet_fleet::engine::Settings;
 use hyperfleet_fleet::keys::Revision;
 use hyperfleet_fleet::registry::{
-    Change, Machine, Prefix, Registered, Registration, Registry, RunKey, Scope, Seen, Snapshot,
-    Told,
+    Change, Machine, MoveOrder, Prefix, Registered, Registration, Registry, RunKey, Scope, Seen,
+    Snapshot, Told,
 };
 use hyperfleet_fleet_model::schedule::{self, Cluster, Job, MachineId};
 use hyperfleet_fleet_model::unit::{DesiredState, FleetSection, NameParts, UnitName};
@@ -280,8 +280,10 @@ impl Simulation {
 
     async fn availability(&mut self) {
         let id = self.random.pick(&MACHINES);
+        let moves = self.moves();
         let registry = &self.registry;
-        let changed = match self.random.below(5) {
+        let changed = match self.random.below(8) {
+            5.. => registry.order_moves(&moves).await,
             0 => registry.cordon_machine(id).await,
             1 => registry.drain_machine(id, None).await,
             2 => registry.drain_machine(id, Some(20)).await,
@@ -289,6 +291,16 @@ impl Simulation {
             _ => registry.uncordon_machine(id).await,
         };
         changed.unwrap();
+    }
+
+    /// Orders to move some units, most of which are not right.
+    fn moves(&mut self) -> BTreeMap<String, MoveOrder> {
+        let order = |_| {
+            let name = format!("u{:02}.service", self.random.below(UNITS));
+            let [from, to] = [(); 2].map(|()| self.random.pick(&MACHINES).to_owned());
+            (name, MoveOrder { from, to })
+        };
+        (0..9).map(order).collect()
     }
 
     async fn unit(&mut self) {
@@ -334,6 +346,7 @@ impl Simulation {
         tokio::time::sleep(Duration::from_mins(2)).await;
         let settled = self.registry.snapshot().await.unwrap();
         check(&settled);
+        assert!(settled.moves.is_empty(), "{:?}", settled.moves);
         for seat in &mut self.seats {
             seat.stop.take().unwrap().send(()).unwrap();
             (&mut seat.task).await.unwrap();
