@@ -4,7 +4,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::bail;
-use tokio::signal::ctrl_c;
 use tokio::time::{Instant, sleep};
 
 use super::cordon::refused;
@@ -61,7 +60,7 @@ pub(super) async fn run(session: &Session, args: &DrainArgs) -> anyhow::Result<E
     };
     tokio::select! {
         exit = drained => exit,
-        _ = ctrl_c() => {
+        () = session.interrupted() => {
             eprintln!("\nThe drain goes on. Stop it with: fleetctl uncordon {}", ids.join(" "));
             Ok(ExitCode::from(INTERRUPTED))
         }

@@ -15,7 +15,7 @@ use crate::cli::Format;
 /// Prints text to standard output.
 ///
 /// # Errors
-/// Nobody reads it any more.
+/// The reader has closed the pipe.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     let mut output = io::stdout().lock();
     output.write_all(text.as_bytes())?;
@@ -25,7 +25,7 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
 /// Prints a line to standard output.
 ///
 /// # Errors
-/// Nobody reads it any more.
+/// The reader has closed the pipe.
 pub(crate) fn line(text: &str) -> io::Result<()> {
     print(&format!("{text}\n"))
 }
