@@ -86,10 +86,17 @@ impl Session {
 
     /// Files of certificates and keys.
     pub(crate) fn tls_files(&self) -> TlsFiles {
+        let GlobalArgs {
+            cert_file,
+            key_file,
+            ca_file,
+            older,
+            ..
+        } = &self.global;
         TlsFiles {
-            certificate: self.global.cert_file.clone(),
-            key: self.global.key_file.clone(),
-            authorities: self.global.ca_file.clone(),
+            certificate: cert_file.clone().or(older.etcd_certfile.clone()),
+            key: key_file.clone().or(older.etcd_keyfile.clone()),
+            authorities: ca_file.clone().or(older.etcd_cafile.clone()),
         }
     }
 

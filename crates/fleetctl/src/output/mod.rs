@@ -47,6 +47,11 @@ pub(crate) fn or_dash(text: &str) -> String {
     if text.is_empty() { "-" } else { text }.to_owned()
 }
 
+/// A number of things: `1 unit`, `2 units`.
+pub(crate) fn counted(count: usize, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+}
+
 /// Colours of statuses, on a terminal only and not with `NO_COLOR`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Colour {
