@@ -9,6 +9,7 @@ mod modules;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use hyperfleet_testkit::files_below;
 
@@ -99,6 +100,41 @@ fn no_layer_contains_words_of_another() {
         }
     }
     assert!(broken.is_empty(), "\n{}", broken.join("\n"));
+}
+
+/// Libraries of servers, which clients of fleet's API need not link.
+const SERVERS_ONLY: [&str; 7] = [
+    "actix",
+    "etcd-client",
+    "hyperfleet-fleet ",
+    "hyperfleet-server-kit",
+    "sqlx",
+    "tonic",
+    "zbus",
+];
+
+#[test]
+fn fleetctl_links_no_library_of_servers() {
+    let mut tree = Command::new(env!("CARGO"));
+    tree.args([
+        "tree",
+        "--offline",
+        "--package",
+        "fleetctl",
+        "--edges",
+        "normal",
+        "--prefix",
+        "none",
+    ]);
+    let output = tree.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let tree = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        tree.contains("hyperfleet-fleet-model "),
+        "it looks at the wrong tree: {tree}"
+    );
+    let is_server = |line: &&str| SERVERS_ONLY.iter().any(|name| line.starts_with(name));
+    assert_eq!(tree.lines().find(is_server), None);
 }
 
 /// What the page says of each layer or crate: the rows of the table whose first heading is this.

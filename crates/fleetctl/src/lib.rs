@@ -22,6 +22,8 @@ use std::process::ExitCode;
 use tokio::runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
+use session::Session;
+
 /// A program that a signal ends has this and the number of the signal as its status.
 const SIGNALLED: u8 = 128;
 const SIGINT: u8 = 2;
@@ -31,31 +33,42 @@ const SIGTERM: u8 = 15;
 /// Runs the command line of this process; gives the status to end with.
 pub fn run() -> ExitCode {
     let cli = cli::of_process();
-    if cli.global.version {
-        return concluded(commands::print_version());
-    }
+    let command = match cli.command {
+        _ if cli.global.version => return concluded(commands::print_version()),
+        None => return concluded(commands::print_help()),
+        Some(command) => command,
+    };
     let runtime = match runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return concluded(Err(error.into())),
     };
-    let result = runtime.block_on(until_signalled(commands::run(cli)));
+    let session = Session::new(cli.global);
+    let result = runtime.block_on(until_signalled(&session, commands::run(&session, command)));
+    // Ends the tunnel.
+    drop(session);
     // Standard input may be read still: the runtime must not wait for its end.
     runtime.shutdown_background();
     concluded(result)
 }
 
-/// Ends early at SIGINT and SIGTERM, so that tunnels are closed.
+/// Ends early at SIGINT and SIGTERM, so that tunnels are closed. A command may handle one SIGINT itself.
 async fn until_signalled(
+    session: &Session,
     command: impl Future<Output = anyhow::Result<ExitCode>>,
 ) -> anyhow::Result<ExitCode> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        // A command may handle the signal itself.
-        biased;
-        result = command => result,
-        _ = interrupt.recv() => Ok(ExitCode::from(SIGNALLED + SIGINT)),
-        _ = terminate.recv() => Ok(ExitCode::from(SIGNALLED + SIGTERM)),
+    tokio::pin!(command);
+    loop {
+        tokio::select! {
+            result = &mut command => return result,
+            _ = terminate.recv() => return Ok(ExitCode::from(SIGNALLED + SIGTERM)),
+            _ = interrupt.recv() => {
+                if !session.leaves_interrupt_to_command() {
+                    return Ok(ExitCode::from(SIGNALLED + SIGINT));
+                }
+            }
+        }
     }
 }
 

@@ -1,9 +1,11 @@
 //! What commands share: the global flags, and a client that connects when it is first needed.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use tokio::signal::ctrl_c;
 use tokio::sync::OnceCell;
 
 use crate::cli::{Endpoint, GlobalArgs};
@@ -16,6 +18,8 @@ use crate::ssh::{SshHost, SshOptions, Tunnel};
 pub(crate) struct Session {
     global: GlobalArgs,
     connection: OnceCell<Connection>,
+    /// The next Ctrl-C is the command's.
+    handles_interrupt: Cell<bool>,
 }
 
 #[derive(Debug)]
@@ -30,6 +34,7 @@ impl Session {
         Self {
             global,
             connection: OnceCell::new(),
+            handles_interrupt: Cell::new(false),
         }
     }
 
@@ -40,6 +45,26 @@ impl Session {
     pub(crate) async fn client(&self) -> anyhow::Result<&Client> {
         let connection = self.connection.get_or_try_init(|| self.connect()).await?;
         Ok(&connection.client)
+    }
+
+    /// Waits for Ctrl-C, which does not end fleetctl then: the command does what it has to, and ends. A second one
+    /// ends fleetctl.
+    pub(crate) async fn interrupted(&self) {
+        self.handles_interrupt.set(true);
+        let mut handling = Handling {
+            flag: &self.handles_interrupt,
+            has_come: false,
+        };
+        if ctrl_c().await.is_err() {
+            // There is no such signal here.
+            std::future::pending::<()>().await;
+        }
+        handling.has_come = true;
+    }
+
+    /// Whether the command handles the Ctrl-C that has come.
+    pub(crate) fn leaves_interrupt_to_command(&self) -> bool {
+        self.handles_interrupt.replace(false)
     }
 
     /// The machines of the cluster.
@@ -61,10 +86,17 @@ impl Session {
 
     /// Files of certificates and keys.
     pub(crate) fn tls_files(&self) -> TlsFiles {
+        let GlobalArgs {
+            cert_file,
+            key_file,
+            ca_file,
+            older,
+            ..
+        } = &self.global;
         TlsFiles {
-            certificate: self.global.cert_file.clone(),
-            key: self.global.key_file.clone(),
-            authorities: self.global.ca_file.clone(),
+            certificate: cert_file.clone().or(older.etcd_certfile.clone()),
+            key: key_file.clone().or(older.etcd_keyfile.clone()),
+            authorities: ca_file.clone().or(older.etcd_cafile.clone()),
         }
     }
 
@@ -109,6 +141,20 @@ impl Session {
             client,
             _tunnel: tunnel,
         })
+    }
+}
+
+/// A command that handles Ctrl-C until this is dropped.
+struct Handling<'s> {
+    flag: &'s Cell<bool>,
+    has_come: bool,
+}
+
+impl Drop for Handling<'_> {
+    fn drop(&mut self) {
+        if !self.has_come {
+            self.flag.set(false);
+        }
     }
 }
 

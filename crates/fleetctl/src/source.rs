@@ -15,6 +15,8 @@ use hyperfleet_fleet_model::unit::{
 };
 use hyperfleet_fleet_model::wire::UnitView;
 
+use crate::output::counted;
+
 /// A unit as an argument names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UnitArgument {
@@ -213,7 +215,7 @@ pub(crate) fn differing_instances(
     (!names.is_empty()).then(|| {
         format!(
             "WARNING: {} of template {template} differ from it: {some}{more}. Replace them to make all instances equal: fleetctl submit, load or start with --replace.",
-            if names.len() == 1 { "1 instance".to_owned() } else { format!("{} instances", names.len()) }
+            counted(names.len(), "instance")
         )
     })
 }

@@ -155,7 +155,7 @@ pub(crate) async fn run(
 #[derive(Debug)]
 pub(crate) struct Tunnel {
     ssh: Child,
-    /// Where the socket is; nobody else may enter.
+    /// A private folder with the socket.
     folder: TempDir,
 }
 

@@ -25,31 +25,13 @@ pub(crate) struct GlobalArgs {
     )]
     pub endpoint: String,
     /// Client certificate for https, as PEM
-    #[arg(
-        long,
-        global = true,
-        env = "FLEETCTL_CERT_FILE",
-        value_name = "FILE",
-        alias = "etcd-certfile"
-    )]
+    #[arg(long, global = true, env = "FLEETCTL_CERT_FILE", value_name = "FILE")]
     pub cert_file: Option<PathBuf>,
     /// Key of the client certificate, as PEM
-    #[arg(
-        long,
-        global = true,
-        env = "FLEETCTL_KEY_FILE",
-        value_name = "FILE",
-        alias = "etcd-keyfile"
-    )]
+    #[arg(long, global = true, env = "FLEETCTL_KEY_FILE", value_name = "FILE")]
     pub key_file: Option<PathBuf>,
     /// Certificate authorities that the server's certificate must come from, as PEM [default: those of the system]
-    #[arg(
-        long,
-        global = true,
-        env = "FLEETCTL_CA_FILE",
-        value_name = "FILE",
-        alias = "etcd-cafile"
-    )]
+    #[arg(long, global = true, env = "FLEETCTL_CA_FILE", value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
     /// Longest time to wait for an answer, in seconds or as 30s, 2m
     #[arg(
@@ -121,15 +103,24 @@ pub(crate) struct GlobalArgs {
     #[arg(long, short = 'h', alias = "h", global = true, action = ArgAction::Help, help_heading = "Options")]
     help: Option<bool>,
     #[command(flatten)]
-    older: OlderArgs,
+    pub older: OlderArgs,
 }
 
 /// Flags that mean nothing any more; scripts may have them.
 #[derive(Debug, Clone, Args)]
-struct OlderArgs {
+pub(crate) struct OlderArgs {
     /// The older fleetctl could also talk to etcd v2.
     #[arg(long, global = true, env = "FLEETCTL_DRIVER", hide = true, value_parser = driver)]
     driver: Option<String>,
+    /// Older name of `--cert-file`.
+    #[arg(long, global = true, env = "FLEETCTL_ETCD_CERTFILE", hide = true)]
+    pub etcd_certfile: Option<PathBuf>,
+    /// Older name of `--key-file`.
+    #[arg(long, global = true, env = "FLEETCTL_ETCD_KEYFILE", hide = true)]
+    pub etcd_keyfile: Option<PathBuf>,
+    /// Older name of `--ca-file`.
+    #[arg(long, global = true, env = "FLEETCTL_ETCD_CAFILE", hide = true)]
+    pub etcd_cafile: Option<PathBuf>,
     /// Only the etcd driver used it.
     #[arg(long, global = true, env = "FLEETCTL_ETCD_KEY_PREFIX", hide = true)]
     etcd_key_prefix: Option<String>,

@@ -9,7 +9,7 @@ pub(crate) struct Event {
     /// `put`, `delete` or `listed`.
     pub name: String,
     pub data: Value,
-    /// The revision up to which everything was told.
+    /// The revision up to which the stream is complete.
     pub id: Option<String>,
 }
 

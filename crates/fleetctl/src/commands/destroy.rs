@@ -25,7 +25,7 @@ pub(super) async fn run(session: &Session, args: &StopArgs) -> anyhow::Result<Ex
     let mut destroyed = Vec::new();
     for unit in units {
         match client.destroy_unit(&unit.name).await {
-            // Somebody else has destroyed it meanwhile.
+            // Another client has destroyed it meanwhile.
             Ok(false) => {}
             Ok(true) => destroyed.push(unit.name),
             Err(error) => {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::version::VERSION;
 use crate::cli::OutputArgs;
 use crate::client::{Client, Error, Machine};
-use crate::output::{self, Colour, coloured};
+use crate::output::{self, Colour, coloured, counted};
 use crate::session::Session;
 
 /// How far clocks may differ before logs and certificates become hard to understand.
@@ -196,7 +196,7 @@ fn versions(server: Option<&str>, machines: &[Machine]) -> Check {
 
 fn cluster(machines: &[Machine]) -> Check {
     let ready = machines.iter().filter(|machine| !machine.cordoned).count();
-    let text = format!("{} machines, {ready} ready", machines.len());
+    let text = format!("{}, {ready} ready", counted(machines.len(), "machine"));
     match (machines.len(), ready) {
         (0, _) => Check::warn(
             "machines",

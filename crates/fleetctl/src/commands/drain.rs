@@ -4,13 +4,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::bail;
-use tokio::signal::ctrl_c;
 use tokio::time::{Instant, sleep};
 
 use super::cordon::refused;
 use crate::cli::DrainArgs;
 use crate::client::{Client, Drain};
-use crate::output;
+use crate::output::{self, counted};
 use crate::session::Session;
 use crate::wait::Progress;
 
@@ -61,7 +60,7 @@ pub(super) async fn run(session: &Session, args: &DrainArgs) -> anyhow::Result<E
     };
     tokio::select! {
         exit = drained => exit,
-        _ = ctrl_c() => {
+        () = session.interrupted() => {
             eprintln!("\nThe drain goes on. Stop it with: fleetctl uncordon {}", ids.join(" "));
             Ok(ExitCode::from(INTERRUPTED))
         }
@@ -111,8 +110,8 @@ fn text(id: &str, drain: &Drain) -> String {
         .find_map(|unit| Some((&unit.name, unit.reason.as_ref()?)));
     let stuck = stuck.map(|(name, reason)| format!("; {name}: {reason}"));
     format!(
-        "draining {id}: {} units left{}",
-        drain.units.len(),
+        "draining {id}: {} left{}",
+        counted(drain.units.len(), "unit"),
         stuck.unwrap_or_default()
     )
 }
@@ -120,8 +119,8 @@ fn text(id: &str, drain: &Drain) -> String {
 /// The units that a drain has left behind, with reasons.
 fn left(id: &str, drain: &Drain) -> String {
     let mut lines = vec![format!(
-        "Machine {id}: the drain has ended with {} units left; the machine stays cordoned:",
-        drain.units.len()
+        "Machine {id}: the drain has ended with {} left; the machine stays cordoned:",
+        counted(drain.units.len(), "unit")
     )];
     let units = drain.units.iter();
     lines.extend(units.map(|unit| match &unit.reason {

@@ -4,15 +4,18 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use futures_util::TryStreamExt as _;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use hyperfleet_fleet_model::unit::{DesiredState, UnitHash};
 
 use crate::cli::ImportArgs;
-use crate::client::Client;
+use crate::client::{Client, Error};
 use crate::import::{Action, Import, fetch, old_units, plan};
-use crate::output::{self, Table};
+use crate::output::{self, Table, counted};
 use crate::session::Session;
 use crate::source::stored_options;
+
+/// How many units are written at the same time.
+const CALLS_MAX: usize = 16;
 
 pub(super) async fn run(session: &Session, args: &ImportArgs) -> anyhow::Result<ExitCode> {
     let dump = match (&args.file, &args.endpoints) {
@@ -43,12 +46,12 @@ pub(super) async fn run(session: &Session, args: &ImportArgs) -> anyhow::Result<
         .filter(|import| import.action.is_problem())
         .count();
     if count > 0 && !args.dry_run {
-        if !args.yes && !output::confirmed(&format!("Import {count} units?"))? {
+        if !args.yes && !output::confirmed(&format!("Import {}?", counted(count, "unit")))? {
             eprintln!("Nothing was written: use --yes to import without being asked.");
             return Ok(ExitCode::FAILURE);
         }
         let failed = carry_out(client, imports).await?;
-        output::line(&format!("Imported {} units", count - failed))?;
+        output::line(&format!("Imported {}", counted(count - failed, "unit")))?;
         return Ok(exit(failed + problems));
     }
     Ok(exit(problems))
@@ -56,7 +59,10 @@ pub(super) async fn run(session: &Session, args: &ImportArgs) -> anyhow::Result<
 
 fn exit(problems: usize) -> ExitCode {
     if problems > 0 {
-        eprintln!("{problems} units were not taken over; the table says why.");
+        eprintln!(
+            "Not taken over: {}; see the list.",
+            counted(problems, "unit")
+        );
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
@@ -90,39 +96,47 @@ fn text(imports: &[Import]) -> String {
 /// Creates units inactive, all of them first, and then brings them to their states: units that name each other find
 /// each other. Gives how many failed.
 async fn carry_out(client: &Client, imports: Vec<Import>) -> anyhow::Result<usize> {
-    let (mut failed, mut stored) = (0, Vec::new());
-    for import in imports {
+    let changes = imports
+        .into_iter()
+        .filter(|import| import.action.is_change());
+    let creates = stream::iter(changes).map(async |import| {
         let created = match &import.action {
             Action::Create(options) => client.put_unit(&import.name, options.list()).await,
-            Action::SetState => Ok(()),
-            Action::Nothing | Action::Differs | Action::Invalid(_) => continue,
+            _ => Ok(()),
         };
-        match created {
-            Ok(()) => stored.push(import),
-            Err(error) if error.status().is_some() => {
-                eprintln!("Unable to create {}: {}", import.name, error.words());
-                failed += 1;
-            }
-            Err(error) => return Err(error.into()),
+        (import, created)
+    });
+    let (mut failed, mut stored) = (0, Vec::new());
+    let mut creates = creates.buffered(CALLS_MAX);
+    while let Some((import, created)) = creates.next().await {
+        if is_refused(&format!("create {}", import.name), created)? {
+            failed += 1;
+        } else {
+            stored.push(import);
         }
     }
-    for import in stored {
-        let is_new = matches!(import.action, Action::Create(_));
-        if is_new && import.desired == DesiredState::Inactive {
-            continue;
-        }
-        if let Err(error) = client.set_desired(&import.name, import.desired).await {
-            error
-                .status()
-                .ok_or_else(|| anyhow::anyhow!(error.to_string()))?;
-            eprintln!(
-                "Unable to set {} to {}: {}",
-                import.name,
-                import.desired,
-                error.words()
-            );
-            failed += 1;
-        }
+    let is_new = |import: &Import| matches!(import.action, Action::Create(_));
+    stored.retain(|import| !is_new(import) || import.desired != DesiredState::Inactive);
+    let sets = stream::iter(stored).map(async |import| {
+        let set = client.set_desired(&import.name, import.desired).await;
+        (import, set)
+    });
+    let mut sets = sets.buffered(CALLS_MAX);
+    while let Some((import, set)) = sets.next().await {
+        let doing = format!("set {} to {}", import.name, import.desired);
+        failed += usize::from(is_refused(&doing, set)?);
     }
     Ok(failed)
+}
+
+/// Whether the server refused one unit, which is said; any other failure ends the import.
+fn is_refused(doing: &str, result: Result<(), Error>) -> Result<bool, Error> {
+    match result {
+        Ok(()) => Ok(false),
+        Err(error) if error.status().is_some() => {
+            eprintln!("Unable to {doing}: {}", error.words());
+            Ok(true)
+        }
+        Err(error) => Err(error),
+    }
 }

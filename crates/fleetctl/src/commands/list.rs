@@ -188,12 +188,12 @@ async fn next_changes<T: DeserializeOwned>(
     Some(())
 }
 
-/// A list as its stream of events tells it.
+/// A list that its stream of events describes.
 struct FollowedList<T> {
     items: BTreeMap<ItemKey, T>,
     key: fn(&T) -> ItemKey,
-    /// Told again since the stream began anew; the others are gone once everything is told.
-    told: BTreeSet<ItemKey>,
+    /// Items that the current stream has sent; at its `listed` event the others are removed.
+    repeated: BTreeSet<ItemKey>,
     is_whole: bool,
     id: Option<String>,
 }
@@ -203,14 +203,14 @@ impl<T: DeserializeOwned> FollowedList<T> {
         Self {
             items: BTreeMap::new(),
             key,
-            told: BTreeSet::new(),
+            repeated: BTreeSet::new(),
             is_whole: false,
             id: None,
         }
     }
 
     fn begin_again(&mut self) {
-        self.told.clear();
+        self.repeated.clear();
         self.is_whole = false;
         self.id = None;
     }
@@ -220,7 +220,7 @@ impl<T: DeserializeOwned> FollowedList<T> {
             "put" => {
                 if let Ok(item) = serde_json::from_value::<T>(event.data) {
                     let key = (self.key)(&item);
-                    self.told.insert(key.clone());
+                    self.repeated.insert(key.clone());
                     self.items.insert(key, item);
                 }
             }
@@ -231,8 +231,8 @@ impl<T: DeserializeOwned> FollowedList<T> {
                 }
             }
             "listed" => {
-                let told = std::mem::take(&mut self.told);
-                self.items.retain(|key, _| told.contains(key));
+                let repeated = std::mem::take(&mut self.repeated);
+                self.items.retain(|key, _| repeated.contains(key));
                 self.is_whole = true;
             }
             _ => {}
@@ -273,7 +273,7 @@ mod tests {
         list.apply(event("delete", json!({"name": "a"}), Some("9")));
         assert_eq!(names(&list), ["b", "c"]);
         assert_eq!(list.id.as_deref(), Some("9"));
-        // The stream begins anew: what is not told again is gone.
+        // The stream starts over: items that it does not repeat are removed.
         list.begin_again();
         list.apply(event("put", json!({"name": "c"}), None));
         list.apply(event("listed", json!({"revision": 9}), Some("9")));

@@ -1,4 +1,4 @@
-//! What is made from the definition of the command line: completions, the manual page, the reference page.
+//! Completions, the manual page and the reference page, made from the definition of the command line.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;

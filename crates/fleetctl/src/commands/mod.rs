@@ -34,7 +34,7 @@ mod version;
 use std::process::ExitCode;
 
 use self::cordon::Scheduling;
-use crate::cli::{self, Cli, Command};
+use crate::cli::{self, Command};
 use crate::output;
 use crate::session::Session;
 
@@ -42,13 +42,7 @@ use crate::session::Session;
 ///
 /// # Errors
 /// Why it could not be done. What the command found out about units is printed, and its status is in the exit code.
-pub(crate) async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
-    let session = Session::new(cli.global);
-    let session = &session;
-    let Some(command) = cli.command else {
-        output::print(&cli::definition().render_long_help().to_string())?;
-        return Ok(ExitCode::SUCCESS);
-    };
+pub(crate) async fn run(session: &Session, command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Submit(args) => submit::run(session, &args).await,
         Command::Load(args) => load::run(session, &args).await,
@@ -87,10 +81,19 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// Prints the help that `--help` prints.
+///
+/// # Errors
+/// The reader has closed the pipe.
+pub(crate) fn print_help() -> anyhow::Result<ExitCode> {
+    output::print(&cli::definition().render_long_help().to_string())?;
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Prints the version, whatever else the command line asks for.
 ///
 /// # Errors
-/// Nobody reads it.
+/// The reader has closed the pipe.
 pub(crate) fn print_version() -> anyhow::Result<ExitCode> {
     version::run(cli::OutputArgs::default())
 }

@@ -10,7 +10,7 @@ use super::list::POLL;
 use crate::cli::RebalanceArgs;
 use crate::client::{Client, Move, RebalancePlan};
 use crate::machines::{Detail, Machines};
-use crate::output::{self, Table};
+use crate::output::{self, Table, counted};
 use crate::session::Session;
 use crate::wait::Progress;
 
@@ -29,7 +29,7 @@ pub(super) async fn run(session: &Session, args: &RebalanceArgs) -> anyhow::Resu
         return Ok(ExitCode::SUCCESS);
     }
     let count = plan.moves.len();
-    if !args.yes && !output::confirmed(&format!("Move {count} units?"))? {
+    if !args.yes && !output::confirmed(&format!("Move {}?", counted(count, "unit")))? {
         eprintln!("Nothing was moved: use --yes to move units without being asked.");
         return Ok(ExitCode::FAILURE);
     }
@@ -39,13 +39,14 @@ pub(super) async fn run(session: &Session, args: &RebalanceArgs) -> anyhow::Resu
         .context("Error ordering moves")?;
     let unmoved = follow(client, &plan.moves, args).await?;
     if unmoved.is_empty() {
-        output::line(&format!("Moved {count} units"))?;
+        output::line(&format!("Moved {}", counted(count, "unit")))?;
         return Ok(ExitCode::SUCCESS);
     }
     let time = humantime::format_duration(args.timeout);
     eprintln!(
-        "Moved {} of {count} units within {time}. Not moved:",
-        count - unmoved.len()
+        "Moved {} of {} within {time}. Not moved:",
+        count - unmoved.len(),
+        counted(count, "unit")
     );
     for name in unmoved {
         eprintln!("  {name}");

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use hyperfleet_fleet_model::unit::DesiredState;
 use hyperfleet_fleet_model::wire::UnitView;
 
@@ -26,10 +26,8 @@ pub(super) async fn run(session: &Session, args: &RestartArgs) -> anyhow::Result
     }
     let (global, ordinary): (Vec<_>, Vec<_>) = units.into_iter().partition(named_units::is_global);
     for unit in &global {
-        client
-            .restart_unit(&unit.name)
-            .await
-            .context("Error restarting units")?;
+        let ordered = client.restart_unit(&unit.name).await;
+        ordered.context(FAILED)?;
         output::line(&format!("Triggered global unit {} restart", unit.name))?;
     }
     let is_inactive = |unit: &UnitView| unit.current == Some(DesiredState::Inactive);
@@ -42,17 +40,36 @@ pub(super) async fn run(session: &Session, args: &RestartArgs) -> anyhow::Result
     Ok(ExitCode::SUCCESS)
 }
 
+/// Restarts units. Whatever happens after the first order to stop, units are ordered to start again: none is left
+/// stopped.
 async fn restart(session: &Session, units: &[UnitView], patience: Patience) -> anyhow::Result<()> {
-    let client = session.client().await?;
-    let stopping = states::set(session, units, DesiredState::Loaded, "restart").await;
-    stopping.context("Error restarting units")?;
     let names: Vec<String> = units.iter().map(|unit| unit.name.clone()).collect();
-    let stopped = wait_for(client, &names, Goal::Stopped, patience, async |_, _| Ok(())).await;
-    // Also after a timeout: units that were to run are not left stopped.
+    let stopped = tokio::select! {
+        stopped = stop(session, units, &names, patience) => stopped,
+        () = session.interrupted() => Err(anyhow!("interrupted: units start again without having stopped first")),
+    };
+    let client = session.client().await?;
+    let mut started = Ok(());
     for name in &names {
-        let started = client.set_desired(name, DesiredState::Launched).await;
-        started.context("Error restarting units")?;
+        let result = client.set_desired(name, DesiredState::Launched).await;
+        started = started.and(result);
     }
-    stopped.context(WaitFailed)?;
+    stopped?;
+    started.context(FAILED)?;
     start::settle(session, &names, "restart", Waiting::For(patience)).await
 }
+
+async fn stop(
+    session: &Session,
+    units: &[UnitView],
+    names: &[String],
+    patience: Patience,
+) -> anyhow::Result<()> {
+    let client = session.client().await?;
+    let ordered = states::set(session, units, DesiredState::Loaded, "restart").await;
+    ordered.context(FAILED)?;
+    let stopped = wait_for(client, names, Goal::Stopped, patience, async |_, _| Ok(())).await;
+    stopped.context(WaitFailed)
+}
+
+const FAILED: &str = "Error restarting units";

@@ -1,6 +1,6 @@
 //! Desired states are set, and units are waited for.
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use hyperfleet_fleet_model::unit::DesiredState;
 use hyperfleet_fleet_model::wire::UnitView;
 
@@ -9,7 +9,7 @@ use crate::cli::BlockArgs;
 use crate::machines::{Detail, Machines};
 use crate::output;
 use crate::session::Session;
-use crate::wait::{Goal, Observation, Patience, wait_for};
+use crate::wait::{Goal, Observation, Patience, WaitError, wait_for};
 
 /// Whether a command waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +58,13 @@ pub(super) async fn settle(
     waiting: Waiting,
 ) -> anyhow::Result<()> {
     match waiting {
-        Waiting::For(patience) => wait(session, units, goal, patience).await,
+        Waiting::For(patience) => match wait(session, units, goal, patience).await {
+            Err(error) if error.is::<WaitError>() => {
+                eprintln!("{error:#}");
+                bail!("Error waiting for unit states, exit status: 1");
+            }
+            waited => waited,
+        },
         Waiting::No => {
             for unit in units {
                 output::line(&format!("Triggered unit {unit} {verb}"))?;

@@ -69,7 +69,7 @@ struct JobObject {
     hash: Vec<u8>,
 }
 
-/// What is stored of a job.
+/// The keys of one job.
 #[derive(Debug, Default)]
 struct Job {
     object: Option<String>,

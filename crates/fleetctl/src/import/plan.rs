@@ -7,7 +7,7 @@ use hyperfleet_fleet_model::unit::{DesiredState, Options, UnitHash};
 use super::OldUnit;
 use crate::source::check;
 
-/// What is to be done with one unit.
+/// The change that one unit needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Action {
     Create(Options),
@@ -20,7 +20,7 @@ pub(crate) enum Action {
     Invalid(String),
 }
 
-/// One unit, and what is to be done with it.
+/// A unit of the old cluster and its action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Import {
     pub(crate) name: String,

@@ -15,7 +15,7 @@ use crate::cli::Format;
 /// Prints text to standard output.
 ///
 /// # Errors
-/// Nobody reads it any more.
+/// The reader has closed the pipe.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     let mut output = io::stdout().lock();
     output.write_all(text.as_bytes())?;
@@ -25,7 +25,7 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
 /// Prints a line to standard output.
 ///
 /// # Errors
-/// Nobody reads it any more.
+/// The reader has closed the pipe.
 pub(crate) fn line(text: &str) -> io::Result<()> {
     print(&format!("{text}\n"))
 }
@@ -45,6 +45,11 @@ pub(crate) fn structured(format: Format, value: &impl Serialize) -> anyhow::Resu
 /// A text, or `-` where there is none, as in every table.
 pub(crate) fn or_dash(text: &str) -> String {
     if text.is_empty() { "-" } else { text }.to_owned()
+}
+
+/// A number of things: `1 unit`, `2 units`.
+pub(crate) fn counted(count: usize, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Colours of statuses, on a terminal only and not with `NO_COLOR`.

@@ -206,6 +206,17 @@ async fn an_authority_alone_is_enough_and_others_are_not_trusted() {
         .await
     };
     with(&trusted).await.is(0, "0f1e2d3c...\n", "");
+    let file = trusted.file();
+    let older = [
+        ("FLEETCTL_ENDPOINT", endpoint.as_str()),
+        ("FLEETCTL_ETCD_CAFILE", file.to_str().unwrap()),
+    ];
+    let listed = run(
+        &older,
+        &["list-machines", "--fields=machine", "--no-legend"],
+    )
+    .await;
+    listed.is(0, "0f1e2d3c...\n", "");
     for refused in [
         with(&other).await,
         run(&[("FLEETCTL_ENDPOINT", &endpoint)], &["list-machines"]).await,

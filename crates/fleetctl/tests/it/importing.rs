@@ -51,7 +51,7 @@ async fn units_are_shown_first_and_then_taken_over() {
         idle.service\tinactive\tcreate\n\
         t@.service\tinactive\tcreate\n\
         web.service\tlaunched\tcreate\n";
-    let left = "1 units were not taken over; the table says why.\n";
+    let left = "Not taken over: 1 unit; see the list.\n";
     cluster
         .run(&["import", "--file=dump.json", "--dry-run"])
         .await
@@ -89,7 +89,7 @@ async fn an_import_goes_on_where_it_stopped_and_leaves_other_files_alone() {
          t@.service\tinactive\tcreate\n\
          web.service\tlaunched\tset state\n\
          Imported 2 units\n",
-        "1 units were not taken over; the table says why.\n",
+        "Not taken over: 1 unit; see the list.\n",
     );
     assert_eq!(
         cluster.get("units/web.service").await["desiredState"],

@@ -215,7 +215,7 @@ async fn a_rebalance_is_shown_before_it_is_done() {
     );
     assert_eq!(stub.changes(), []);
     let done = ask(&stub, &["rebalance", "--max=1", "--yes"]).await;
-    done.is(0, &format!("{shown}Moved 1 units\n"), "");
+    done.is(0, &format!("{shown}Moved 1 unit\n"), "");
     let changes = stub.changes();
     let body: Value = serde_json::from_str(&changes[0].1).unwrap();
     assert_eq!((changes.len(), body), (1, json!({"moves": moves})));
@@ -239,7 +239,7 @@ async fn moves_that_do_not_happen_are_named() {
     assert_eq!(ran.status, 1);
     assert!(
         ran.errors
-            .starts_with("Moved 0 of 1 units within 1s. Not moved:\n  a.service\n"),
+            .starts_with("Moved 0 of 1 unit within 1s. Not moved:\n  a.service\n"),
         "{ran:?}"
     );
 }
@@ -262,7 +262,7 @@ async fn the_doctor_says_what_is_wrong_and_what_to_do() {
         "OK    endpoint",
         "OK    api",
         "OK    etcd",
-        "OK    machines  1 machines, 1 ready",
+        "OK    machines  1 machine, 1 ready",
     ] {
         assert!(well.output.contains(line), "{well:?}");
     }

@@ -1,8 +1,11 @@
 //! Units are stored, loaded, started, stopped and destroyed.
 
+use hyperfleet_testkit::{RunningProgram, until};
+use rustix::process::Signal;
 use serde_json::json;
 
 use crate::cluster::{Cluster, FIRST, SECOND, SHORT};
+use crate::program::command;
 
 const UNSUITABLE: &str = "[Service]\nExecStart=/bin/true\n[X-Fleet]\nMachineMetadata=disk=ssd\n";
 
@@ -282,7 +285,7 @@ async fn global_units_are_triggered_and_not_waited_for() {
         "UNIT\t\tDSTATE\t\tSTATE\tTARGET\tGLOBAL\tDESC\ng.service\tlaunched\t-\tglobal\ttrue\tAll over\n",
         "",
     );
-    hyperfleet_testkit::until("it runs on both", async || {
+    until("it runs on both", async || {
         cluster
             .machines
             .iter()
@@ -320,8 +323,8 @@ async fn without_blocking_units_are_triggered() {
             .await
             .is(0, output, errors);
     }
-    hyperfleet_testkit::until("it runs", async || !cluster.running().is_empty()).await;
-    hyperfleet_testkit::until("it is reported", async || {
+    until("it runs", async || !cluster.running().is_empty()).await;
+    until("it is reported", async || {
         cluster.get("units/a.service").await["currentState"] == "launched"
     })
     .await;
@@ -361,6 +364,8 @@ async fn a_unit_that_is_not_placed_ends_the_wait_with_its_reason() {
             "Error waiting for units: timed out waiting for unit ssd.service to report state {state}: no machine can run it: MachineMetadata=disk=ssd"
         );
         assert!(waited.errors.starts_with(&words), "{waited:?}");
+        let last = "\nError waiting for unit states, exit status: 1\n";
+        assert!(waited.errors.ends_with(last), "{waited:?}");
     }
     let explained = cluster.run(&["explain", "ssd.service"]).await;
     let text = explained.succeeded();
@@ -386,13 +391,13 @@ async fn restart_stops_units_and_starts_them_again() {
     let systemd = cluster.machines[0].systemd.clone();
     systemd.with(|state| state.stops_slowly.insert("b.service".to_owned()));
     let finish = async {
-        hyperfleet_testkit::until("b is stopping", async || {
+        until("b is stopping", async || {
             cluster.machines[0]
                 .stopped()
                 .contains(&"b.service".to_owned())
         })
         .await;
-        hyperfleet_testkit::until("b is not started before it has stopped", async || {
+        until("b is not started before it has stopped", async || {
             cluster.get("units/b.service").await["desiredState"] == "loaded"
         })
         .await;
@@ -433,6 +438,30 @@ async fn a_unit_that_does_not_stop_in_time_is_not_left_stopped() {
 }
 
 #[tokio::test]
+async fn a_restart_that_is_interrupted_leaves_no_unit_stopped() {
+    let cluster = Cluster::of(&[FIRST]).await;
+    cluster.service("a.service");
+    cluster.run(&["start", "a"]).await.succeeded();
+    let systemd = &cluster.machines[0].systemd;
+    systemd.with(|state| state.stops_slowly.insert("a.service".to_owned()));
+    let endpoint = [("FLEETCTL_ENDPOINT", cluster.fleet.base.as_str())];
+    let mut program = RunningProgram::start(command(&endpoint, &["restart", "a"]).into_std());
+    until("it is stopping", async || {
+        cluster.get("units/a.service").await["desiredState"] == "loaded"
+    })
+    .await;
+    program.signal(Signal::INT);
+    assert_eq!(program.ended().await.code(), Some(1));
+    assert!(
+        program.said().starts_with("interrupted: "),
+        "{}",
+        program.said()
+    );
+    let unit = cluster.get("units/a.service").await;
+    assert_eq!(unit["desiredState"], json!("launched"));
+}
+
+#[tokio::test]
 async fn destroy_waits_until_the_machine_has_let_go() {
     let cluster = Cluster::of(&[FIRST]).await;
     cluster.service("a.service");
@@ -447,7 +476,7 @@ async fn destroy_waits_until_the_machine_has_let_go() {
     cluster.run(&["start", "b"]).await.succeeded();
     systemd.with(|state| state.stops_slowly.insert("b.service".to_owned()));
     let finish = async {
-        hyperfleet_testkit::until("it is stopping", async || {
+        until("it is stopping", async || {
             cluster.machines[0]
                 .stopped()
                 .contains(&"b.service".to_owned())

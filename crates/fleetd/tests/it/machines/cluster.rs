@@ -254,6 +254,13 @@ impl Cluster {
     }
 }
 
+/// How long etcd is out of reach: `OUTAGE_SECONDS`, or three times as long as machines count as there without it.
+pub(super) fn outage() -> Duration {
+    let seconds = std::env::var("OUTAGE_SECONDS").ok();
+    let seconds = seconds.map(|seconds| seconds.parse().expect("OUTAGE_SECONDS: a number"));
+    seconds.map_or(AGENT_TTL * 3, Duration::from_secs)
+}
+
 /// Names of the unit files on a machine.
 pub(super) fn files(machine: &PrivateMachine) -> Vec<String> {
     if !machine.is_running() {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use hyperfleet_testkit::until;
 
 use super::super::fleet_socket::SLEEP;
-use super::cluster::{AGENT_TTL, Cluster, names, units_on};
+use super::cluster::{AGENT_TTL, Cluster, Placed, files, names, units_on};
 
 /// What a busy machine may need on top of what is promised.
 const BUSY: Duration = Duration::from_secs(8);
@@ -122,6 +122,51 @@ async fn only_the_unit_of_a_lost_member_moves_and_none_moves_back() {
     for (unit, pid) in &before {
         assert_eq!(now[unit], *pid, "{unit:?}");
     }
+}
+
+#[tokio::test]
+async fn after_a_loss_of_power_everywhere_all_units_run_again() {
+    let Some(mut cluster) = Cluster::boot(3, &[]).await else {
+        return;
+    };
+    for unit in names("u", 6) {
+        cluster.launch(&unit).await;
+    }
+    cluster
+        .launch_with("one.service", &["X-Fleet Singleton=true"])
+        .await;
+    cluster
+        .launch_with("everywhere.service", &["X-Fleet Global=true"])
+        .await;
+    let count = 6 + 1 + 3;
+    let active = cluster.until_active(count).await;
+    let since = Instant::now();
+    cluster.etcd[0].kill();
+    for machine in &mut cluster.machines {
+        machine.kill();
+    }
+    cluster.etcd[0].resume().await;
+    for machine in &mut cluster.machines {
+        machine.boot_again().await;
+    }
+    cluster.until_members(&cluster.ids()).await;
+    let mut again = Placed::new();
+    until("all run again, each once", async || {
+        again = cluster.reported("active").await;
+        let here = cluster.machines.iter();
+        let running = here.map(|machine| files(machine).len()).sum::<usize>();
+        again.len() == count && running == count
+    })
+    .await;
+    println!("loss of power: all active after {:?}", since.elapsed());
+    cluster.processes(&again);
+    let names = |placed: &Placed| {
+        placed
+            .iter()
+            .map(|(unit, _)| unit.clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(&again), names(&active));
 }
 
 #[tokio::test]

@@ -1,19 +1,10 @@
 //! etcd that is away, restored, or loses a member.
 
-use std::time::Duration;
-
 use hyperfleet_testkit::{TestEtcd, until};
 use serde_json::Value;
 
 use super::super::fleet_socket::SLEEP;
-use super::cluster::{AGENT_TTL, Cluster, Placed, names};
-
-/// How long etcd is away: `OUTAGE_SECONDS`, or three times as long as machines count as there without it.
-fn outage() -> Duration {
-    let seconds = std::env::var("OUTAGE_SECONDS").ok();
-    let seconds = seconds.map(|seconds| seconds.parse().expect("OUTAGE_SECONDS: a number"));
-    seconds.map_or(AGENT_TTL * 3, Duration::from_secs)
-}
+use super::cluster::{AGENT_TTL, Cluster, Placed, names, outage};
 
 #[tokio::test]
 async fn while_etcd_is_away_no_process_is_touched() {
@@ -122,6 +113,45 @@ async fn after_etcd_was_restored_nothing_healthy_stops_until_an_operator_says_re
     }
     api.put("later.service", &SLEEP, "launched").await;
     cluster.until_active(5).await;
+}
+
+#[tokio::test]
+async fn after_etcd_lost_everything_units_run_on_until_they_are_submitted_again() {
+    let Some(mut cluster) = Cluster::boot(2, &[]).await else {
+        return;
+    };
+    // Units that a machine is named for are placed there again.
+    let units = names("u", 4);
+    let submit = async |cluster: &Cluster| {
+        for (unit, machine) in units.iter().zip(cluster.machines.iter().cycle()) {
+            let here = format!("X-Fleet MachineID={}", machine.id);
+            cluster.launch_with(unit, &[&here]).await;
+        }
+    };
+    submit(&cluster).await;
+    let active = cluster.until_active(4).await;
+    let before = cluster.processes(&active);
+    cluster.etcd[0].lose_data();
+    cluster.etcd[0].resume().await;
+    cluster.until_members(&cluster.ids()).await;
+    let api = cluster.api();
+    assert!(api.list("units").await.is_empty());
+    for machine in &cluster.machines {
+        let api = Cluster::api_of(machine);
+        until("the agent has halted", async || {
+            api.metric("fleet_agent_halted").await == Some(1.0)
+        })
+        .await;
+    }
+    assert_eq!(cluster.processes(&active), before);
+    submit(&cluster).await;
+    for unit in &units {
+        api.until_explained(unit, "placed on").await;
+    }
+    assert_eq!(cluster.processes(&active), before);
+    api.resume().await;
+    assert_eq!(cluster.until_active(4).await, active);
+    assert_eq!(cluster.processes(&active), before);
 }
 
 #[tokio::test]

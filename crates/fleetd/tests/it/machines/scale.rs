@@ -14,8 +14,8 @@ const UNITS: usize = 300;
 const CLIENTS: usize = 8;
 
 #[tokio::test]
-async fn three_hundred_units_come_and_go() {
-    let Some(cluster) = Cluster::boot(3, &[]).await else {
+async fn three_hundred_units_come_move_and_go() {
+    let Some(mut cluster) = Cluster::boot(3, &[]).await else {
         return;
     };
     let units = names("u", UNITS);
@@ -35,6 +35,21 @@ async fn three_hundred_units_come_and_go() {
     }
     cluster.processes(&active);
 
+    let leader = cluster.settled_leader().await;
+    cluster.speaker = leader;
+    let since = Instant::now();
+    cluster.machines[(leader + 1) % 3].kill();
+    cluster.until_members(&cluster.ids()).await;
+    let missed = since.elapsed();
+    cluster.until_active(UNITS).await;
+    let moved = since.elapsed();
+    println!(
+        "{} units: machine missed after {missed:?}, all active elsewhere after {moved:?}",
+        UNITS / 3
+    );
+    assert!(moved < missed + Duration::from_secs(30), "{moved:?}");
+
+    let api = cluster.api();
     let since = Instant::now();
     let destroying = stream::iter(&units).for_each_concurrent(CLIENTS, async |unit| {
         api.destroy(unit).await;
@@ -51,9 +66,9 @@ async fn three_hundred_units_come_and_go() {
     let gone = since.elapsed();
     cluster.until_empty().await;
     println!("{UNITS} units: destroyed in {destroyed:?}, gone after {gone:?}");
-    let jobs = cluster.machines[0].run(&["systemctl", "list-units", "--plain", "u*.service"]);
-    let jobs = String::from_utf8(jobs.stdout).unwrap();
-    assert!(!jobs.contains("sleep"), "{jobs}");
+    let left = cluster.machines[leader].run(&["systemctl", "list-units", "--plain", "u*.service"]);
+    let left = String::from_utf8(left.stdout).unwrap();
+    assert!(!left.contains(".service"), "{left}");
     // Alone on two cores it takes a fraction of this.
     assert!(started < Duration::from_secs(40), "{started:?}");
     assert!(gone < Duration::from_secs(30), "{gone:?}");

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use hyperfleet_testkit::{PrivateMachine, until};
 
-use super::cluster::{Cluster, files, names, units_on};
+use super::cluster::{Cluster, Placed, files, names, units_on};
 
 /// Stops fleetd for good: its socket would start it again.
 const STOP: [&str; 3] = ["stop", "fleetd.socket", "fleetd.service"];
@@ -110,7 +110,7 @@ async fn a_machine_that_leaves_takes_its_states_along_and_its_pairs_of_units_mov
         cluster.launch_with(follower, &[&line]).await;
     }
     let active = cluster.until_active(6).await;
-    let machine_of = |placed: &super::cluster::Placed, unit: &str| {
+    let machine_of = |placed: &Placed, unit: &str| {
         let mut placed = placed.iter();
         placed.find(|(name, _)| name == unit).unwrap().1.clone()
     };
@@ -146,6 +146,39 @@ async fn a_machine_that_leaves_takes_its_states_along_and_its_pairs_of_units_mov
     machine.systemctl(&START);
     cluster.until_members(&staying).await;
     assert_eq!(cluster.until_active(6).await, after, "nothing moves back");
+}
+
+#[tokio::test]
+async fn units_of_a_fleetd_that_stays_away_run_twice_until_it_is_back() {
+    let Some(mut cluster) = Cluster::boot(2, &[]).await else {
+        return;
+    };
+    for unit in names("u", 4) {
+        cluster.launch(&unit).await;
+    }
+    let active = cluster.until_active(4).await;
+    let leader = cluster.settled_leader().await;
+    cluster.speaker = leader;
+    let away = &cluster.machines[1 - leader];
+    let mut left = active.clone();
+    left.retain(|(_, id)| *id == away.id);
+    assert!(!left.is_empty(), "{active:?}");
+    let before = cluster.processes(&left);
+    away.systemctl(&STOP);
+    let mut elsewhere = Placed::new();
+    until("all are placed on the other machine", async || {
+        elsewhere = cluster.reported("active").await;
+        elsewhere.len() == 4 && units_on(&elsewhere, &away.id).is_empty()
+    })
+    .await;
+    assert_eq!(cluster.processes(&left), before, "the first ones run on");
+    away.systemctl(&START);
+    cluster.until_members(&cluster.ids()).await;
+    until("the first ones are gone", async || files(away).is_empty()).await;
+    for (unit, _) in &left {
+        assert_eq!(away.property(unit, "ActiveState"), "inactive");
+    }
+    assert_eq!(cluster.until_active(4).await, elsewhere);
 }
 
 #[tokio::test]

@@ -1,26 +1,11 @@
-//! Waiting until units are where a command wants them: rules as plain functions, and one loop that asks.
+//! Goals of a wait, and the rules that judge reports by them.
 
-use std::collections::BTreeMap;
-use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
-use futures_util::{StreamExt as _, stream};
 use hyperfleet_fleet_model::unit::DesiredState;
 use hyperfleet_fleet_model::wire::{StateView, UnitView};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
-use crate::client::{Client, Error};
-
-/// One of `--block-attempts`.
-const ATTEMPT: Duration = Duration::from_secs(2);
-/// How often units are asked about.
-const POLL: Duration = Duration::from_millis(250);
-/// How many units are asked about at the same time.
-const CALLS_MAX: usize = 16;
-/// How often the reason on the progress line is renewed.
-const REASON_PERIOD: Duration = Duration::from_secs(1);
-/// How long the server may fail before the wait is given up.
-const OUTAGE_MAX: Duration = Duration::from_secs(30);
 /// A launched unit that is inactive for this long has finished: systemd starts units within moments.
 const SETTLED: Duration = Duration::from_secs(1);
 
@@ -37,59 +22,12 @@ pub(crate) enum Goal {
     Gone,
 }
 
-/// How long to wait.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Patience {
-    attempts: u32,
-}
-
-impl Patience {
-    /// So many attempts; 0 waits for ever.
-    pub(crate) fn attempts(attempts: u32) -> Self {
-        Self { attempts }
-    }
-
-    fn limit(self) -> Option<Duration> {
-        (self.attempts > 0).then(|| ATTEMPT * self.attempts)
-    }
-}
-
-/// Why a wait ended before its goal.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum WaitError {
-    #[error("timed out waiting for unit {unit} to {goal}{}", reason_behind(.reason))]
-    TimedOut {
-        unit: String,
-        goal: &'static str,
-        /// What the server says of it.
-        reason: String,
-    },
-    #[error("unit {unit} has failed: systemd reports {active}/{sub}; see fleetctl status {unit}")]
-    Failed {
-        unit: String,
-        active: String,
-        sub: String,
-    },
-    #[error("unit {unit} was destroyed meanwhile")]
-    Destroyed { unit: String },
-    #[error(transparent)]
-    Api(#[from] Error),
-}
-
-fn reason_behind(reason: &str) -> String {
-    if reason.is_empty() {
-        String::new()
-    } else {
-        format!(": {reason}")
-    }
-}
-
-/// What is known of a unit at one moment.
+/// A unit and its reports at one moment.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Observation {
     /// None if it does not exist.
     pub unit: Option<UnitView>,
-    /// What machines report, as far as the goal needs it.
+    /// Reports of machines; only those that the goal needs.
     pub states: Vec<StateView>,
 }
 
@@ -150,7 +88,7 @@ fn judge_active(state: &StateView) -> Verdict {
 }
 
 impl Goal {
-    fn words(self) -> &'static str {
+    pub(super) fn words(self) -> &'static str {
         match self {
             Self::State(DesiredState::Inactive) => "report state inactive",
             Self::State(DesiredState::Loaded) => "report state loaded",
@@ -160,102 +98,16 @@ impl Goal {
             Self::Gone => "leave its machines",
         }
     }
-
-    async fn observe(self, client: &Client, name: &str) -> Result<Observation, Error> {
-        let unit = client.unit(name).await?;
-        let states = match self {
-            Self::State(_) => Vec::new(),
-            Self::Gone => client.states(name).await?,
-            // A report that is not there yet is a 404.
-            Self::Stopped | Self::Active => Vec::from_iter(client.state(name).await?),
-        };
-        Ok(Observation { unit, states })
-    }
-}
-
-/// Waits for units, and tells of each that has reached the goal as it does. Ends at once when a unit has failed.
-///
-/// # Errors
-/// The first unit by name that failed or did not get there in time; others may be on their way.
-pub(crate) async fn wait_for(
-    client: &Client,
-    units: &[String],
-    goal: Goal,
-    patience: Patience,
-    mut reached: impl AsyncFnMut(&str, &Observation) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
-    let deadline = patience.limit().map(|limit| Instant::now() + limit);
-    let mut waiting: BTreeMap<String, Settling> = units
-        .iter()
-        .map(|unit| (unit.clone(), Settling::default()))
-        .collect();
-    let mut progress = Progress::new();
-    let mut outage = Outage::default();
-    while !waiting.is_empty() {
-        let names: Vec<String> = waiting.keys().cloned().collect();
-        let calls = stream::iter(names).map(async |name| {
-            let seen = goal.observe(client, &name).await;
-            (name, seen)
-        });
-        let mut calls = calls.buffered(CALLS_MAX);
-        while let Some((name, seen)) = calls.next().await {
-            let Some(seen) = outage.passed_over(seen)? else {
-                continue;
-            };
-            let settling = waiting.get_mut(&name).expect("it is waited for");
-            match settling.decide(judge(goal, &seen), Instant::now()) {
-                Decision::Wait => {}
-                Decision::Reached => {
-                    waiting.remove(&name);
-                    progress.clear();
-                    reached(&name, &seen).await?;
-                }
-                Decision::Failed { active, sub } => {
-                    progress.clear();
-                    return Err(WaitError::Failed {
-                        unit: name,
-                        active,
-                        sub,
-                    }
-                    .into());
-                }
-                Decision::Destroyed => {
-                    progress.clear();
-                    return Err(WaitError::Destroyed { unit: name }.into());
-                }
-            }
-        }
-        let Some(first) = waiting.keys().next() else {
-            break;
-        };
-        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            progress.clear();
-            let reason = reason(client, first).await;
-            let (unit, goal) = (first.clone(), goal.words());
-            return Err(WaitError::TimedOut { unit, goal, reason }.into());
-        }
-        progress.show(client, first, waiting.len()).await;
-        sleep(POLL).await;
-    }
-    Ok(())
-}
-
-/// What the server says of a unit; empty if it says nothing.
-pub(crate) async fn reason(client: &Client, unit: &str) -> String {
-    let explanation = client.explanation(unit).await.ok().flatten();
-    explanation
-        .map(|explanation| explanation.reason)
-        .unwrap_or_default()
 }
 
 /// Since when a unit looks as if it were done, or had failed.
 #[derive(Debug, Default)]
-struct Settling {
+pub(super) struct Settling {
     since: Option<(Verdict, Instant)>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Decision {
+pub(super) enum Decision {
     Wait,
     Reached,
     Failed { active: String, sub: String },
@@ -263,7 +115,7 @@ enum Decision {
 }
 
 impl Settling {
-    fn decide(&mut self, verdict: Verdict, now: Instant) -> Decision {
+    pub(super) fn decide(&mut self, verdict: Verdict, now: Instant) -> Decision {
         match verdict {
             Verdict::Reached => return Decision::Reached,
             Verdict::Destroyed => return Decision::Destroyed,
@@ -289,98 +141,12 @@ impl Settling {
     }
 }
 
-/// For how long the server has failed.
-#[derive(Debug, Default)]
-struct Outage {
-    since: Option<Instant>,
-}
-
-impl Outage {
-    /// The result of a call; none if it failed and may succeed later.
-    fn passed_over<T>(&mut self, result: Result<T, Error>) -> Result<Option<T>, Error> {
-        match result {
-            Ok(found) => {
-                self.since = None;
-                Ok(Some(found))
-            }
-            Err(error) if error.is_passing() => {
-                let since = *self.since.get_or_insert_with(Instant::now);
-                if since.elapsed() >= OUTAGE_MAX {
-                    Err(error)
-                } else {
-                    Ok(None)
-                }
-            }
-            Err(error) => Err(error),
-        }
-    }
-}
-
-/// A line on the terminal that says what is waited for.
-#[derive(Debug)]
-pub(crate) struct Progress {
-    is_on: bool,
-    is_shown: bool,
-    renewed: Option<Instant>,
-}
-
-impl Progress {
-    /// Shows nothing unless standard error is a terminal.
-    pub(crate) fn new() -> Self {
-        Self {
-            is_on: std::io::stderr().is_terminal(),
-            is_shown: false,
-            renewed: None,
-        }
-    }
-
-    async fn show(&mut self, client: &Client, unit: &str, count: usize) {
-        let is_due = self
-            .renewed
-            .is_none_or(|renewed| renewed.elapsed() >= REASON_PERIOD);
-        if !self.is_on || !is_due {
-            return;
-        }
-        let reason = reason(client, unit).await;
-        let more = if count > 1 {
-            format!(" and {} more", count - 1)
-        } else {
-            String::new()
-        };
-        self.say(&format!("waiting for {unit}{more}: {reason}"));
-    }
-
-    /// Shows a text.
-    pub(crate) fn say(&mut self, text: &str) {
-        if !self.is_on {
-            return;
-        }
-        let width = terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0));
-        let text: String = text.chars().take(width.saturating_sub(1)).collect();
-        eprint!("\r\x1b[K{text}");
-        let _ = std::io::stderr().flush();
-        self.is_shown = true;
-        self.renewed = Some(Instant::now());
-    }
-
-    /// Removes the line.
-    pub(crate) fn clear(&mut self) {
-        if self.is_shown {
-            eprint!("\r\x1b[K");
-            self.is_shown = false;
-        }
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        self.clear();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// How often units are looked at.
+    const LATER: Duration = Duration::from_millis(250);
 
     fn seen(current: Option<DesiredState>, state: Option<(&str, &str)>) -> Observation {
         let unit = UnitView {
@@ -511,7 +277,7 @@ mod tests {
         assert_eq!(settling.decide(failing(), start), Decision::Wait);
         assert_eq!(settling.decide(Verdict::Settling, start), Decision::Wait);
         assert_eq!(
-            settling.decide(Verdict::Settling, start + POLL),
+            settling.decide(Verdict::Settling, start + LATER),
             Decision::Wait
         );
         assert_eq!(
@@ -525,13 +291,7 @@ mod tests {
         let later = start + 2 * SETTLED;
         assert_eq!(settling.decide(Verdict::Settling, later), Decision::Reached);
         assert_eq!(settling.decide(failing(), later), Decision::Wait);
-        let failed = settling.decide(failing(), later + POLL);
+        let failed = settling.decide(failing(), later + LATER);
         assert!(matches!(failed, Decision::Failed { .. }), "{failed:?}");
-    }
-
-    #[test]
-    fn attempts_are_two_seconds_and_none_are_for_ever() {
-        assert_eq!(Patience::attempts(3).limit(), Some(Duration::from_secs(6)));
-        assert_eq!(Patience::attempts(0).limit(), None);
     }
 }

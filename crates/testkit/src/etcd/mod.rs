@@ -1,9 +1,11 @@
 //! A private etcd, thrown away afterwards.
 
+mod tools;
+
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,7 +14,7 @@ use std::time::Duration;
 use hyperfleet_fleet::etcd::{EtcdKeys, Settings};
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
-use super::PrivateNetwork;
+use crate::PrivateNetwork;
 
 /// A server of its own, on free ports of the loopback, or within a network of the test's own, and in a folder of its own.
 ///
@@ -173,43 +175,6 @@ impl TestEtcd {
         fs::remove_dir_all(self.data()).unwrap();
     }
 
-    /// Saves a snapshot of what it holds, for [`restore`](Self::restore).
-    pub fn save(&self) -> PathBuf {
-        let snapshot = self.folder.path().join("snapshot");
-        self.etcdctl(&["snapshot", "save", &snapshot.display().to_string()]);
-        snapshot
-    }
-
-    /// Starts again on what it held when the snapshot was saved, and waits until it answers.
-    pub async fn restore(&mut self, snapshot: &Path) {
-        self.lose_data();
-        let [_, peer] = self.member();
-        let restore = ["snapshot", "restore", &snapshot.display().to_string()];
-        let data = self.data().display().to_string();
-        let cluster = format!("{NAME}={peer}");
-        let server = ["--name", NAME, "--data-dir", &data, "--initial-cluster"];
-        let peer = [&cluster, "--initial-advertise-peer-urls", &peer];
-        // The tool for files came with etcd 3.5, and is the only one that restores since 3.6.
-        let tool = tool("etcdutl").or_else(|| tool("etcdctl"));
-        let mut command = Command::new(tool.expect(NO_TOOL));
-        command.args(restore).args(server).args(peer);
-        finish(command);
-        self.resume().await;
-    }
-
-    /// What `etcdctl` prints about it.
-    pub fn etcdctl(&self, arguments: &[&str]) -> String {
-        let enter = self.enter_network();
-        let program = tool("etcdctl").expect(NO_TOOL);
-        let mut words = enter.iter().map(String::as_str).chain([program.as_str()]);
-        let mut command = Command::new(words.next().unwrap());
-        command
-            .args(words)
-            .args(["--endpoints", &self.url()])
-            .args(arguments);
-        finish(command)
-    }
-
     fn data(&self) -> PathBuf {
         self.folder.path().join("data")
     }
@@ -236,7 +201,6 @@ impl Drop for TestEtcd {
 
 /// What a server that is alone is called.
 const NAME: &str = "test";
-const NO_TOOL: &str = "etcdctl, beside etcd or from the package etcd-client";
 
 /// `$0` is the folder, the rest the server's command line. When the thread that started it ends, so does the server,
 /// and its data go.
@@ -310,23 +274,6 @@ fn program() -> String {
         String::from_utf8_lossy(&found.stderr)
     );
     String::from_utf8(found.stdout).unwrap().trim().to_owned()
-}
-
-/// Another program of etcd: the one beside the server's, or the one in the path.
-fn tool(name: &str) -> Option<String> {
-    let beside = Path::new(&program()).with_file_name(name);
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).map(|folder| folder.join(name));
-    let mut found = std::iter::once(beside).chain(folders);
-    let found = found.find(|program| program.is_file())?;
-    Some(found.display().to_string())
-}
-
-/// Runs a command, which has to succeed; gives what it prints.
-fn finish(mut command: Command) -> String {
-    let output = command.env("ETCDCTL_API", "3").output().unwrap();
-    assert!(output.status.success(), "{command:?}: {output:?}");
-    String::from_utf8(output.stdout).unwrap()
 }
 
 /// Newer servers need not wait for the disk.

@@ -1,0 +1,244 @@
+//! Waiting until units are where a command wants them: rules as plain functions (`goal`), and one loop that asks.
+
+mod goal;
+mod progress;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, stream};
+use tokio::time::{Instant, sleep};
+
+use crate::client::{Client, Error};
+use goal::{Decision, Settling, judge};
+
+pub(crate) use goal::{Goal, Observation};
+pub(crate) use progress::Progress;
+
+/// One of `--block-attempts`.
+const ATTEMPT: Duration = Duration::from_secs(2);
+/// How often units are asked about.
+const POLL: Duration = Duration::from_millis(250);
+/// How many units are asked about at the same time.
+const CALLS_MAX: usize = 16;
+/// For how many units the reason is asked at most.
+const REASONS_MAX: usize = 10;
+/// How long the server may fail before the wait is given up.
+const OUTAGE_MAX: Duration = Duration::from_secs(30);
+
+/// How long to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Patience {
+    attempts: u32,
+}
+
+impl Patience {
+    /// So many attempts; 0 waits for ever.
+    pub(crate) fn attempts(attempts: u32) -> Self {
+        Self { attempts }
+    }
+
+    fn limit(self) -> Option<Duration> {
+        (self.attempts > 0).then(|| ATTEMPT * self.attempts)
+    }
+}
+
+/// Why a wait ended before its goal.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WaitError {
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\nError waiting for units: "))]
+    TimedOut(Vec<Late>),
+    #[error("unit {unit} has failed: systemd reports {active}/{sub}; see fleetctl status {unit}")]
+    Failed {
+        unit: String,
+        active: String,
+        sub: String,
+    },
+    #[error("unit {unit} was destroyed meanwhile")]
+    Destroyed { unit: String },
+}
+
+/// A unit that has not reached the goal in time.
+#[derive(Debug)]
+pub(crate) struct Late {
+    unit: String,
+    goal: Goal,
+    /// What the server says of it; may be empty.
+    reason: String,
+}
+
+impl fmt::Display for Late {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (unit, goal) = (&self.unit, self.goal.words());
+        write!(formatter, "timed out waiting for unit {unit} to {goal}")?;
+        if self.reason.is_empty() {
+            return Ok(());
+        }
+        write!(formatter, ": {}", self.reason)
+    }
+}
+
+/// Waits for units, and tells of each that has reached the goal as it does. Ends at once when a unit has failed.
+///
+/// # Errors
+/// A unit that failed, or those that did not get there in time; others may be on their way.
+pub(crate) async fn wait_for(
+    client: &Client,
+    units: &[String],
+    goal: Goal,
+    patience: Patience,
+    mut reached: impl AsyncFnMut(&str, &Observation) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let deadline = patience.limit().map(|limit| Instant::now() + limit);
+    let units = units.iter().map(|unit| (unit.clone(), Settling::default()));
+    let mut wait = Wait {
+        client,
+        goal,
+        units: units.collect(),
+        progress: Progress::new(),
+        outage: Outage::default(),
+    };
+    loop {
+        wait.look(&mut reached).await?;
+        if wait.units.is_empty() {
+            return Ok(());
+        }
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Err(wait.timed_out().await.into());
+        }
+        wait.show_progress().await;
+        sleep(POLL).await;
+    }
+}
+
+/// A wait that is under way.
+struct Wait<'c> {
+    client: &'c Client,
+    goal: Goal,
+    /// Those that are not there yet.
+    units: BTreeMap<String, Settling>,
+    progress: Progress,
+    outage: Outage,
+}
+
+impl Wait<'_> {
+    /// Asks about each unit once.
+    async fn look(
+        &mut self,
+        reached: &mut impl AsyncFnMut(&str, &Observation) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let (client, goal) = (self.client, self.goal);
+        let names: Vec<String> = self.units.keys().cloned().collect();
+        let calls = stream::iter(names).map(async |name| {
+            let seen = observe(client, goal, &name).await;
+            (name, seen)
+        });
+        let mut calls = calls.buffered(CALLS_MAX);
+        while let Some((unit, seen)) = calls.next().await {
+            let Some(seen) = self.outage.passed_over(seen)? else {
+                continue;
+            };
+            let settling = self.units.entry(unit.clone()).or_default();
+            match settling.decide(judge(goal, &seen), Instant::now()) {
+                Decision::Wait => {}
+                Decision::Reached => {
+                    self.units.remove(&unit);
+                    self.progress.clear();
+                    reached(&unit, &seen).await?;
+                }
+                Decision::Failed { active, sub } => {
+                    return Err(WaitError::Failed { unit, active, sub }.into());
+                }
+                Decision::Destroyed => return Err(WaitError::Destroyed { unit }.into()),
+            }
+        }
+        Ok(())
+    }
+
+    async fn timed_out(&mut self) -> WaitError {
+        self.progress.clear();
+        let mut late = Vec::new();
+        for (index, unit) in self.units.keys().enumerate() {
+            let reason = if index < REASONS_MAX {
+                reason(self.client, unit).await
+            } else {
+                String::new()
+            };
+            let (unit, goal) = (unit.clone(), self.goal);
+            late.push(Late { unit, goal, reason });
+        }
+        WaitError::TimedOut(late)
+    }
+
+    async fn show_progress(&mut self) {
+        let Some(first) = self.units.keys().next().filter(|_| self.progress.is_due()) else {
+            return;
+        };
+        let more = match self.units.len() {
+            1 => String::new(),
+            count => format!(" and {} more", count - 1),
+        };
+        let reason = reason(self.client, first).await;
+        self.progress
+            .say(&format!("waiting for {first}{more}: {reason}"));
+    }
+}
+
+/// What the server says of a unit; empty if it says nothing.
+async fn reason(client: &Client, unit: &str) -> String {
+    let explanation = client.explanation(unit).await.ok().flatten();
+    explanation
+        .map(|explanation| explanation.reason)
+        .unwrap_or_default()
+}
+
+/// Asks for a unit, and for the reports that the goal needs.
+async fn observe(client: &Client, goal: Goal, name: &str) -> Result<Observation, Error> {
+    let unit = client.unit(name).await?;
+    let states = match goal {
+        Goal::State(_) => Vec::new(),
+        Goal::Gone => client.states(name).await?,
+        // A report that is not there yet is a 404.
+        Goal::Stopped | Goal::Active => Vec::from_iter(client.state(name).await?),
+    };
+    Ok(Observation { unit, states })
+}
+
+/// For how long the server has failed.
+#[derive(Debug, Default)]
+struct Outage {
+    since: Option<Instant>,
+}
+
+impl Outage {
+    /// The result of a call; none if it failed and may succeed later.
+    fn passed_over<T>(&mut self, result: Result<T, Error>) -> Result<Option<T>, Error> {
+        match result {
+            Ok(found) => {
+                self.since = None;
+                Ok(Some(found))
+            }
+            Err(error) if error.is_passing() => {
+                let since = *self.since.get_or_insert_with(Instant::now);
+                if since.elapsed() >= OUTAGE_MAX {
+                    Err(error)
+                } else {
+                    Ok(None)
+                }
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_are_two_seconds_and_none_are_for_ever() {
+        assert_eq!(Patience::attempts(3).limit(), Some(Duration::from_secs(6)));
+        assert_eq!(Patience::attempts(0).limit(), None);
+    }
+}
