@@ -129,10 +129,13 @@ fn about(command: &Command) -> String {
     about.map(ToString::to_string).unwrap_or_default()
 }
 
-/// Flags that a command has beside the global ones.
+/// Flags that a command has beside the global ones and `--help`.
 fn own_flags(command: &Command) -> impl Iterator<Item = &Arg> {
-    let flags = command.get_opts();
-    flags.filter(|arg| !arg.is_hide_set() && !arg.is_global_set())
+    let flags = command.get_arguments();
+    flags.filter(|arg| {
+        let is_own = !arg.is_hide_set() && !arg.is_global_set();
+        is_own && !arg.is_positional() && !matches!(arg.get_action(), ArgAction::Help)
+    })
 }
 
 fn flags<'a>(page: &mut String, args: impl Iterator<Item = &'a Arg>) {
@@ -206,6 +209,22 @@ mod tests {
             committed == markdown(),
             "docs/fleet/fleetctl.md is out of date: make fleetctl-reference"
         );
+    }
+
+    #[test]
+    fn switches_of_commands_are_in_the_reference_too() {
+        let page = markdown();
+        let section = page
+            .split("\n## ")
+            .find(|section| section.starts_with("list-units\n"));
+        let section = section.unwrap();
+        for flag in ["-w, --watch", "--fields FIELDS", "-l, --full"] {
+            assert!(
+                section.contains(&format!("| `{flag}` |")),
+                "{flag}: {section}"
+            );
+        }
+        assert!(!section.contains("--help"), "{section}");
     }
 
     #[test]
