@@ -79,6 +79,8 @@ pub struct Agent {
     pub metadata: String,
     pub units_directory: PathBuf,
     pub systemd_user: bool,
+    is_offline_start: bool,
+    state_directory: PathBuf,
     shutdown_mode: ShutdownMode,
 }
 
@@ -138,6 +140,11 @@ impl Agent {
         } else {
             Bus::System
         }
+    }
+
+    /// Where duties are kept over a reboot, if they are to be taken up without etcd.
+    pub fn offline_directory(&self) -> Option<PathBuf> {
+        self.is_offline_start.then(|| self.state_directory.clone())
     }
 
     /// What becomes of units when it ends.
