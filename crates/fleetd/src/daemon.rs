@@ -91,9 +91,9 @@ fn start_log(settings: &Settings) -> anyhow::Result<Telemetry> {
     })
 }
 
-/// How long units may take to stop, where they are to stop with it. What has not stopped then runs on, and its machine's
+/// How long units may take to move and stop, where they are to stop with it. What has not stopped then runs on, and its machine's
 /// lease runs out.
-const LEAVE_TIME_MAX: Duration = Duration::from_secs(80);
+const LEAVE_TIME_MAX: Duration = Duration::from_secs(110);
 
 /// What runs.
 struct Daemon {

@@ -17,6 +17,7 @@
 mod dbus;
 mod disk;
 mod duties;
+mod hand_over;
 mod keeper;
 mod offline;
 mod systemd;
@@ -61,6 +62,8 @@ pub enum Leave {
     Running,
     /// They are stopped, and the machine leaves the cluster.
     Stopped,
+    /// The same, once other machines run those that can run elsewhere.
+    Moved,
 }
 
 /// How an agent is.

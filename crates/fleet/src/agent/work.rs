@@ -17,7 +17,7 @@ use super::keeper::{Keeper, MachineLease};
 use super::offline::Offline;
 use super::systemd::{Connect, Error};
 use super::units::Units;
-use super::{Agent, Leave, telemetry};
+use super::{Agent, Leave, hand_over, telemetry};
 use crate::keys::KeyStore;
 use crate::registry::{self, Key, Machine, Registration, Reports};
 use hyperfleet_fleet_model::schedule::{self, MachineId};
@@ -63,6 +63,10 @@ pub(super) struct Work<S: KeyStore, C> {
     offline: Option<Offline>,
     /// When it is taken up, unless etcd has answered by then.
     offline_at: Instant,
+    /// Ends when units were handed over.
+    handing_over: JoinSet<bool>,
+    /// Set once they were: whether the drain is this agent's to end.
+    ends_drain: Option<bool>,
     /// When to act next.
     act_at: Option<Instant>,
 }
@@ -102,6 +106,8 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             lease,
             keeper: Some(keeper),
             keeping: JoinSet::new(),
+            handing_over: JoinSet::new(),
+            ends_drain: None,
             machine: settings.machine.clone(),
             is_void,
             reports: None,
@@ -116,7 +122,26 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
     }
 
     fn is_leaving(&self) -> bool {
-        self.leave() == Some(Leave::Stopped)
+        match self.leave() {
+            None | Some(Leave::Running) => false,
+            Some(Leave::Stopped) => true,
+            Some(Leave::Moved) => self.ends_drain.is_some(),
+        }
+    }
+
+    /// Begins to hand units over, if the agent is to end so.
+    fn hand_over_if_told(&mut self) {
+        if self.leave() == Some(Leave::Moved) && self.handing_over.is_empty() && !self.is_leaving()
+        {
+            let registry = self.agent.registry.clone();
+            let (id, units) = (self.agent.settings.id.clone(), self.duties.placed_here());
+            self.handing_over.spawn(async move {
+                let handed = hand_over::hand_over(registry, id, units);
+                tokio::time::timeout(hand_over::TIME_MAX, handed)
+                    .await
+                    .unwrap_or(true)
+            });
+        }
     }
 
     /// Serves on one connection to systemd after the other, until the agent is to end; if its units are to stop, until
@@ -174,6 +199,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
     async fn serve_with(&mut self, mut systemd: C::Systemd) -> Result<(), Error> {
         use super::systemd::Systemd as _;
         self.units.take_up(&systemd).await?;
+        self.hand_over_if_told();
         self.act_soon(Duration::ZERO);
         loop {
             if self.leave() == Some(Leave::Running) {
@@ -186,6 +212,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
                     if told.is_err() {
                         return Ok(());
                     }
+                    self.hand_over_if_told();
                     self.act_soon(Duration::ZERO);
                 }
                 changed = self.lease.changed() => {
@@ -199,6 +226,10 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
                     self.note_history(&news);
                     self.duties.take(news);
                     self.resume_if_told();
+                    self.act_soon(Duration::ZERO);
+                }
+                Some(ended) = self.handing_over.join_next() => {
+                    self.ends_drain = Some(ended.unwrap_or(true));
                     self.act_soon(Duration::ZERO);
                 }
                 Ok(()) = self.machine.changed() => self.act_soon(Duration::ZERO),
@@ -484,6 +515,13 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
 
     /// Stores what is to be known, or leaves the cluster at once, not when the lease runs out.
     pub(super) async fn end(mut self) {
+        if self.ends_drain == Some(true) {
+            let ended = self.agent.registry.end_drain(&self.agent.settings.id).await;
+            if let Err(error) = ended {
+                let error = chain(&error);
+                tracing::warn!(error, "the drain could not be ended; it runs out");
+            }
+        }
         if self.is_leaving() {
             self.keeping.shutdown().await;
             let saved = self.units.memory.registration.take();

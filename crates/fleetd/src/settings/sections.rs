@@ -89,6 +89,7 @@ pub struct Agent {
 enum ShutdownMode {
     Keep,
     Stop,
+    Move,
 }
 
 /// Where the API is served, and to whom.
@@ -152,6 +153,7 @@ impl Agent {
         match self.shutdown_mode {
             ShutdownMode::Keep => Leave::Running,
             ShutdownMode::Stop => Leave::Stopped,
+            ShutdownMode::Move => Leave::Moved,
         }
     }
 }
