@@ -206,6 +206,8 @@ pub(crate) struct DrainArgs {
     #[arg(long)]
     pub no_block: bool,
     #[command(flatten)]
+    pub output: OutputArgs,
+    #[command(flatten)]
     pub machines: MachineArgs,
 }
 

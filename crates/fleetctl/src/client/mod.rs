@@ -21,7 +21,7 @@ use serde_json::json;
 use answers::MachinePage;
 use transport::Transport;
 
-pub(crate) use answers::{Drain, Gone, Machine, Move, RebalancePlan};
+pub(crate) use answers::{Drain, Gone, Machine, Move, RebalancePlan, RemainingUnit};
 pub(crate) use build::{ConnectionSettings, TlsFiles, connect, http_client};
 pub(crate) use error::Error;
 pub(crate) use events::{Event, Events};
