@@ -119,8 +119,8 @@ fuzz-units: setup ## Look for a unit file that breaks a law of unit files (cargo
 	cargo fuzz run --sanitizer none unit_file fuzz/found/unit_file fuzz/corpus/unit_file -- -dict=fuzz/unit_file.dict \
 		-max_len=4200 -max_total_time=$(if $(filter command line environment,$(origin SECONDS)),$(SECONDS),60)
 
-test-cluster: setup ## Boot machines with a systemd of their own, and break fleet on them (root; a part of `make test`)
-	SYSTEMD_REQUIRED=1 cargo test -p fleetd --test it -- machines:: agent:: --nocapture
+test-cluster: setup ## Boot machines with a systemd of their own, and break fleet on them (root; OUTAGE_SECONDS=300 without etcd)
+	SYSTEMD_REQUIRED=1 OUTAGE_SECONDS=$(or $(OUTAGE_SECONDS),300) cargo test -p fleetd --test it -- machines:: agent:: --nocapture
 
 fleet-seeds: setup ## Simulate engines that freeze, fail and are killed (SEEDS=1000; FLEET_SEED=n repeats one)
 	FLEET_SEEDS=$(if $(SEEDS),$(SEEDS),1000) cargo test -p hyperfleet-fleet --test it engine::simulation -- --nocapture

@@ -55,10 +55,7 @@ fn machine(index: usize) -> Change {
         ("host", format!("host-{index}")),
     ];
     let metadata = metadata.map(|(key, value)| (key.to_owned(), value));
-    Change::Machine(Machine {
-        id: machine_id(index),
-        metadata: metadata.into(),
-    })
+    Change::Machine(Machine::new(machine_id(index), metadata.into()))
 }
 
 /// Like those of systemd, and not in the order in which machines come.
@@ -77,13 +74,9 @@ fn unit(shape: &str, index: usize) -> Change {
     if shape == "conflicts" {
         requirements.conflicts = vec![Glob::new(format!("web{group}@*.service"))];
     }
-    Change::Unit(Job {
-        name: UnitName::stored(format!("web{group}@{}.service", index % GROUP)),
-        requirements,
-        desired: DesiredState::Launched,
-        placed_on: None,
-        is_pinned: false,
-    })
+    let name = UnitName::stored(format!("web{group}@{}.service", index % GROUP));
+    let desired = DesiredState::Launched;
+    Change::Unit(Job::new(name, requirements, desired, None))
 }
 
 fn milliseconds<T>(work: impl FnOnce() -> T) -> (f64, T) {

@@ -14,6 +14,9 @@ pub enum Error {
     /// There is no such unit.
     #[error("unit does not exist")]
     NoUnit,
+    /// There is no such machine.
+    #[error("machine does not exist")]
+    NoMachine,
     /// No machine reports the unit.
     #[error("unit state does not exist")]
     NoState,
@@ -84,12 +87,15 @@ fn named(key: &Key) -> String {
         | Key::Place(unit)
         | Key::Global(unit)
         | Key::Why(unit)
+        | Key::Move(unit)
         | Key::Run(RunKey { unit, .. }) => format!("unit {unit}"),
         Key::State(StateKey { unit, machine }) => {
             format!("the state of unit {unit} on machine {machine}")
         }
         Key::Machine(id) => format!("machine {id}"),
         Key::Label(LabelKey { machine, key }) => format!("metadata {key} of machine {machine}"),
+        Key::Cordon(id) => format!("the cordon of machine {id}"),
+        Key::Drain(id) => format!("the drain of machine {id}"),
         Key::Leader | Key::EngineVersion => "what the engine keeps".to_owned(),
         Key::ReplacesOrder => "the order of units with Replaces".to_owned(),
         Key::Resume => "the word to resume".to_owned(),

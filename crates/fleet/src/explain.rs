@@ -4,8 +4,12 @@ use super::mirror::Picture;
 use super::view::{current, unit_view};
 use super::{Error, ExplanationView, Fleet};
 use crate::keys::KeyStore;
-use crate::registry::{self, GlobalRule, Key, Refusal, RunKey, StateKey, UnitRecord, UnitState};
-use hyperfleet_fleet_model::schedule::{self, EXAMPLES_MAX, Job, MachineId, globals_on};
+use crate::registry::{
+    self, GlobalRule, Key, Refusal, RunKey, StateKey, UnitRecord, UnitState, Why,
+};
+use hyperfleet_fleet_model::schedule::{
+    self, Availability, EXAMPLES_MAX, Job, MachineId, globals_on,
+};
 use hyperfleet_fleet_model::unit::{DesiredState, UnitName, unmet};
 
 impl<S: KeyStore> Fleet<S> {
@@ -30,7 +34,11 @@ impl<S: KeyStore> Fleet<S> {
             _ if is_global => (self.global(name).await, Vec::new()),
             (None, _, Some(machine)) => {
                 let state = state.as_ref().map(|state| &state.value);
-                (self.placed(name, machine, state), Vec::new())
+                let reason = self.placed(name, machine, state);
+                match self.stuck(&unit, machine) {
+                    Some(why) => (format!("{reason}; {}", why.reason), why.refusals),
+                    None => (reason, Vec::new()),
+                }
             }
             (None, _, None) => self.unplaced(&unit).await?,
         };
@@ -93,6 +101,19 @@ impl<S: KeyStore> Fleet<S> {
         Ok(match why.filter(|why| why.generation == generation) {
             Some(why) => (why.reason, why.refusals),
             None => (self.waiting(), Vec::new()),
+        })
+    }
+
+    /// Why a unit stays on a machine that is drained; none if it need not leave, or may still do so.
+    fn stuck(&self, unit: &UnitRecord, machine: &str) -> Option<Why> {
+        self.mirror.read(|picture| {
+            let is_draining = picture.known.availability(machine) == Availability::Draining;
+            let why = picture.known.whys.get(&unit.name).filter(|_| is_draining)?;
+            let is_of_now = why.value.generation == unit.want.value.generation;
+            is_of_now.then(|| Why {
+                reason: format!("{machine} is being drained, but {}", why.value.reason),
+                ..why.value.clone()
+            })
         })
     }
 
@@ -217,10 +238,7 @@ fn belongs(picture: &Picture, name: &str, machine: &str) -> bool {
     let placed: Vec<Job> = runs.filter_map(|key| job(picture, &key.unit)).collect();
     let globals = known.globals.keys();
     let globals: Vec<Job> = globals.filter_map(|unit| job(picture, unit)).collect();
-    let machine = schedule::Machine {
-        id: MachineId::new(machine),
-        metadata,
-    };
+    let machine = schedule::Machine::new(MachineId::new(machine), metadata);
     let on = globals_on(&machine, &placed, &globals);
     on.iter().any(|unit| unit.as_str() == name)
 }
@@ -229,11 +247,13 @@ fn belongs(picture: &Picture, name: &str, machine: &str) -> bool {
 fn job(picture: &Picture, name: &str) -> Option<Job> {
     let body = &picture.known.bodies.get(name)?.value;
     let place = picture.known.places.get(name);
-    Some(Job {
-        name: UnitName::stored(name),
-        requirements: body.requirements(name),
-        desired: picture.known.wants.get(name)?.value.state,
-        placed_on: place.map(|place| MachineId::new(place.value.machine.as_str())),
-        is_pinned: picture.known.is_pinned(name),
-    })
+    let placed_on = place.map(|place| MachineId::new(place.value.machine.as_str()));
+    let desired = picture.known.wants.get(name)?.value.state;
+    let requirements = body.requirements(name);
+    Some(Job::new(
+        UnitName::stored(name),
+        requirements,
+        desired,
+        placed_on,
+    ))
 }

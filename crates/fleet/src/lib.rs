@@ -20,7 +20,9 @@ mod error;
 pub mod etcd;
 mod explain;
 mod follow;
+pub mod inspect;
 pub mod keys;
+mod known_units;
 mod machines;
 mod mirror;
 pub mod registry;
@@ -39,7 +41,8 @@ pub use self::follow::{Follow, Followed, Item, Told};
 pub use self::registry::{Page, Refusal, StateFilter, StateKey};
 pub use self::set_unit::Set;
 pub use hyperfleet_fleet_model::wire::{
-    ExplanationView, MachineView, MetadataChange, SetUnit, StateView, UnitView,
+    DrainView, ExplanationView, MachineView, MetadataChange, MoveView, RebalanceView, SetUnit,
+    StateView, UnitView,
 };
 
 use self::mirror::{Mirror, Picture};

@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::view::machine_view;
-use super::{Error, Fleet, MachineView, MetadataChange, Page, parse_token};
+use super::mirror::Picture;
+use super::view::{drain_view, machine_view, rebalance_view};
+use super::{
+    DrainView, Error, Fleet, MachineView, MetadataChange, MoveView, Page, RebalanceView,
+    known_units, parse_token,
+};
 use crate::keys::KeyStore;
-use crate::registry::Registry;
+use crate::registry::{MoveOrder, Registry};
 
 impl<S: KeyStore> Fleet<S> {
     /// Machines that are there, by id. All pages of a list are of one moment.
@@ -46,6 +50,113 @@ impl<S: KeyStore> Fleet<S> {
             }
         }
         Ok(())
+    }
+
+    /// Lets no further units come to a machine. Those that are there stay, and global units run on it as before.
+    ///
+    /// # Errors
+    /// [`Error::NoMachine`]; [`Error::Foreign`].
+    pub async fn cordon(&self, id: &str) -> Result<(), Error> {
+        self.expect_machine(id).await?;
+        let revision = self.registry.cordon_machine(id).await?;
+        self.mirror.wrote(revision);
+        tracing::info!(machine = id, "machine cordoned");
+        Ok(())
+    }
+
+    /// Lets units come to a machine again, and ends its drain. The machine need not be there.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for what can be no id; [`Error::Foreign`].
+    pub async fn uncordon(&self, id: &str) -> Result<(), Error> {
+        let revision = self.registry.uncordon_machine(id).await?;
+        self.mirror.wrote(revision);
+        tracing::info!(machine = id, "machine uncordoned");
+        Ok(())
+    }
+
+    /// Cordons a machine, and has the engine move its units elsewhere: each as soon as another machine can run it. After
+    /// that many seconds, if a deadline is given, the units that are left stay.
+    ///
+    /// # Errors
+    /// [`Error::NoMachine`]; [`Error::Foreign`].
+    pub async fn drain(&self, id: &str, deadline_seconds: Option<u32>) -> Result<(), Error> {
+        self.expect_machine(id).await?;
+        let revision = self.registry.drain_machine(id, deadline_seconds).await?;
+        self.mirror.wrote(revision);
+        tracing::info!(machine = id, deadline_seconds, "machine drained");
+        Ok(())
+    }
+
+    /// Lets the units that are left on a machine stay. It remains cordoned, and need not be there.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for what can be no id; [`Error::Foreign`].
+    pub async fn end_drain(&self, id: &str) -> Result<(), Error> {
+        let revision = self.registry.end_drain(id).await?;
+        self.mirror.wrote(revision);
+        tracing::info!(machine = id, "drain of machine ended");
+        Ok(())
+    }
+
+    /// How far a drain is: the ordinary units that are placed on the machine, and why those stay that cannot leave.
+    ///
+    /// # Errors
+    /// [`Error::NoMachine`].
+    pub async fn drain_progress(&self, id: &str) -> Result<DrainView, Error> {
+        let progress = |picture: &Picture| Ok(drain_view(&picture.known, id, self.page_size));
+        match self.mirrored(None, progress).await? {
+            Some(Some(view)) => Ok(view),
+            Some(None) => Err(Error::NoMachine),
+            None => Err(Error::Unavailable(None)),
+        }
+    }
+
+    /// Moves that would make machines carry alike, that many at most. Nothing is moved.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] while nothing is known of what there is.
+    pub async fn plan_rebalance(&self, moves_max: usize) -> Result<RebalanceView, Error> {
+        let known = self
+            .mirrored(None, |picture| Ok(picture.known.clone()))
+            .await?;
+        let known = known.ok_or(Error::Unavailable(None))?;
+        // With many units this takes a while, which others need not wait for.
+        let planned = tokio::task::spawn_blocking(move || {
+            let mut cluster = known_units::cluster(&known);
+            let before = cluster.loads();
+            let (moves, after) = cluster.rebalance(moves_max);
+            rebalance_view(before, moves, after)
+        });
+        planned.await.map_err(|_| Error::Unavailable(None))
+    }
+
+    /// Asks the engine for moves. What is no longer right when it comes to them is left out.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for names that there cannot be; [`Error::Foreign`].
+    pub async fn rebalance(&self, moves: &[MoveView]) -> Result<(), Error> {
+        let order = |one: &MoveView| {
+            let (from, to) = (one.from.clone(), one.to.clone());
+            (one.name.clone(), MoveOrder { from, to })
+        };
+        let orders: BTreeMap<_, _> = moves.iter().map(order).collect();
+        if orders.is_empty() {
+            return Ok(());
+        }
+        let revision = self.registry.order_moves(&orders).await?;
+        self.mirror.wrote(revision);
+        tracing::info!(count = orders.len(), "moves ordered");
+        Ok(())
+    }
+
+    async fn expect_machine(&self, id: &str) -> Result<(), Error> {
+        match self.registry.find_machine(id).await {
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => Err(Error::NoMachine),
+            Err(error) if Error::is_unusable_name(&error) => Err(Error::NoMachine),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Tells agents to go on with what stands in the registry, although it went back in time.

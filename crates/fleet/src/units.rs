@@ -6,6 +6,7 @@ use super::view::unit_view;
 use super::{ATTEMPTS_MAX, Error, Fleet, Page, UnitView, parse_token};
 use crate::keys::KeyStore;
 use crate::registry::{self, Stored, UnitRecord, UnitState, Written, is_newer};
+use hyperfleet_fleet_model::unit::DesiredState;
 
 impl<S: KeyStore> Fleet<S> {
     /// Removes a unit, wherever it is; one that is damaged, too.
@@ -17,6 +18,30 @@ impl<S: KeyStore> Fleet<S> {
         let _turn = self.turns.take(name).await;
         for lost in 0..ATTEMPTS_MAX {
             match self.remove(name).await? {
+                Written::At(revision) => {
+                    self.mirror.wrote(revision);
+                    return Ok(());
+                }
+                Written::Stale => pause(lost).await,
+            }
+        }
+        Err(Error::Busy)
+    }
+
+    /// Has every machine that runs a unit restart it.
+    ///
+    /// # Errors
+    /// [`Error::NoUnit`]; [`Error::Conflict`] if the unit is not to be launched; [`Error::Foreign`]; [`Error::Busy`] if
+    /// others changed it all the time.
+    pub async fn restart_unit(&self, name: &str) -> Result<(), Error> {
+        let _turn = self.turns.take(name).await;
+        for lost in 0..ATTEMPTS_MAX {
+            let unit = self.stored_unit(name).await?;
+            if unit.want.value.state != DesiredState::Launched {
+                let reason = format!("cannot restart {name}: its desired state is not launched");
+                return Err(Error::Conflict(reason));
+            }
+            match self.registry.restart_unit(&unit).await? {
                 Written::At(revision) => {
                     self.mirror.wrote(revision);
                     return Ok(());

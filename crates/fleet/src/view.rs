@@ -1,8 +1,13 @@
 //! What users are shown.
 
-use crate::registry::{KnownMachine, ListedUnit, ReportedState, UnitState};
+use std::collections::BTreeMap;
+
+use crate::registry::{KnownMachine, ListedUnit, ReportedState, Snapshot, UnitState};
+use hyperfleet_fleet_model::schedule::{Availability, MachineId, Move};
 use hyperfleet_fleet_model::unit::DesiredState;
-use hyperfleet_fleet_model::wire::{MachineView, StateView, UnitView};
+use hyperfleet_fleet_model::wire::{
+    DrainView, LeftUnit, MachineView, MoveView, RebalanceView, StateView, UnitView,
+};
 
 /// A unit, with what the machine that it is placed on reports of it; nothing, if it is on none.
 pub(super) fn unit_view((unit, state): ListedUnit) -> UnitView {
@@ -48,9 +53,70 @@ pub(super) fn state_view((key, state): ReportedState) -> StateView {
 }
 
 pub(super) fn machine_view(known: KnownMachine) -> MachineView {
+    let (cordoned, draining) = marks(known.availability);
     MachineView {
+        cordoned,
+        draining,
         id: known.id,
         ip: known.machine.value.ip,
         metadata: known.metadata,
+        version: known.machine.value.version,
+    }
+}
+
+/// How far the drain of a machine is, naming some of its units; none if nothing is known of the machine.
+pub(super) fn drain_view(known: &Snapshot, machine: &str, units_max: usize) -> Option<DrainView> {
+    let availability = known.availability(machine);
+    if availability == Availability::Open && !known.machines.contains_key(machine) {
+        return None;
+    }
+    let (cordoned, draining) = marks(availability);
+    let left: Vec<_> = known.units_on(machine).collect();
+    let unit = |name: &&str| {
+        let want = known.wants.get(*name).map(|want| want.value.generation);
+        let why = known.whys.get(*name).map(|why| &why.value);
+        let why = why.filter(|why| draining && Some(why.generation) == want);
+        LeftUnit {
+            name: (*name).to_owned(),
+            reason: why.map(|why| why.reason.clone()),
+        }
+    };
+    Some(DrainView {
+        cordoned,
+        draining,
+        machine: machine.to_owned(),
+        unit_count: u64::try_from(left.len()).unwrap_or(u64::MAX),
+        units: left.iter().take(units_max).map(unit).collect(),
+    })
+}
+
+/// A plan of moves, with the loads before and after.
+pub(super) fn rebalance_view(
+    before: BTreeMap<MachineId, u32>,
+    moves: Vec<Move>,
+    after: BTreeMap<MachineId, u32>,
+) -> RebalanceView {
+    let loads = |loads: BTreeMap<MachineId, u32>| {
+        let named = loads.into_iter();
+        named.map(|(id, load)| (id.to_string(), load)).collect()
+    };
+    let one = |one: Move| MoveView {
+        from: one.from.to_string(),
+        name: one.unit.to_string(),
+        to: one.to.to_string(),
+    };
+    RebalanceView {
+        after: loads(after),
+        before: loads(before),
+        moves: moves.into_iter().map(one).collect(),
+    }
+}
+
+/// Whether a machine is cordoned, and whether it is drained.
+fn marks(availability: Availability) -> (bool, bool) {
+    match availability {
+        Availability::Open => (false, false),
+        Availability::Cordoned => (true, false),
+        Availability::Draining => (true, true),
     }
 }

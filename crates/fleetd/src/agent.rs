@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use super::BUILD;
 use crate::settings;
 use hyperfleet_fleet::EtcdFleet;
-use hyperfleet_fleet::agent::{self, Bus, Leave, Status};
+use hyperfleet_fleet::agent::{self, Leave, Status};
 use hyperfleet_fleet::registry::Machine;
 use hyperfleet_server_kit::supervise::{PAUSE, supervise};
 
@@ -35,11 +35,7 @@ impl Agent {
         lease: std::time::Duration,
         machine_id: &str,
     ) -> Self {
-        let bus = if settings.systemd_user {
-            Bus::User
-        } else {
-            Bus::System
-        };
+        let bus = settings.bus();
         let told = agent::Settings {
             id: machine_id.to_owned(),
             machine: machine(settings),
@@ -106,6 +102,7 @@ fn machine(settings: &settings::Agent) -> Machine {
     };
     Machine {
         ip,
+        address: settings.advertise_address.clone(),
         metadata: settings.pairs(),
         version: BUILD.version.to_owned(),
         capacity: BTreeMap::new(),

@@ -13,7 +13,7 @@ use super::engine::Engine;
 use super::listen::{self, Doors};
 use super::plan::Plan;
 use super::reload::Running;
-use super::serve;
+use super::serve::{self, Served};
 use super::state::{Facts, describe};
 use crate::settings::{self, Settings};
 use hyperfleet_fleet::start::Prepared;
@@ -125,8 +125,13 @@ impl Daemon {
         let prepared = Prepared::new(plan.registry)?;
         let gate = Gate::serving();
         let (config, watched) = plan.tls.unzip();
-        let (fleet, metrics) = (prepared.fleet.clone(), telemetry.metrics.clone());
-        let serving = serve::start(listeners, config, fleet, gate.clone(), metrics, settings)?;
+        let served = Served {
+            fleet: prepared.fleet.clone(),
+            gate: gate.clone(),
+            metrics: telemetry.metrics.clone(),
+            machine_id: plan.machine_id.clone(),
+        };
+        let serving = serve::start(listeners, config, served, settings)?;
         tls::watch(watched.into_iter().collect()).context("cannot watch the certificates")?;
         let mut beside = JoinSet::new();
         beside.spawn(telemetry.metrics.upkeep());

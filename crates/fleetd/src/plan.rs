@@ -76,6 +76,8 @@ impl Plan {
         let machine_id = faults.part_if(is_known, || own_machine_id(settings));
         let tls = faults.part_if(loaded.knows(&of_tls), || tls(settings));
         faults.part_if(loaded.knows(&of_listen), || guarded(settings, doors));
+        let of_peers = [of_tls.as_slice(), &["advertise_address"]].concat();
+        faults.part_if(loaded.knows(&of_peers), || reachable_by_peers(settings));
         loaded.refuse(faults.0)?;
         let (Some(etcd), Some(prefix), Some(machine_id), Some(tls)) =
             (etcd, prefix, machine_id, tls)
@@ -139,6 +141,17 @@ fn guarded(settings: &Settings, doors: &Doors) -> anyhow::Result<()> {
              listen_key_file and listen_client_ca_file, or say listen_anonymous = true"
         ),
     }
+}
+
+/// Refuses to tell other machines of an address where they cannot prove who they are.
+fn reachable_by_peers(settings: &Settings) -> anyhow::Result<()> {
+    if settings.agent.advertise_address.is_empty() || settings.listen.peer_files().is_some() {
+        return Ok(());
+    }
+    bail!(
+        "advertise_address: other machines are let in by their certificates alone: set listen_cert_file, \
+         listen_key_file and listen_client_ca_file"
+    )
 }
 
 fn notes(

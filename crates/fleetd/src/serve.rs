@@ -10,6 +10,7 @@ use super::BUILD;
 use crate::settings::{Listen, Settings};
 use hyperfleet_fleet::EtcdFleet;
 use hyperfleet_fleet::api::{self, FleetApi, Hosts};
+use hyperfleet_fleet::inspect::Inspector;
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::files;
 use hyperfleet_server_kit::http::{Admission, Gate};
@@ -21,23 +22,30 @@ use hyperfleet_server_kit::telemetry::{self, Metrics};
 const HOST_NAME: &str = "/proc/sys/kernel/hostname";
 const HOST_NAME_BYTES_MAX: u64 = 256;
 
+/// What the API answers from.
+pub(super) struct Served {
+    pub(super) fleet: EtcdFleet,
+    pub(super) gate: Gate,
+    pub(super) metrics: Metrics,
+    pub(super) machine_id: String,
+}
+
 /// Answers from now on.
 pub(super) fn start(
     listeners: Vec<Listener>,
     tls: Option<ServerConfig>,
-    fleet: EtcdFleet,
-    gate: Gate,
-    metrics: Metrics,
+    served: Served,
     settings: &Settings,
 ) -> io::Result<Serving> {
     let (limits, times) = (&settings.limits, &settings.timeouts);
     let api = FleetApi {
-        fleet,
+        inspector: inspector(settings, &served.machine_id),
+        fleet: served.fleet,
         clock: Clock::system(),
         version: BUILD.version,
-        admission: Admission::new(gate, &sockets::admission(limits, times)),
+        admission: Admission::new(served.gate, &sockets::admission(limits, times)),
         masks: telemetry::masks(&settings.logging.masking, Vec::new()),
-        scrape: Arc::new(move || metrics.render()),
+        scrape: Arc::new(move || served.metrics.render()),
         hosts: hosts(&settings.listen),
     };
     let room = Room::of(&Needs {
@@ -50,6 +58,12 @@ pub(super) fn start(
     let memory = api.admission.budget().clone();
     let app = move || api::fleet_app(api.clone());
     Ok(Server::bind(listeners, app, Some(memory), &options)?.start())
+}
+
+/// Without an agent this machine runs no units, and others are asked all the same.
+fn inspector(settings: &Settings, machine_id: &str) -> Inspector {
+    let (bus, files) = (settings.agent.bus(), settings.listen.peer_files());
+    Inspector::of_machine(machine_id, bus, files)
 }
 
 /// Where no certificate says who calls, a browser on this machine could be made to. Where anybody else may call,

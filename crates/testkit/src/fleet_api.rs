@@ -10,6 +10,7 @@ use actix_web::HttpServer;
 use actix_web::rt::net::TcpStream;
 use hyperfleet_fleet::api::{FleetApi, Hosts, fleet_app};
 use hyperfleet_fleet::etcd::EtcdKeys;
+use hyperfleet_fleet::inspect::Inspector;
 use hyperfleet_fleet::registry::{
     Acquired, Leader, Leading, Machine, Prefix, Registered, Registry, Reports, StateFilter, Step,
     UnitState, Written,
@@ -87,6 +88,7 @@ impl TestFleet {
             masks: Masks::default(),
             scrape: Arc::new(|| "a_metric 1\n".to_owned()),
             hosts: Hosts::Any,
+            inspector: Inspector::nowhere(),
         };
         adjust(&mut api);
         let connections = Arc::new(());
@@ -168,6 +170,7 @@ impl TestFleet {
     /// A machine comes, and reports what it is told to.
     pub async fn machine(&self, id: &str) -> Reports {
         let machine = Machine {
+            address: String::new(),
             ip: "192.0.2.7".to_owned(),
             metadata: BTreeMap::from([("zone".to_owned(), "east".to_owned())]),
             version: "1".to_owned(),

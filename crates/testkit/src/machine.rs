@@ -1,5 +1,5 @@
-//! Machines with a systemd of their own, which share the network of this one: for tests of the programs as they are
-//! installed.
+//! Machines with a systemd of their own, for tests of the programs as they are installed. They share the network of this
+//! machine, or have links to a [`PrivateNetwork`].
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
 use super::systemd::{Ended, hand_over, private_systemd};
-use super::{RunningProgram, until};
+use super::{PrivateNetwork, RunningProgram, until};
 
 /// What a machine boots: little, and fleetd.
 const TARGET: &str = "[Unit]
@@ -17,81 +17,166 @@ Wants=fleetd.service
 AllowIsolate=yes
 ";
 
-/// A machine that runs fleetd as a service. Dropped, it dies at once, with all that it runs.
+/// What a machine is made of.
+pub struct MachineSetup<'a> {
+    /// Tells it from the other machines of a test.
+    pub number: u32,
+    pub id: String,
+    /// The program.
+    pub fleetd: &'a Path,
+    /// Folder of fleetd's units, as they are installed.
+    pub services: &'a Path,
+    /// Settings of fleetd.
+    pub settings: &'a [(&'a str, &'a str)],
+    /// `None`: that of this machine.
+    pub network: Option<&'a PrivateNetwork>,
+}
+
+/// A machine that runs fleetd as a service. Dropped, it dies at once, with all processes that it runs.
 pub struct PrivateMachine {
+    pub number: u32,
+    pub id: String,
+    folder: TempDir,
+    /// What `scripts/private-systemd` is told about it.
+    arguments: Vec<String>,
+    /// `None` while it is dead.
+    running: Option<Running>,
+}
+
+struct Running {
     program: RunningProgram,
     /// Its first process.
     init: String,
-    pub id: String,
-    _folder: TempDir,
 }
 
 impl PrivateMachine {
-    /// Boots a machine of that number. `fleetd` is the program, `services` the folder of its units, as they are installed.
-    /// `None` where no machine can be booted: the test is skipped then, and says why, unless `SYSTEMD_REQUIRED` is set.
-    pub async fn boot(
-        number: u32,
-        fleetd: &Path,
-        services: &Path,
-        settings: &[(&str, &str)],
-    ) -> Option<Self> {
+    /// The id that tests give to the machine of a number.
+    pub fn id_of(number: u32) -> String {
+        format!("{number:032x}")
+    }
+
+    /// Boots a machine. `None` where none can be booted: the test is skipped then, and says why, unless
+    /// `SYSTEMD_REQUIRED` is set.
+    pub async fn boot(setup: &MachineSetup<'_>) -> Option<Self> {
         let folder = tempfile::Builder::new()
             .prefix("hyperfleet-machine-")
             .tempdir()
             .unwrap();
         let (bin, units) = (folder.path().join("bin"), folder.path().join("units"));
         std::fs::create_dir(&bin).unwrap();
-        hand_over(fleetd, &bin.join("fleetd"));
+        hand_over(setup.fleetd, &bin.join("fleetd"));
         std::fs::create_dir_all(units.join("fleetd.service.d")).unwrap();
         std::fs::write(units.join("test.target"), TARGET).unwrap();
         for file in ["fleetd.service", "fleetd.socket"] {
-            std::fs::copy(services.join(file), units.join(file)).unwrap();
+            std::fs::copy(setup.services.join(file), units.join(file)).unwrap();
         }
+        let mut arguments = vec!["machine".to_owned(), folder.path().display().to_string()];
+        arguments.extend([format!("m{}", setup.number), setup.id.clone()]);
+        if let Some(network) = setup.network {
+            let address = PrivateNetwork::machine_address(setup.number);
+            arguments.extend([network.process().to_owned(), address]);
+        }
+        let mut machine = Self {
+            number: setup.number,
+            id: setup.id.clone(),
+            folder,
+            arguments,
+            running: None,
+        };
+        machine.write_settings(setup.settings);
+        machine.start().await.then_some(machine)
+    }
+
+    /// Writes the settings with which fleetd starts from the next `systemctl daemon-reload` on.
+    fn write_settings(&self, settings: &[(&str, &str)]) {
         let settings = settings.iter();
         let settings = settings.map(|(key, value)| format!("Environment=FLEET_{key}={value}\n"));
         let settings: String = settings.collect();
         let local = format!("[Service]\nExecStart=\nExecStart=/opt/fleetd\n{settings}");
-        std::fs::write(units.join("fleetd.service.d/test.conf"), local).unwrap();
-        let id = format!("{number:032x}");
-        let name = format!("m{number}");
-        let mut program = private_systemd(&["machine"], folder.path(), &[&name, &id]);
-        let mut init = String::new();
-        let booted = Ended::or(&mut program, |program| {
-            let said = program.output();
-            let line = said.lines().find_map(|line| line.strip_prefix("init "));
-            line.is_some_and(|pid| {
-                pid.clone_into(&mut init);
-                true
-            })
-        });
-        booted.await.then_some(())?;
-        let machine = Self {
-            program,
-            init,
-            id,
-            _folder: folder,
+        let file = self.folder.path().join("units/fleetd.service.d/test.conf");
+        std::fs::write(file, local).unwrap();
+    }
+
+    /// Whether it has booted; false where it cannot.
+    async fn start(&mut self) -> bool {
+        let arguments: Vec<_> = self.arguments.iter().map(String::as_str).collect();
+        let mut program = private_systemd(&arguments);
+        let Some(init) = Ended::or_line(&mut program, "init ").await else {
+            return false;
         };
-        until("the machine has booted", async || machine.socket().exists()).await;
-        Some(machine)
+        self.running = Some(Running { program, init });
+        until("the machine has booted", async || self.socket().exists()).await;
+        true
+    }
+
+    /// Ends it as a loss of power does.
+    pub fn kill(&mut self) {
+        if let Some(mut running) = self.running.take() {
+            Ended::wait(&mut running.program);
+        }
+    }
+
+    /// Boots it after [`kill`](Self::kill). What was in its memory and in `/run` is gone.
+    pub async fn boot_again(&mut self) {
+        assert!(self.running.is_none(), "it runs");
+        assert!(self.start().await, "it has booted before");
+    }
+
+    pub fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// Puts another file in the place of the program fleetd, as an upgrade does.
+    pub fn replace_program(&self, fleetd: &Path) {
+        let bin = self.folder.path().join("bin");
+        let new = bin.join("fleetd.new");
+        std::fs::copy(fleetd, &new).unwrap();
+        std::fs::rename(new, bin.join("fleetd")).unwrap();
+    }
+
+    /// A file of the machine, as this one sees it.
+    pub fn file(&self, path: &str) -> PathBuf {
+        let init = self.running.as_ref().map(|running| running.init.as_str());
+        PathBuf::from(format!("/proc/{}/root{path}", init.unwrap_or("none")))
     }
 
     /// Where fleetd's API is.
     pub fn socket(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/{}/root/run/fleet.sock", self.init))
+        self.file("/run/fleet.sock")
     }
 
     /// Runs a program there.
     pub fn run(&self, arguments: &[&str]) -> Output {
+        let running = self.running.as_ref().expect("a machine that runs");
         let mut command = Command::new("nsenter");
-        command.args(["-t", &self.init, "-m", "-p", "-u", "-i", "--"]);
+        command.args(["-t", &running.init, "-m", "-p", "-u", "-i", "--"]);
         let command = command.args(arguments).stdin(Stdio::null());
         command.output().unwrap()
     }
 
+    /// Runs `systemctl` there, which has to succeed.
+    pub fn systemctl(&self, arguments: &[&str]) {
+        let output = self.run(&[&["systemctl"], arguments].concat());
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+    }
+
     /// A property of a unit, as its systemd knows it.
     pub fn property(&self, unit: &str, name: &str) -> String {
-        let output = self.run(&["systemctl", "show", "--value", "--property", name, unit]);
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+        self.properties(&[unit], name).remove(0)
+    }
+
+    /// A property of each of these units.
+    pub fn properties(&self, units: &[&str], name: &str) -> Vec<String> {
+        let show = ["systemctl", "show", "--value", "--property", name];
+        let output = self.run(&[&show, units].concat());
+        let text = String::from_utf8(output.stdout).unwrap();
+        // An empty line stands between the values of two units.
+        let values: Vec<String> = text
+            .split("\n\n")
+            .map(|text| text.trim().to_owned())
+            .collect();
+        assert_eq!(values.len(), units.len(), "{units:?}: {text}");
+        values
     }
 
     /// What fleetd has logged.
@@ -103,6 +188,14 @@ impl PrivateMachine {
 
 impl Drop for PrivateMachine {
     fn drop(&mut self) {
-        Ended::wait(&mut self.program);
+        if std::thread::panicking() && self.is_running() {
+            println!("fleetd of machine {} has logged:", self.id);
+            let log = self.log();
+            let lines = log
+                .lines()
+                .filter(|line| !line.contains("answered method=GET"));
+            lines.for_each(|line| println!("{line}"));
+        }
+        self.kill();
     }
 }

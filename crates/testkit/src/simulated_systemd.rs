@@ -248,6 +248,19 @@ impl Systemd for SimulatedConnection {
         Ok(())
     }
 
+    async fn restart(&self, unit: &str) -> Result<(), Error> {
+        self.pause().await;
+        let mut state = self.call("restart", unit)?;
+        let Some(file) = state.loaded.get(unit).cloned() else {
+            return Err(Error::NoSuchUnit);
+        };
+        state.stopping.remove(unit);
+        state.running.insert(unit.to_owned(), file);
+        drop(state);
+        self.systemd.signal(unit);
+        Ok(())
+    }
+
     async fn stop(&self, unit: &str) -> Result<(), Error> {
         self.pause().await;
         let mut state = self.call("stop", unit)?;

@@ -40,6 +40,7 @@ fn step(unit: &UnitRecord, from: Option<&str>, to: Option<&str>) -> Step {
             hash: unit.body.value.hash.clone(),
             state: unit.want.value.state,
             epoch: 0,
+            restarts: unit.want.value.restarts,
         },
         want: unit.want.revision,
         place: unit.place.as_ref().map_or(0, |place| place.revision),

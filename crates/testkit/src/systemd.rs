@@ -27,7 +27,8 @@ impl PrivateSystemd {
             .prefix("hyperfleet-systemd-")
             .tempdir()
             .unwrap();
-        let mut program = private_systemd(&["user"], folder.path(), &[]);
+        let path = folder.path().display().to_string();
+        let mut program = private_systemd(&["user", &path]);
         let bus = folder.path().join("run/bus");
         Ended::or(&mut program, |_| bus.exists())
             .await
@@ -100,15 +101,13 @@ impl Drop for PrivateSystemd {
     }
 }
 
-/// Starts `scripts/private-systemd` with a folder among its arguments.
-pub(super) fn private_systemd(before: &[&str], folder: &Path, after: &[&str]) -> RunningProgram {
+/// Starts `scripts/private-systemd`.
+pub(super) fn private_systemd(arguments: &[&str]) -> RunningProgram {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/private-systemd");
     let mut command = Command::new("setpriv");
     command
         .args(["--pdeathsig", "TERM", "--", script])
-        .args(before)
-        .arg(folder)
-        .args(after)
+        .args(arguments)
         .stdin(Stdio::null());
     RunningProgram::start(command)
 }
@@ -145,6 +144,18 @@ impl Ended {
         assert!(status.code() == Some(CANNOT_RUN) && !is_required, "{said}");
         println!("skipped: {said}");
         false
+    }
+
+    /// Waits for a line that begins with these words; gives the rest of it. `None` if the script ends before, because it
+    /// cannot run here.
+    pub(super) async fn or_line(program: &mut RunningProgram, words: &str) -> Option<String> {
+        let find = |said: &str| {
+            let line = said.lines().find_map(|line| line.strip_prefix(words))?;
+            Some(line.to_owned())
+        };
+        let said = Self::or(program, |program| find(&program.output()).is_some());
+        said.await.then_some(())?;
+        find(&program.output())
     }
 
     /// Ends it. It removes what it has made; killed, it could not.

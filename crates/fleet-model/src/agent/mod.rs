@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! desired (run/ and global/) ─┐
-//!                             ├─▶ tasks ─▶ Unload* Load* Reload? Stop* Start*
+//!                             ├─▶ tasks ─▶ Unload* Load* Reload? Stop* Start* Restart*
 //! current (files, systemd)  ──┘
 //! ```
 //!
-//! The cases and their order are those of the older fleet's agent. There the first task that failed ended the pass; here
+//! The cases and their order are those of the older fleet's agent, but for restarts, which are ours. There the first task that failed ended the pass; here
 //! the tasks of one unit say nothing about those of another.
 
 #[cfg(test)]
@@ -23,6 +23,8 @@ pub struct Desired {
     /// The digest of the file to run.
     pub hash: String,
     pub state: DesiredState,
+    /// How often users have asked for a restart.
+    pub restarts: u64,
 }
 
 /// What the agent has made of a unit on this machine.
@@ -33,6 +35,8 @@ pub struct Current {
     /// How far the agent has brought it. `Inactive`: there is a file, and nothing is known of it, as after the agent lost
     /// its memory. What systemd has made of it since, or an operator, does not count.
     pub state: DesiredState,
+    /// How often users had asked for a restart when the agent last started or restarted it; `None` if that is unknown.
+    pub restarts: Option<u64>,
 }
 
 /// One thing to do. Ordered as tasks are done, units by name.
@@ -46,6 +50,7 @@ pub enum Task {
     Reload,
     Stop(String),
     Start(String),
+    Restart(String),
 }
 
 /// Why something is to be done, in the words of the older fleet: people search logs for them.
@@ -56,6 +61,7 @@ pub enum Reason {
     HashDiffers,
     NotLaunched,
     NotOnlyLoaded,
+    RestartAsked,
     FilesChanged,
 }
 
@@ -63,9 +69,11 @@ impl Task {
     /// The unit that it is about; `None` for [`Task::Reload`].
     pub fn unit(&self) -> Option<&str> {
         match self {
-            Self::Unload(unit) | Self::Load(unit) | Self::Stop(unit) | Self::Start(unit) => {
-                Some(unit)
-            }
+            Self::Unload(unit)
+            | Self::Load(unit)
+            | Self::Stop(unit)
+            | Self::Start(unit)
+            | Self::Restart(unit) => Some(unit),
             Self::Reload => None,
         }
     }
@@ -79,6 +87,7 @@ impl fmt::Display for Reason {
             Self::HashDiffers => "unit loaded but hash differs to expected",
             Self::NotLaunched => "unit currently loaded but desired state is launched",
             Self::NotOnlyLoaded => "unit currently launched but desired state is loaded",
+            Self::RestartAsked => "unit launched and a restart is asked for",
             Self::FilesChanged => "always reload unit files",
         })
     }
@@ -133,6 +142,12 @@ fn tasks_of(
         }
         (DesiredState::Loaded, DesiredState::Launched) => {
             tasks.push((Task::Stop(name()), Reason::NotOnlyLoaded));
+        }
+        (DesiredState::Launched, DesiredState::Launched) => {
+            let done = current.and_then(|current| current.restarts);
+            if done.is_some_and(|done| done != desired.restarts) {
+                tasks.push((Task::Restart(name()), Reason::RestartAsked));
+            }
         }
         _ => {}
     }

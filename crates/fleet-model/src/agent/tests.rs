@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::Task::{Load, Reload, Start, Stop, Unload};
+use super::Task::{Load, Reload, Restart, Start, Stop, Unload};
 use super::*;
 use crate::unit::DesiredState::{Inactive, Launched, Loaded};
 
@@ -9,6 +9,7 @@ fn desired(units: &[(&str, DesiredState, &str)]) -> BTreeMap<String, Desired> {
         let desired = Desired {
             hash: (*hash).to_owned(),
             state: *state,
+            restarts: 0,
         };
         ((*unit).to_owned(), desired)
     });
@@ -20,6 +21,7 @@ fn current(units: &[(&str, DesiredState, Option<&str>)]) -> BTreeMap<String, Cur
         let current = Current {
             hash: hash.map(str::to_owned),
             state: *state,
+            restarts: Some(0),
         };
         ((*unit).to_owned(), current)
     });
@@ -220,6 +222,26 @@ fn reasons_are_in_the_older_words() {
     }
 }
 
+#[test]
+fn a_launched_unit_is_restarted_when_that_is_asked_for() {
+    for (is_desired, asked, state, done, expected) in [
+        (Launched, 2, Launched, Some(1), vec![Restart("a".into())]),
+        (Launched, 2, Launched, Some(2), vec![]),
+        // An agent of an older version has started it.
+        (Launched, 2, Launched, None, vec![]),
+        (Launched, 2, Loaded, Some(1), vec![Start("a".into())]),
+        (Loaded, 2, Launched, Some(1), vec![Stop("a".into())]),
+        (Loaded, 2, Loaded, Some(1), vec![]),
+    ] {
+        let mut desired = desired(&[("a", is_desired, "1")]);
+        let mut current = current(&[("a", state, Some("1"))]);
+        desired.get_mut("a").unwrap().restarts = asked;
+        current.get_mut("a").unwrap().restarts = done;
+        let planned: Vec<_> = tasks(&desired, &current).into_keys().collect();
+        assert_eq!(planned, expected, "{is_desired:?} {state:?} {done:?}");
+    }
+}
+
 /// The current state after all tasks have succeeded.
 fn after(
     desired: &BTreeMap<String, Desired>,
@@ -232,11 +254,28 @@ fn after(
             Load(unit) => {
                 let hash = Some(desired[&unit].hash.clone());
                 let state = Loaded;
-                current.insert(unit, Current { hash, state });
+                let restarts = None;
+                current.insert(
+                    unit,
+                    Current {
+                        hash,
+                        state,
+                        restarts,
+                    },
+                );
             }
             Reload => {}
             Stop(unit) => current.get_mut(&unit).expect("it is loaded").state = Loaded,
-            Start(unit) => current.get_mut(&unit).expect("it is loaded").state = Launched,
+            Start(unit) => {
+                let started = current.get_mut(&unit).expect("it is loaded");
+                started.state = Launched;
+                started.restarts = Some(desired[&unit].restarts);
+            }
+            Restart(unit) => {
+                let restarted = current.get_mut(&unit).expect("it is launched");
+                assert_eq!(restarted.state, Launched);
+                restarted.restarts = Some(desired[&unit].restarts);
+            }
         }
     }
     current
@@ -245,33 +284,37 @@ fn after(
 proptest! {
     #[test]
     fn what_is_done_is_what_is_desired(
-        is_desired in prop::collection::btree_map("[a-d]", (0_usize..3, "[12]"), 0..4),
-        is in prop::collection::btree_map("[a-d]", (0_usize..3, prop::option::of("[12]")), 0..4),
+        is_desired in prop::collection::btree_map("[a-d]", (0_usize..3, "[12]", 0_u64..3), 0..4),
+        is in prop::collection::btree_map("[a-d]", (0_usize..3, prop::option::of("[12]"), prop::option::of(0_u64..3)), 0..4),
     ) {
         let is_desired: BTreeMap<_, _> = is_desired
             .into_iter()
-            .map(|(unit, (state, hash))| (unit, Desired { hash, state: DesiredState::ALL[state] }))
+            .map(|(unit, (state, hash, restarts))| (unit, Desired { hash, state: DesiredState::ALL[state], restarts }))
             .collect();
         let is: BTreeMap<_, _> = is
             .into_iter()
-            .map(|(unit, (state, hash))| (unit, Current { hash, state: DesiredState::ALL[state] }))
+            .map(|(unit, (state, hash, restarts))| (unit, Current { hash, state: DesiredState::ALL[state], restarts }))
             .collect();
         let planned = tasks(&is_desired, &is);
         for (unit, one) in &is {
             let wanted = is_desired.get(unit);
             let is_well = wanted.is_some_and(|wanted| {
-                wanted.state.is_active() && wanted.state == one.state && one.hash.as_ref() == Some(&wanted.hash)
+                wanted.state.is_active()
+                    && wanted.state == one.state
+                    && one.hash.as_ref() == Some(&wanted.hash)
+                    && one.restarts.is_none_or(|done| done == wanted.restarts)
             });
             let is_touched = planned.keys().any(|task| task.unit() == Some(unit.as_str()));
             prop_assert!(!(is_well && is_touched), "{unit} is touched");
         }
         let made = after(&is_desired, is, planned.into_keys());
         prop_assert!(tasks(&is_desired, &made).is_empty());
-        let active: BTreeMap<_, _> = is_desired
+        let active: Vec<_> = is_desired
             .into_iter()
             .filter(|(_, desired)| desired.state.is_active())
-            .map(|(unit, Desired { hash, state })| (unit, Current { hash: Some(hash), state }))
+            .map(|(unit, desired)| (unit, Some(desired.hash), desired.state))
             .collect();
+        let made: Vec<_> = made.into_iter().map(|(unit, one)| (unit, one.hash, one.state)).collect();
         prop_assert_eq!(made, active);
     }
 }

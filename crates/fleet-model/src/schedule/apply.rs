@@ -44,12 +44,16 @@ impl Cluster {
     }
 
     fn put_machine(&mut self, machine: Machine) {
-        let Machine { id, metadata } = machine;
+        let Machine {
+            id,
+            metadata,
+            availability,
+        } = machine;
         self.unclear.remove(&id);
         if self
             .machines
             .get(&id)
-            .is_some_and(|node| node.metadata == metadata)
+            .is_some_and(|node| node.metadata == metadata && node.availability == availability)
         {
             return;
         }
@@ -60,6 +64,7 @@ impl Cluster {
         }
         let node = Node {
             metadata,
+            availability,
             load: 0,
             globals: BTreeSet::new(),
             pools,
@@ -93,8 +98,17 @@ impl Cluster {
 
     fn put_unit(&mut self, job: Job) {
         if let Some(Unit { job: known, .. }) = self.units.get(&job.name)
-            && (&known.requirements, known.desired, known.is_pinned)
-                == (&job.requirements, job.desired, job.is_pinned)
+            && (
+                &known.requirements,
+                known.desired,
+                known.is_pinned,
+                &known.stopping_on,
+            ) == (
+                &job.requirements,
+                job.desired,
+                job.is_pinned,
+                &job.stopping_on,
+            )
         {
             self.set_placement(&job.name, job.placed_on);
             return;

@@ -11,7 +11,27 @@ use crate::unit::UnitName;
 impl Cluster {
     /// The machine for a unit that has to leave this one or, with `None`, is nowhere. One that
     /// has to leave goes only where nobody would have to leave again.
+    ///
+    /// One that must never run twice leaves by one plan and comes by a later one, which knows nothing of the first: so it
+    /// comes to where it would not have to leave again, if there is such a machine.
     pub(super) fn choose(&self, name: &UnitName, leaving: Option<&MachineId>) -> Option<MachineId> {
+        let lasting = || self.choose_among(name, leaving, |id| self.is_free_of_meetings(name, id));
+        let any = || self.choose_among(name, leaving, |_| true);
+        if leaving.is_some() {
+            lasting()
+        } else if self.units[name].job.requirements.is_singleton {
+            lasting().or_else(any)
+        } else {
+            any()
+        }
+    }
+
+    fn choose_among(
+        &self,
+        name: &UnitName,
+        leaving: Option<&MachineId>,
+        suits: impl Fn(&MachineId) -> bool,
+    ) -> Option<MachineId> {
         let unit = &self.units[name];
         if leaving.is_none() && self.is_excluded_everywhere(unit) {
             return None;
@@ -21,8 +41,8 @@ impl Cluster {
                 && self
                     .machines
                     .get(id)
-                    .is_some_and(|node| self.judge(unit, id, node).is_ok())
-                && (leaving.is_none() || self.is_free_of_meetings(name, id))
+                    .is_some_and(|node| self.admit(unit, id, node).is_ok())
+                && suits(id)
         };
         if let Some(few) = self.few(unit) {
             return few.into_iter().map(|(_, id)| id).find(accepts);

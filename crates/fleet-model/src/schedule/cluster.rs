@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::machine_id::MachineId;
-use super::model::Job;
+use super::model::{Availability, Job};
 use super::patterns::{PatternId, Patterns};
 use super::pools::{ALL, PoolId, Pools};
 use super::rules::{Neighbours, Refusal, can_run};
@@ -48,6 +48,7 @@ pub struct Cluster {
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) metadata: BTreeMap<String, String>,
+    pub(super) availability: Availability,
     /// How many units count on it: every one weighs the same.
     pub(super) load: u32,
     /// Global units that run there.
@@ -67,6 +68,16 @@ pub(super) struct Unit {
     pub(super) matched: Vec<PatternId>,
     /// Whether it waits for a machine: it was looked at and found none.
     pub(super) is_waiting: bool,
+}
+
+impl Node {
+    /// Whether further units may come, whatever they ask for.
+    pub(super) fn admits<'a>(&self) -> Result<(), Refusal<'a>> {
+        match self.availability {
+            Availability::Open => Ok(()),
+            Availability::Cordoned | Availability::Draining => Err(Refusal::Cordoned),
+        }
+    }
 }
 
 impl Unit {
@@ -143,6 +154,36 @@ impl Cluster {
             (id, &node.metadata),
             &there,
         )
+    }
+
+    /// Whether a unit that is elsewhere, or nowhere, may come to a machine.
+    pub(super) fn admit<'a>(
+        &self,
+        unit: &'a Unit,
+        id: &MachineId,
+        node: &Node,
+    ) -> Result<(), Refusal<'a>> {
+        self.judge(unit, id, node)?;
+        node.admits()
+    }
+
+    /// Whether the units of a machine are to leave it.
+    pub(super) fn is_draining(&self, machine: &MachineId) -> bool {
+        let node = self.machines.get(machine);
+        node.is_some_and(|node| node.availability == Availability::Draining)
+    }
+
+    /// Whether a unit needs another machine than it has: it is on none, or on one that is drained.
+    pub fn needs_machine(&self, unit: &str) -> bool {
+        self.job(unit).is_some_and(|job| {
+            let placed_on = job.placed_on.as_ref();
+            job.is_placeable() && placed_on.is_none_or(|machine| self.is_draining(machine))
+        })
+    }
+
+    /// The active ordinary units that are placed on a machine, by name.
+    pub fn units_on(&self, machine: &str) -> impl Iterator<Item = &UnitName> {
+        self.placed.get(machine).into_iter().flatten()
     }
 
     /// Whether an active unit is on that machine, which is there.

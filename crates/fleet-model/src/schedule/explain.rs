@@ -1,7 +1,7 @@
 //! Why a unit has no machine (decision F6).
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
 
 use super::cluster::Cluster;
@@ -22,8 +22,12 @@ pub enum Explanation<'a> {
     Cycle(Vec<UnitName>),
     /// It follows this unit, which is on no machine.
     WaitsFor(UnitName),
+    /// It must never run twice, and this machine has yet to stop it.
+    Stopping(MachineId),
     /// No machine can run it.
     Refused(Vec<Group<'a>>),
+    /// It leaves its machine only together with these units, and no machine can run all of them.
+    Tied(Vec<UnitName>),
     /// Nothing is in its way: the next plan places it, here if nothing comes first.
     NotYet(MachineId),
 }
@@ -40,12 +44,18 @@ pub struct Group<'a> {
 }
 
 impl Cluster {
-    /// Why a unit is on no machine. `None` if it is on one, is to be on none or runs everywhere, or
-    /// there is no such unit. Takes time in proportion to the machines.
+    /// Why a unit has not the machine that it needs: it is on none, or on one that is drained. `None` if it needs none,
+    /// or there is no such unit. Takes time in proportion to the machines.
     pub fn explain(&self, unit: &str) -> Option<Explanation<'_>> {
         let job = &self.units.get(unit)?.job;
-        if !job.is_placeable() || job.placed_on.is_some() {
+        if !self.needs_machine(unit) {
             return None;
+        }
+        if let Some(machine) = &job.placed_on {
+            return Some(self.explain_stuck(&job.name, machine));
+        }
+        if let Some(machine) = &job.stopping_on {
+            return Some(Explanation::Stopping(machine.clone()));
         }
         if self.machines.is_empty() {
             return Some(Explanation::NoMachines);
@@ -60,7 +70,25 @@ impl Cluster {
         if let Some(machine) = self.choose(&job.name, None) {
             return Some(Explanation::NotYet(machine));
         }
-        Some(Explanation::Refused(self.groups(&job.name)))
+        Some(Explanation::Refused(
+            self.groups(&job.name, &BTreeSet::new()),
+        ))
+    }
+
+    /// Why a unit has not left the machine that is drained.
+    fn explain_stuck(&self, name: &UnitName, machine: &MachineId) -> Explanation<'_> {
+        let companions = self.companions(name, machine);
+        if let Some(machine) = self.choose_for_all(&companions, machine) {
+            return Explanation::NotYet(machine);
+        }
+        let groups = self.groups(name, &companions);
+        let is_refused_everywhere =
+            groups.iter().map(|group| group.count).sum::<usize>() == self.machines.len();
+        if is_refused_everywhere {
+            return Explanation::Refused(groups);
+        }
+        let others = companions.into_iter().filter(|other| other != name);
+        Explanation::Tied(others.collect())
     }
 
     fn is_somewhere(&self, unit: &str) -> bool {
@@ -100,11 +128,11 @@ impl Cluster {
         None
     }
 
-    fn groups(&self, name: &UnitName) -> Vec<Group<'_>> {
-        let unit = &self.units[name];
+    /// The machines that refuse a unit, which comes together with others.
+    fn groups(&self, name: &UnitName, together: &BTreeSet<UnitName>) -> Vec<Group<'_>> {
         let mut groups: BTreeMap<Refusal<'_>, (usize, Vec<&str>)> = BTreeMap::new();
         for id in &self.ids {
-            let Err(refusal) = self.judge(unit, id, &self.machines[id]) else {
+            let Err(refusal) = self.admit_with(name, id, together) else {
                 continue;
             };
             let (count, machines) = groups.entry(refusal).or_default();
@@ -144,6 +172,23 @@ impl fmt::Display for Explanation<'_> {
                 }
                 Ok(())
             }
+            Self::Stopping(machine) => {
+                write!(
+                    f,
+                    "waits until {machine} has stopped it: it must never run twice"
+                )
+            }
+            Self::Tied(units) => {
+                let some = units.iter().take(EXAMPLES_MAX);
+                let some: Vec<_> = some.map(UnitName::as_str).collect();
+                let more = if units.len() > EXAMPLES_MAX {
+                    ", …"
+                } else {
+                    ""
+                };
+                let some = some.join(", ");
+                write!(f, "no machine can run it together with {some}{more}")
+            }
             Self::NotYet(machine) => write!(f, "about to be placed on {machine}"),
         }
     }
@@ -181,6 +226,7 @@ impl fmt::Display for Refusal<'_> {
             }
             Self::MachineOf(leader) => write!(f, "MachineOf={leader}"),
             Self::Conflict => f.write_str("Conflicts"),
+            Self::Cordoned => f.write_str("cordoned"),
         }
     }
 }

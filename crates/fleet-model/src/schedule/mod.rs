@@ -17,6 +17,7 @@
 mod apply;
 mod choose;
 mod cluster;
+mod companions;
 mod explain;
 mod globals;
 mod link;
@@ -27,6 +28,7 @@ mod placement;
 mod plan;
 mod pools;
 mod reason;
+mod rebalance;
 mod replace;
 mod rules;
 #[cfg(test)]
@@ -36,6 +38,7 @@ mod waiting;
 pub use cluster::Cluster;
 pub use explain::{EXAMPLES_MAX, Explanation, Group};
 pub use machine_id::MachineId;
-pub use model::{Change, Job, Machine, Task};
+pub use model::{Availability, Change, Job, Machine, Task};
 pub use reason::Reason;
+pub use rebalance::Move;
 pub use rules::{Beside, Neighbours, Refusal, can_run, globals_on};

@@ -13,6 +13,31 @@ pub struct Machine {
     pub id: MachineId,
     /// What it says of itself, and what was said of it later, as one.
     pub metadata: BTreeMap<String, String>,
+    /// Whether it takes units.
+    pub availability: Availability,
+}
+
+impl Machine {
+    /// A machine that takes units.
+    pub fn new(id: MachineId, metadata: BTreeMap<String, String>) -> Self {
+        Self {
+            id,
+            metadata,
+            availability: Availability::Open,
+        }
+    }
+}
+
+/// Whether a machine takes units. Global units run on every machine that fits, whatever this says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Availability {
+    /// It takes units.
+    #[default]
+    Open,
+    /// Its units stay, and no further unit is placed on it.
+    Cordoned,
+    /// Its units leave as soon as another machine can run them, and no further unit is placed on it.
+    Draining,
 }
 
 /// A unit, as far as decisions go.
@@ -28,9 +53,28 @@ pub struct Job {
     pub placed_on: Option<MachineId>,
     /// Whether it stays where it is, or nowhere, whatever is asked: it is not the engine's to change.
     pub is_pinned: bool,
+    /// The machine that has yet to stop a unit that must never run twice. The unit is placed nowhere until then.
+    pub stopping_on: Option<MachineId>,
 }
 
 impl Job {
+    /// A unit that is the engine's to place and move.
+    pub fn new(
+        name: UnitName,
+        requirements: Requirements,
+        desired: DesiredState,
+        placed_on: Option<MachineId>,
+    ) -> Self {
+        Self {
+            name,
+            requirements,
+            desired,
+            placed_on,
+            is_pinned: false,
+            stopping_on: None,
+        }
+    }
+
     /// Whether the engine looks for one machine for it.
     pub(super) fn is_placeable(&self) -> bool {
         self.desired.is_active() && !self.requirements.is_global
@@ -39,6 +83,14 @@ impl Job {
     /// Whether it runs wherever it fits.
     pub(super) fn is_active_global(&self) -> bool {
         self.desired.is_active() && self.requirements.is_global
+    }
+
+    /// Whether it is on no machine and may be placed on one.
+    pub(super) fn is_unplaced(&self) -> bool {
+        self.is_placeable()
+            && !self.is_pinned
+            && self.stopping_on.is_none()
+            && self.placed_on.is_none()
     }
 }
 

@@ -76,6 +76,7 @@ impl Cluster {
             self.wake_pattern(pattern);
         }
         self.suspect_followers(name, machine);
+        self.suspect_companions(name, machine);
     }
 
     /// Writes down for the patterns that it has to do with where it is.

@@ -30,7 +30,7 @@ enum Standing {
     Wrong(MachineId, Reason),
     /// It must leave where it is, or another must.
     Crowded(MachineId, Reason),
-    /// It leaves where it is if it has somewhere to go.
+    /// It leaves where it is if it has somewhere to go: for another unit, or because the machine is drained.
     Displaced(MachineId, Reason),
 }
 
@@ -89,7 +89,7 @@ impl Cluster {
             } else if let Some(name) = draft.displaced.pop_first() {
                 match self.standing(&name) {
                     Standing::Displaced(machine, reason) => {
-                        self.displace(draft, &name, machine, reason);
+                        self.displace(draft, &name, &machine, &reason);
                     }
                     _ => self.suspect(&name),
                 }
@@ -107,7 +107,9 @@ impl Cluster {
                 continue;
             }
             let reason = Reason::NotPlaced(self.units[&name].job.desired);
-            if let Some(machine) = self.choose(&name, None) {
+            let chosen = self.choose(&name, None);
+            let chosen = chosen.filter(|_| !self.has_to_stop(draft, &name));
+            if let Some(machine) = chosen {
                 self.assign(draft, name, machine, reason);
             } else {
                 self.wait(&name);
@@ -124,8 +126,8 @@ impl Cluster {
     }
 
     fn is_unplaced(&self, name: &UnitName) -> bool {
-        let job = self.units.get(name).map(|unit| &unit.job);
-        job.is_some_and(|job| job.is_placeable() && !job.is_pinned && job.placed_on.is_none())
+        let unit = self.units.get(name);
+        unit.is_some_and(|unit| unit.job.is_unplaced())
     }
 
     fn withdraw(&mut self, draft: &mut Draft, unit: UnitName, machine: MachineId, reason: Reason) {
@@ -148,13 +150,47 @@ impl Cluster {
         });
     }
 
-    fn displace(&mut self, draft: &mut Draft, unit: &UnitName, machine: MachineId, reason: Reason) {
-        let Some(to) = self.choose(unit, Some(&machine)) else {
+    fn displace(
+        &mut self,
+        draft: &mut Draft,
+        unit: &UnitName,
+        machine: &MachineId,
+        reason: &Reason,
+    ) {
+        let (moved, to) = if matches!(reason, Reason::Drained(_)) {
+            let together = self.companions(unit, machine);
+            let to = self.choose_for_all(&together, machine);
+            (together, to)
+        } else {
+            let to = self.choose(unit, Some(machine));
+            (BTreeSet::from([unit.clone()]), to)
+        };
+        let Some(to) = to else {
             self.wait(unit);
             return;
         };
-        self.withdraw(draft, unit.clone(), machine, reason.clone());
-        self.assign(draft, unit.clone(), to, reason);
+        for unit in &moved {
+            self.withdraw(draft, unit.clone(), machine.clone(), reason.clone());
+        }
+        let mut left_out: BTreeSet<UnitName> = BTreeSet::new();
+        for unit in self.leaders_first(moved) {
+            let misses_leader =
+                (self.leaders(unit.as_str())).any(|leader| left_out.contains(leader.as_str()));
+            if misses_leader || self.has_to_stop(draft, &unit) {
+                left_out.insert(unit);
+            } else {
+                self.assign(draft, unit, to.clone(), reason.clone());
+            }
+        }
+    }
+
+    /// Whether a unit that must never run twice is withdrawn from a machine by this very plan: the machine has to stop it
+    /// before the unit is placed.
+    fn has_to_stop(&self, draft: &Draft, unit: &UnitName) -> bool {
+        let is_singleton = self.units[unit].job.requirements.is_singleton;
+        let first = draft.before.iter().find(|(name, _)| name == unit);
+        let was_on = first.and_then(|(_, machine)| machine.as_ref());
+        is_singleton && was_on.is_some_and(|machine| self.machines.contains_key(machine))
     }
 
     fn change(&mut self, draft: &mut Draft, unit: &UnitName, to: Option<MachineId>) {
@@ -172,7 +208,7 @@ impl Cluster {
         };
         let is_active = unit.job.desired.is_active();
         let Some(machine) = unit.job.placed_on.clone() else {
-            return if is_active {
+            return if unit.job.is_unplaced() {
                 Standing::Unplaced
             } else {
                 Standing::Right
@@ -217,6 +253,9 @@ impl Cluster {
     fn meeting(&self, name: &UnitName, machine: MachineId) -> Standing {
         match self.replacer(name, &machine).cloned() {
             Some(by) => Standing::Displaced(machine.clone(), Reason::Replaced { machine, by }),
+            None if self.is_draining(&machine) => {
+                Standing::Displaced(machine.clone(), Reason::Drained(machine))
+            }
             None => Standing::Right,
         }
     }
@@ -233,6 +272,8 @@ impl Cluster {
                 machine,
                 peer: peer.to_owned(),
             },
+            // What is placed on a machine stays when it is cordoned.
+            Refusal::Cordoned => return Standing::Right,
             Refusal::Conflict => {
                 let first = self.rivals(name, &machine).min();
                 let with = first.unwrap_or(name).clone();

@@ -37,6 +37,10 @@ pub enum Reason {
         /// The first such unit there, by name.
         with: UnitName,
     },
+    /// The machine is being drained.
+    Drained(MachineId),
+    /// An operator has asked for moves from loaded machines to others.
+    Rebalanced,
     /// A unit there takes its place.
     Replaced {
         /// The machine it was on.
@@ -77,6 +81,8 @@ impl fmt::Display for Reason {
                 unable(f, machine)?;
                 write!(f, "found conflict with locally-scheduled Unit([{with}])")
             }
+            Self::Rebalanced => f.write_str("moved by request, for balance"),
+            Self::Drained(machine) => write!(f, "target Machine({machine}) is being drained"),
             Self::Replaced { machine, by } => {
                 unable(f, machine)?;
                 write!(f, "found replace with locally-scheduled Unit({by})")

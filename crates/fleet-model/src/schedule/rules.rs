@@ -27,8 +27,10 @@ pub enum Refusal<'a> {
     Metadata(&'a str, &'a BTreeSet<String>),
     /// It follows this unit, which is not there.
     MachineOf(&'a str),
-    /// Somebody is there that it must not be beside.
+    /// A conflicting unit runs there.
     Conflict,
+    /// The machine takes no further units.
+    Cordoned,
 }
 
 /// Whether a unit may run on a machine beside these units. That one of them is to be replaced by

@@ -120,6 +120,11 @@ impl<'a> Part<'a> {
         Ok(Some(text.map_err(|error| self.malformed(&error))?))
     }
 
+    /// Its number, if it is a whole one that fits.
+    pub(super) fn number(&self) -> Option<u32> {
+        serde_json::from_str(self.raw.get()).ok()
+    }
+
     /// It is no JSON after all: what is in texts is looked at only when they are read. Where, is counted from the
     /// beginning of this part, so it is the part that is named.
     fn malformed(&self, error: &serde_json::Error) -> Undecodable {

@@ -5,19 +5,23 @@
 
 mod decode;
 pub mod discovery;
+mod drain;
 mod event;
 mod metadata;
 mod query;
+mod rebalance;
 pub mod schemas;
 mod unit;
 mod views;
 
 pub use decode::Undecodable;
+pub use drain::{DEADLINE_SECONDS_MAX, InvalidDrain, drain_deadline};
 pub use event::{EVENT_STREAM, beginning, delete, heartbeat, listed, put};
 pub use metadata::{CHANGES_MAX, InvalidChange, MetadataChange, metadata_changes};
 pub use query::{InvalidParameter, Query};
+pub use rebalance::{InvalidMoves, MOVES_MAX, moves};
 pub use unit::{SetUnit, set_unit};
 pub use views::{
-    ErrorBody, ErrorView, ExplanationView, MachinePage, MachineView, OptionView, RefusalView,
-    StatePage, StateView, UnitGone, UnitPage, UnitView,
+    DrainView, ErrorBody, ErrorView, ExplanationView, LeftUnit, MachinePage, MachineView, MoveView,
+    OptionView, RebalanceView, RefusalView, StatePage, StateView, UnitGone, UnitPage, UnitView,
 };

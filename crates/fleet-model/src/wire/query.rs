@@ -32,10 +32,18 @@ impl Query {
     /// # Errors
     /// It says neither yes nor no.
     pub fn is_watch(&self) -> Result<bool, InvalidParameter> {
-        match self.values("watch").next() {
+        self.is_set("watch")
+    }
+
+    /// Whether something is asked for by `true` or `1`.
+    ///
+    /// # Errors
+    /// It says neither yes nor no.
+    pub fn is_set(&self, name: &'static str) -> Result<bool, InvalidParameter> {
+        match self.values(name).next() {
             Some("true" | "1") => Ok(true),
             None | Some("false" | "0" | "") => Ok(false),
-            Some(_) => Err(InvalidParameter("watch")),
+            Some(_) => Err(InvalidParameter(name)),
         }
     }
 

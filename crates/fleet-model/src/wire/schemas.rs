@@ -5,7 +5,10 @@ use utoipa::ToSchema;
 use utoipa::openapi::{Components, ComponentsBuilder, RefOr, Schema};
 
 use super::views::State;
-use super::{ErrorBody, ExplanationView, MachinePage, OptionView, StatePage, UnitPage};
+use super::{
+    DEADLINE_SECONDS_MAX, DrainView, ErrorBody, ExplanationView, MOVES_MAX, MachinePage, MoveView,
+    OptionView, RebalanceView, StatePage, UnitPage,
+};
 
 /// What a unit is to be. Other members are passed over; names of members have no case, and `null` is as good as
 /// nothing.
@@ -58,13 +61,47 @@ struct MetadataValue {
     value: String,
 }
 
+/// How long a machine is drained.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "what it describes is read by hand, in `drain`")]
+struct DrainRequest {
+    /// After that many seconds the units that are left stay. Left out: no deadline.
+    #[schema(
+        rename = "deadlineSeconds",
+        nullable = true,
+        minimum = 1,
+        maximum = 2_592_000,
+        example = 600
+    )]
+    deadline_seconds: Option<u32>,
+}
+
+/// Moves that are asked for.
+#[derive(ToSchema)]
+#[expect(
+    dead_code,
+    reason = "what it describes is read by hand, in `rebalance`"
+)]
+struct MovesRequest {
+    /// Of each unit one; as the plan has them.
+    #[schema(nullable = true, max_items = 100)]
+    moves: Option<Vec<MoveView>>,
+}
+
+const _: () = assert!(MOVES_MAX == 100, "the schema says so");
+const _: () = assert!(DEADLINE_SECONDS_MAX == 2_592_000, "the schema says so");
+
 /// Every schema, by its name in the document.
 pub fn components() -> Components {
     let mut schemas = Vec::new();
+    add::<DrainRequest>(&mut schemas);
+    add::<DrainView>(&mut schemas);
     add::<ErrorBody<'_>>(&mut schemas);
     add::<ExplanationView>(&mut schemas);
     add::<MachinePage>(&mut schemas);
     add::<MetadataChange>(&mut schemas);
+    add::<MovesRequest>(&mut schemas);
+    add::<RebalanceView>(&mut schemas);
     add::<StatePage>(&mut schemas);
     add::<UnitPage>(&mut schemas);
     add::<UnitRequest>(&mut schemas);

@@ -142,6 +142,14 @@ pub struct StateView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = Machine)]
 pub struct MachineView {
+    /// Whether it takes no further units; absent if it takes units.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    pub cordoned: bool,
+    /// Whether its units are to leave it; absent if they may stay.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    pub draining: bool,
     /// Its identity.
     #[schema(required = false)]
     pub id: String,
@@ -153,6 +161,66 @@ pub struct MachineView {
     #[serde(rename = "primaryIP", skip_serializing_if = "String::is_empty")]
     #[schema(required = false, example = "192.0.2.7")]
     pub ip: String,
+    /// The version of fleet that its agent is of.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schema(required = false, example = "0.1.0")]
+    pub version: String,
+}
+
+/// How far the drain of a machine is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = Drain)]
+pub struct DrainView {
+    /// Whether the machine takes no further units.
+    pub cordoned: bool,
+    /// Whether the units that are left are to leave it.
+    pub draining: bool,
+    /// Which machine.
+    #[serde(rename = "machineID")]
+    pub machine: String,
+    /// How many units are left; those that run on all machines do not count.
+    #[serde(rename = "unitCount")]
+    #[schema(value_type = i64)]
+    pub unit_count: u64,
+    /// The first of them by name, as many as a page holds.
+    pub units: Vec<LeftUnit>,
+}
+
+/// A unit that is left on a machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct LeftUnit {
+    /// What it is called.
+    #[schema(example = "web.service")]
+    pub name: String,
+    /// Why it cannot leave, if it is to leave and cannot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub reason: Option<String>,
+}
+
+/// Moves that would make machines carry alike.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Rebalance)]
+pub struct RebalanceView {
+    /// How many units each machine would have after the moves, those that run on all machines included.
+    pub after: BTreeMap<String, u32>,
+    /// How many it has.
+    pub before: BTreeMap<String, u32>,
+    /// The moves, in their order.
+    pub moves: Vec<MoveView>,
+}
+
+/// A unit that goes from one machine to another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Move)]
+pub struct MoveView {
+    /// The machine that it is on.
+    pub from: String,
+    /// What it is called.
+    #[schema(example = "web.service")]
+    pub name: String,
+    /// The machine that it goes to.
+    pub to: String,
 }
 
 /// Some units, by name.
@@ -356,9 +424,22 @@ mod tests {
             sub: of("s"),
         };
         let machine = MachineView {
+            cordoned: true,
+            draining: true,
             id: of("m"),
             metadata: BTreeMap::from([(of("k"), of("v"))]),
             ip: of("i"),
+            version: of("1"),
+        };
+        let drain = DrainView {
+            cordoned: true,
+            draining: true,
+            machine: of("m"),
+            unit_count: 1,
+            units: vec![LeftUnit {
+                name: of("a.service"),
+                reason: Some(of("r")),
+            }],
         };
         let next = Some(of("t"));
         for text in [
@@ -366,6 +447,7 @@ mod tests {
             text(&state),
             text(&machine),
             text(&explanation),
+            text(&drain),
             text(&UnitPage {
                 next: next.clone(),
                 units: vec![unit],

@@ -194,6 +194,16 @@ impl Systemd for DbusSystemd {
             .map_err(|error| sort("start a unit", &error))
     }
 
+    async fn restart(&self, unit: &str) -> Result<(), Error> {
+        let restarted = self
+            .manager
+            .restart_unit(unit.to_owned(), "replace".to_owned());
+        restarted
+            .await
+            .map(drop)
+            .map_err(|error| sort("restart a unit", &error))
+    }
+
     async fn stop(&self, unit: &str) -> Result<(), Error> {
         let stopped = self
             .manager

@@ -68,6 +68,9 @@ pub(super) struct Known {
     pub(super) may_run: bool,
     /// The epoch of the engine that placed it here; 0 for a global unit.
     pub(super) epoch: Revision,
+    /// How often a restart had been asked for when it was last started; `None` if that is unknown.
+    #[serde(default)]
+    pub(super) restarts: Option<u64>,
 }
 
 impl Known {
@@ -77,6 +80,7 @@ impl Known {
             state: DesiredState::Inactive,
             may_run,
             epoch: 0,
+            restarts: None,
         }
     }
 }
@@ -173,6 +177,7 @@ mod tests {
         let disk = Disk::open(&folder.path().join("units")).unwrap();
         assert_eq!(disk.recall(), Memory::default());
         let known = Known {
+            restarts: None,
             state: DesiredState::Launched,
             may_run: true,
             epoch: 7,

@@ -13,9 +13,7 @@ use crate::keys::{KeyStore, Revision};
 use crate::registry::{Error, Global, Key, Registry, Run, Scope, Snapshot, Told, Watch};
 use hyperfleet_fleet_model::agent::Desired;
 use hyperfleet_fleet_model::schedule::{Job, Machine, MachineId, globals_on};
-use hyperfleet_fleet_model::unit::{
-    DesiredState, FleetSection, NameParts, Options, Requirements, UnitName,
-};
+use hyperfleet_fleet_model::unit::{FleetSection, NameParts, Options, Requirements, UnitName};
 use hyperfleet_server_kit::causes::chain;
 
 /// How long a watch rests after a failure.
@@ -271,12 +269,22 @@ impl Duties {
                 orders.held.insert(unit.to_owned(), reason);
             } else {
                 orders.epochs.insert(unit.to_owned(), run.epoch);
-                orders.add(unit, &run.hash, run.state);
+                let desired = Desired {
+                    hash: run.hash.clone(),
+                    state: run.state,
+                    restarts: run.restarts,
+                };
+                orders.add(unit, desired);
             }
         }
         let here = self.globals_here(machine, files);
         for (unit, global) in self.globals().filter(|(unit, _)| here.contains(*unit)) {
-            orders.add(unit, &global.hash, global.state);
+            let desired = Desired {
+                hash: global.hash.clone(),
+                state: global.state,
+                restarts: global.restarts,
+            };
+            orders.add(unit, desired);
         }
         orders.desired.retain(|unit, desired| {
             let is_ready = !desired.state.is_active() || files.contains_key(&desired.hash);
@@ -297,12 +305,9 @@ impl Duties {
             .collect();
         let globals: Vec<Job> = self
             .globals()
-            .map(|(unit, global)| Job {
-                name: UnitName::stored(unit),
-                requirements: global.rule.requirements(),
-                desired: global.state,
-                placed_on: None,
-                is_pinned: false,
+            .map(|(unit, global)| {
+                let (name, rule) = (UnitName::stored(unit), &global.rule);
+                Job::new(name, rule.requirements(), global.state, None)
             })
             .collect();
         let here = globals_on(machine, &placed, &globals);
@@ -313,15 +318,15 @@ impl Duties {
 }
 
 fn job(unit: &str, run: &Run, machine: &Machine, files: &Files) -> Job {
-    Job {
-        name: UnitName::stored(unit),
-        requirements: files
-            .get(&run.hash)
-            .map_or_else(Requirements::default, |file| requirements(unit, file)),
-        desired: run.state,
-        placed_on: Some(MachineId::new(machine.id.as_str())),
-        is_pinned: false,
-    }
+    let file = files.get(&run.hash);
+    let requirements = file.map_or_else(Requirements::default, |file| requirements(unit, file));
+    let placed_on = MachineId::new(machine.id.as_str());
+    Job::new(
+        UnitName::stored(unit),
+        requirements,
+        run.state,
+        Some(placed_on),
+    )
 }
 
 /// What a unit's file asks of machines.
@@ -330,9 +335,7 @@ pub(super) fn requirements(unit: &str, file: &Options) -> Requirements {
 }
 
 impl Orders {
-    fn add(&mut self, unit: &str, hash: &str, state: DesiredState) {
-        let hash = hash.to_owned();
-        let desired = Desired { hash, state };
+    fn add(&mut self, unit: &str, desired: Desired) {
         // What is placed here stands before what is global.
         self.desired.entry(unit.to_owned()).or_insert(desired);
     }
@@ -344,6 +347,11 @@ impl Orders {
             held: units.map(|unit| (unit, reason.to_owned())).collect(),
             ..Self::default()
         }
+    }
+
+    /// How often users have asked for a restart of a unit.
+    pub(super) fn restarts(&self, unit: &str) -> Option<u64> {
+        self.desired.get(unit).map(|desired| desired.restarts)
     }
 
     /// The digest of the file that a unit is to have; empty if it is not to be here.

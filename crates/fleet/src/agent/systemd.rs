@@ -95,6 +95,9 @@ pub trait Systemd: Send + Sync {
     /// Begins to start a unit.
     fn start(&self, unit: &str) -> impl Future<Output = Result<(), Error>> + Send;
 
+    /// Begins to restart a unit; one that does not run is started.
+    fn restart(&self, unit: &str) -> impl Future<Output = Result<(), Error>> + Send;
+
     /// Begins to stop a unit. Fine if systemd does not know it.
     fn stop(&self, unit: &str) -> impl Future<Output = Result<(), Error>> + Send;
 

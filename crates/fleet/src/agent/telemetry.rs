@@ -26,7 +26,7 @@ pub const METRICS: MetricTable = &[
     Metric::new(HALTED, Gauge, &[],
         "Whether this agent does nothing because the registry went back in time, until an operator says resume: 1 or 0."),
     Metric::new(TASKS, Counter, &["type"],
-        "Tasks that were done: unload, load, reload, stop, start."),
+        "Tasks that were done: unload, load, reload, stop, start, restart."),
     Metric::new(TASK_FAILURES, Counter, &["type"],
         "Tasks that failed, and are tried again."),
 ];
@@ -34,7 +34,7 @@ pub const METRICS: MetricTable = &[
 /// Makes every series appear at 0, so that a first event is seen as growth.
 pub fn count_from_zero() {
     for name in [TASKS, TASK_FAILURES] {
-        for kind in ["unload", "load", "reload", "stop", "start"] {
+        for kind in ["unload", "load", "reload", "stop", "start", "restart"] {
             counter!(name, "type" => kind).absolute(0);
         }
     }
@@ -58,6 +58,7 @@ pub(super) fn done(task: &Task, reason: Reason) {
         Task::Load(unit) => tracing::info!(unit, reason, "unit loaded"),
         Task::Stop(unit) => tracing::info!(unit, reason, "unit is told to stop"),
         Task::Start(unit) => tracing::info!(unit, reason, "unit is told to start"),
+        Task::Restart(unit) => tracing::info!(unit, reason, "unit is told to restart"),
         Task::Reload => tracing::debug!(reason, "unit files reloaded"),
     }
 }
@@ -73,5 +74,6 @@ fn kind(task: &Task) -> &'static str {
         Task::Reload => "reload",
         Task::Stop(_) => "stop",
         Task::Start(_) => "start",
+        Task::Restart(_) => "restart",
     }
 }

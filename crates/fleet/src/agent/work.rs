@@ -30,6 +30,9 @@ const LOOK_PAUSE: Duration = Duration::from_mins(1);
 /// How long to wait before the registry, or systemd, is tried again.
 const PAUSE: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
+/// Why nothing is done before the first registration since the machine was booted. Orders are for a machine id, and
+/// another machine may have the same.
+const NOT_REGISTERED: &str = "the machine has not been registered since it was booted";
 
 /// What an agent works with.
 pub(super) struct Work<S: KeyStore, C> {
@@ -380,17 +383,19 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
 
     fn orders(&self) -> Orders {
         let settings = &self.agent.settings;
-        let machine = schedule::Machine {
-            id: MachineId::new(settings.id.as_str()),
-            metadata: self
-                .duties
+        let machine = schedule::Machine::new(
+            MachineId::new(settings.id.as_str()),
+            self.duties
                 .metadata(&settings.id, &settings.machine.metadata),
-        };
+        );
         let mut orders = self
             .duties
             .orders(&machine, &self.files, &self.units.memory.units);
         if let Some((reason, _)) = &self.units.memory.halt {
             return orders.halted(reason, &self.units.memory.units);
+        }
+        if self.units.memory.registration.is_none() {
+            return orders.halted(NOT_REGISTERED, &self.units.memory.units);
         }
         if !self.held_lease {
             for (unit, desired) in &mut orders.desired {

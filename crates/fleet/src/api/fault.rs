@@ -7,8 +7,9 @@ use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::{Error, HttpResponse, ResponseError};
 
 use crate as fleet;
+use crate::inspect;
 use hyperfleet_fleet_model::wire::{
-    ErrorBody, ErrorView, InvalidChange, InvalidParameter, Undecodable,
+    ErrorBody, ErrorView, InvalidChange, InvalidDrain, InvalidMoves, InvalidParameter, Undecodable,
 };
 use hyperfleet_server_kit::causes::chain;
 use hyperfleet_server_kit::http::{Arrival, ErrorResponse, FOR_ITS_CALLER, Problem, Wording};
@@ -118,7 +119,7 @@ impl From<fleet::Error> for Fault {
         use fleet::Error as E;
         let status = match &error {
             E::Invalid(_) | E::Token | E::Stale => StatusCode::BAD_REQUEST,
-            E::NoUnit | E::NoState => StatusCode::NOT_FOUND,
+            E::NoUnit | E::NoState | E::NoMachine => StatusCode::NOT_FOUND,
             E::Conflict(_) | E::Foreign(_) => StatusCode::CONFLICT,
             E::Busy | E::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
             E::Failed(_) => return Self::internal(chain(&error)),
@@ -132,6 +133,31 @@ impl From<fleet::Error> for Fault {
     }
 }
 
+/// What a client may see of why a machine shows nothing of a unit.
+impl From<inspect::Error> for Fault {
+    fn from(error: inspect::Error) -> Self {
+        use inspect::Error as E;
+        let status = match &error {
+            E::Fleet(_) => {
+                let E::Fleet(error) = error else {
+                    return Self::internal("an error that changed while it was looked at");
+                };
+                return error.into();
+            }
+            E::OnSeveralMachines { .. } => StatusCode::BAD_REQUEST,
+            E::OnNoMachine { .. } | E::NotOnMachine { .. } => StatusCode::CONFLICT,
+            E::NoAddress { .. } | E::NoCertificate | E::NoMachine | E::NotRun { .. } => {
+                StatusCode::NOT_IMPLEMENTED
+            }
+            E::WrongMachine { .. } | E::Unreachable { .. } => StatusCode::BAD_GATEWAY,
+            E::Refused { status, .. } => {
+                StatusCode::from_u16(*status).unwrap_or(StatusCode::BAD_GATEWAY)
+            }
+        };
+        Self::new(status, error.to_string())
+    }
+}
+
 impl From<Undecodable> for Fault {
     fn from(fault: Undecodable) -> Self {
         let message = format!("unable to decode body: {fault}");
@@ -141,6 +167,18 @@ impl From<Undecodable> for Fault {
 
 impl From<InvalidChange> for Fault {
     fn from(fault: InvalidChange) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, fault.to_string())
+    }
+}
+
+impl From<InvalidDrain> for Fault {
+    fn from(fault: InvalidDrain) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, fault.to_string())
+    }
+}
+
+impl From<InvalidMoves> for Fault {
+    fn from(fault: InvalidMoves) -> Self {
         Self::new(StatusCode::BAD_REQUEST, fault.to_string())
     }
 }

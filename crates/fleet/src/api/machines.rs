@@ -1,6 +1,6 @@
 //! `…/machines`
 
-use actix_web::web::{Bytes, Data};
+use actix_web::web::{Bytes, Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 
 use super::body::query;
@@ -9,6 +9,9 @@ use super::{Fault, PAGE_ITEMS};
 use crate::EtcdFleet;
 use hyperfleet_fleet_model::wire;
 use hyperfleet_server_kit::http::PendingResponse;
+
+/// Moves that are planned unless a number is given.
+const MOVES: usize = 10;
 
 /// `GET …/machines`
 pub(super) async fn list(
@@ -34,6 +37,78 @@ pub(super) async fn patch(fleet: Data<EtcdFleet>, body: Bytes) -> Result<HttpRes
     // As the older server's, although there is nothing of that type.
     answer.insert_header(("content-type", "application/json"));
     Ok(answer.finish())
+}
+
+/// `PUT …/machines/{machineID}/cordon`
+pub(super) async fn cordon(
+    fleet: Data<EtcdFleet>,
+    machine: Path<String>,
+) -> Result<HttpResponse, Fault> {
+    fleet.cordon(&machine).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// `DELETE …/machines/{machineID}/cordon`
+pub(super) async fn uncordon(
+    fleet: Data<EtcdFleet>,
+    machine: Path<String>,
+) -> Result<HttpResponse, Fault> {
+    fleet.uncordon(&machine).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// `GET …/machines/{machineID}/drain`
+pub(super) async fn drain_progress(
+    request: HttpRequest,
+    fleet: Data<EtcdFleet>,
+    machine: Path<String>,
+) -> Result<HttpResponse, Fault> {
+    let response = PendingResponse::of_page(&request, PAGE_ITEMS)?;
+    let progress = fleet.drain_progress(&machine).await?;
+    Ok(response.page(&progress)?)
+}
+
+/// `PUT …/machines/{machineID}/drain`, whatever its `Content-Type`.
+pub(super) async fn drain(
+    fleet: Data<EtcdFleet>,
+    machine: Path<String>,
+    body: Bytes,
+) -> Result<HttpResponse, Fault> {
+    let deadline = wire::drain_deadline(&body)?;
+    fleet.drain(&machine, deadline).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// `DELETE …/machines/{machineID}/drain`
+pub(super) async fn end_drain(
+    fleet: Data<EtcdFleet>,
+    machine: Path<String>,
+) -> Result<HttpResponse, Fault> {
+    fleet.end_drain(&machine).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// `GET …/rebalance`
+pub(super) async fn plan_rebalance(
+    request: HttpRequest,
+    fleet: Data<EtcdFleet>,
+) -> Result<HttpResponse, Fault> {
+    let query = query(&request);
+    let max = query.filter("max").map_or(Ok(MOVES), |text| {
+        let max = text.parse().ok();
+        let max = max.filter(|max| (1..=wire::MOVES_MAX).contains(max));
+        max.ok_or(wire::InvalidParameter("max"))
+    })?;
+    let response = PendingResponse::of_page(&request, PAGE_ITEMS)?;
+    let plan = fleet.plan_rebalance(max).await?;
+    Ok(response.page(&plan)?)
+}
+
+/// `POST …/rebalance`, whatever its `Content-Type`.
+pub(super) async fn rebalance(fleet: Data<EtcdFleet>, body: Bytes) -> Result<HttpResponse, Fault> {
+    let moves = wire::moves(&body)?;
+    fleet.rebalance(&moves).await?;
+    Ok(HttpResponse::Accepted().finish())
 }
 
 /// `POST …/resume`

@@ -13,6 +13,7 @@ mod discovery;
 mod fault;
 mod follow;
 mod host;
+mod inspect;
 mod machines;
 mod openapi;
 mod operations;
@@ -30,6 +31,7 @@ use actix_web::{App, Error, web};
 use tracing_actix_web::TracingLogger;
 
 use crate::EtcdFleet;
+use crate::inspect::Inspector;
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::http::{
     Admission, BODY_BYTES_MAX, CallerHeaders, Masks, RequestSpan, RoutePath, Scrape, frame,
@@ -66,6 +68,8 @@ pub struct FleetApi {
     pub scrape: Scrape,
     /// By which names clients may call it.
     pub hosts: Hosts,
+    /// What shows status and journal of units.
+    pub inspector: Inspector,
 }
 
 /// Fleet's API as one application, with `/metrics`: every worker makes its own.
@@ -94,6 +98,7 @@ pub fn fleet_app(
                 version: api.version,
                 document: openapi,
                 hosts: api.hosts,
+                inspector: api.inspector,
                 identify: None,
             };
             let headers = surface.server().into_iter();
@@ -122,6 +127,7 @@ pub fn beside(
         version,
         document: openapi,
         hosts: Hosts::Any,
+        inspector: Inspector::nowhere(),
         identify: Some(identify),
     };
     mount(config, surface, PREFIXES);
@@ -133,6 +139,7 @@ fn mount(
     prefixes: impl IntoIterator<Item = &'static str>,
 ) {
     config.app_data(Data::new(surface.fleet.clone()));
+    config.app_data(Data::new(surface.inspector.clone()));
     config.app_data(Data::new(surface));
     for prefix in prefixes {
         let scope = web::scope(prefix)

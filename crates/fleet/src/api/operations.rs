@@ -3,26 +3,31 @@
 use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::{OperationBuilder, Parameter, ParameterIn};
 use utoipa::openapi::schema::{ArrayBuilder, Object, Schema, SchemaType, Type};
-use utoipa::openapi::{Components, ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
+use utoipa::openapi::{
+    Components, ContentBuilder, Ref, RefOr, Required, Response, ResponseBuilder,
+};
 
-use hyperfleet_fleet_model::wire::{CHANGES_MAX, EVENT_STREAM, schemas};
+use crate::inspect::{LINES_MAX, OUTPUTS};
+use hyperfleet_fleet_model::wire::{CHANGES_MAX, EVENT_STREAM, MOVES_MAX, schemas};
 use hyperfleet_server_kit::openapi::{
     RefusedStatus, any, empty_answer, json_answer, json_body, operation, parameter, refuse,
     with_parameters,
 };
 
 #[rustfmt::skip]
-const REFUSALS: [RefusedStatus; 11] = [
+const REFUSALS: [RefusedStatus; 13] = [
     (400, "BadRequest", "The body, a parameter or the unit is not what it must be."),
     (401, "Unauthorized", "No token, or none that is taken. Only where tokens are checked."),
     (403, "Forbidden", "A tenant asks for what belongs to none. Only where requests are made for tenants."),
-    (404, "NotFound", "There is no such unit, or no such state."),
+    (404, "NotFound", "There is no such unit, state or machine."),
     (408, "RequestTimeout", "The body takes too long to come."),
     (409, "Conflict", "What is there does not allow it, or does not suffice for it; or a newer program has written it."),
     (413, "PayloadTooLarge", "The body has more than 1 MiB."),
     (415, "UnsupportedMediaType", "The body is not said to be JSON by exactly one `Content-Type`, or is packed in a way that is not understood."),
     (429, "TooManyRequests", "The caller sends more requests than it may."),
     (500, "InternalServerError", "A fault of the service; its log has the cause."),
+    (501, "NotImplemented", "What is asked for cannot be had from this server or that machine; the message says which setting is missing."),
+    (502, "BadGateway", "The machine that was to be asked did not answer."),
     (503, "ServiceUnavailable", "etcd cannot be reached, too many requests are under way, or too many clients are watching."),
 ];
 
@@ -94,6 +99,49 @@ pub(super) fn explain() -> OperationBuilder {
     of_unit(described, "200", json("Why.", "Explanation"))
 }
 
+pub(super) fn restart() -> OperationBuilder {
+    let summary = "Restart a unit";
+    let text = "Every machine that runs the unit restarts it, and a machine that is away does so when it is back. 409: the unit is not to be launched.";
+    let described = operation("restartUnit", "Units", summary, text);
+    of_unit(described, "202", empty_answer("Its machines are told."))
+}
+
+pub(super) fn status() -> OperationBuilder {
+    let summary = "Show what `systemctl status` says of a unit";
+    let text = "The unit's machine is asked, by this fleetd or over that machine's fleetd. `Fleet-Exit-Status` has the exit status of `systemctl`.";
+    let described = operation("getStatus", "Units", summary, text);
+    inspection(described.parameter(unit_name()).parameter(machine_to_ask()))
+}
+
+pub(super) fn journal() -> OperationBuilder {
+    let summary = "Show the journal of a unit";
+    let text = "The unit's machine is asked, by this fleetd or over that machine's fleetd. With `follow=true` the answer ends after half an hour.";
+    let lines = format!("How many of the newest lines, {LINES_MAX} at most; 10 unless given.");
+    let output = format!("The form, as of `journalctl`: {}.", OUTPUTS.join(", "));
+    let parameters = [
+        unit_name(),
+        machine_to_ask(),
+        query("lines", &lines, Type::Integer),
+        query("output", &output, Type::String),
+        query("follow", "Whether new lines follow.", Type::Boolean),
+    ];
+    let described = operation("getJournal", "Units", summary, text);
+    inspection(with_parameters(described, parameters))
+}
+
+fn machine_to_ask() -> Parameter {
+    let text = "The machine to ask, for a unit that runs on several.";
+    query("machineID", text, Type::String)
+}
+
+fn inspection(described: OperationBuilder) -> OperationBuilder {
+    let text = ContentBuilder::new().schema(Some(any(Type::String)));
+    let answer = ResponseBuilder::new()
+        .description("What the machine prints.")
+        .content("text/plain", text.build());
+    admitted(described, "200", answer, &[400, 404, 409, 501, 502])
+}
+
 pub(super) fn states() -> OperationBuilder {
     let summary = "List what machines report of units, or watch it";
     let machine = "Only those of this machine, by its whole id.";
@@ -134,6 +182,72 @@ pub(super) fn patch_machines() -> OperationBuilder {
     admitted(described, "204", answer, &[400, 408, 409, 413, 415])
 }
 
+pub(super) fn cordon() -> OperationBuilder {
+    let summary = "Let no further units come to a machine";
+    let text =
+        "Units that are placed there stay, and units that run on all machines run there, too.";
+    let described = operation("cordonMachine", "Machines", summary, text);
+    of_machine(described, "204", empty_answer("It is cordoned."), &[404])
+}
+
+pub(super) fn uncordon() -> OperationBuilder {
+    let summary = "Let units come to a machine again";
+    let text = "Ends its drain, too. The machine need not be there.";
+    let described = operation("uncordonMachine", "Machines", summary, text);
+    of_machine(described, "204", empty_answer("It takes units."), &[400])
+}
+
+pub(super) fn drain() -> OperationBuilder {
+    let summary = "Move the units of a machine elsewhere";
+    let text = "Cordons the machine. Each unit leaves as soon as another machine can run it, together with those that `MachineOf` ties it to. \
+        Units that no other machine can run stay. Asked again, it has the new deadline.";
+    let described = operation("drainMachine", "Machines", summary, text);
+    let mut body = json_body(Ref::from_schema_name("DrainRequest"), None);
+    if let Some(body) = &mut body {
+        body.required = Some(Required::False);
+    }
+    let answer = empty_answer("Units are moved from now on.");
+    let statuses = [400, 404, 408, 413, 415];
+    of_machine(described.request_body(body), "204", answer, &statuses)
+}
+
+pub(super) fn drain_progress() -> OperationBuilder {
+    let summary = "Say how far the drain of a machine is";
+    let described = operation("getDrain", "Machines", summary, "");
+    let answer = json("What is left on the machine.", "Drain");
+    of_machine(described, "200", answer, &[404])
+}
+
+pub(super) fn end_drain() -> OperationBuilder {
+    let summary = "Let the units that are left on a machine stay";
+    let text = "The machine remains cordoned. It need not be there.";
+    let described = operation("endDrain", "Machines", summary, text);
+    let answer = empty_answer("No further unit is moved.");
+    of_machine(described, "204", answer, &[400])
+}
+
+pub(super) fn plan_rebalance() -> OperationBuilder {
+    let summary = "Plan moves from loaded machines to others";
+    let text = "Nothing is moved. Each move makes a difference of two or more smaller and breaks no requirement. \
+        Units that `MachineOf` ties to others, and those with `Singleton=true`, stay.";
+    let max = format!("Most moves, {MOVES_MAX} at most; 10 unless given.");
+    let described = operation("planRebalance", "Machines", summary, text).parameter(query(
+        "max",
+        &max,
+        Type::Integer,
+    ));
+    admitted(described, "200", json("The plan.", "Rebalance"), &[400])
+}
+
+pub(super) fn rebalance() -> OperationBuilder {
+    let summary = "Move units as planned";
+    let text = "The engine moves them once it has nothing else to do. A move that is not right any more is left out.";
+    let body = json_body(Ref::from_schema_name("MovesRequest"), None);
+    let described = operation("rebalance", "Machines", summary, text).request_body(body);
+    let answer = empty_answer("The moves are ordered.");
+    admitted(described, "202", answer, &[400, 408, 409, 413, 415])
+}
+
 pub(super) fn resume() -> OperationBuilder {
     let summary = "Tell agents to go on after etcd was restored";
     let text = "Agents halt when what they read is older than what they have read before, or is of another etcd: they start and stop nothing. This says that what stands in etcd now is right.";
@@ -155,6 +269,19 @@ fn of_unit(described: OperationBuilder, status: &str, answer: ResponseBuilder) -
         answer,
         &[404, 409],
     )
+}
+
+/// An operation about one machine; `statuses` are its own.
+fn of_machine(
+    described: OperationBuilder,
+    status: &str,
+    answer: ResponseBuilder,
+    statuses: &[u16],
+) -> OperationBuilder {
+    let text = "The id of a machine.";
+    let id = parameter(ParameterIn::Path, "machineID", text, any(Type::String));
+    let statuses = [statuses, &[409]].concat();
+    admitted(described.parameter(id), status, answer, &statuses)
 }
 
 /// Any other operation; `statuses` are its own.

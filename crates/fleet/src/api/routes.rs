@@ -10,7 +10,7 @@ use utoipa::openapi::path::OperationBuilder;
 
 use super::operations as describe;
 use super::surface::{self, Access};
-use super::{Fault, discovery, machines, states, units};
+use super::{Fault, discovery, inspect, machines, states, units};
 use hyperfleet_server_kit::http::{self, RoutePath, leave};
 
 /// One operation.
@@ -47,7 +47,7 @@ const OTHER: StatusCode = StatusCode::METHOD_NOT_ALLOWED;
 
 /// Every path, with what the older server says to other methods.
 #[rustfmt::skip]
-pub(super) static ENDPOINTS: [Endpoint; 10] = [
+pub(super) static ENDPOINTS: [Endpoint; 16] = [
     Endpoint { path: "", operations: &[], otherwise: (OTHER, "") },
     Endpoint { path: "/units", operations: &[
         Operation { method: "GET", permission: SEE, handler: || web::to(units::list), describe: describe::units },
@@ -60,6 +60,15 @@ pub(super) static ENDPOINTS: [Endpoint; 10] = [
     Endpoint { path: "/units/{unitName}/explain", operations: &[
         Operation { method: "GET", permission: SEE, handler: || web::to(units::explain), describe: describe::explain },
     ], otherwise: GET_ONLY },
+    Endpoint { path: "/units/{unitName}/status", operations: &[
+        Operation { method: "GET", permission: SEE, handler: || web::to(inspect::status), describe: describe::status },
+    ], otherwise: GET_ONLY },
+    Endpoint { path: "/units/{unitName}/journal", operations: &[
+        Operation { method: "GET", permission: SEE, handler: || web::to(inspect::journal), describe: describe::journal },
+    ], otherwise: GET_ONLY },
+    Endpoint { path: "/units/{unitName}/restart", operations: &[
+        Operation { method: "POST", permission: CHANGE, handler: || web::to(units::restart), describe: describe::restart },
+    ], otherwise: (OTHER, "only POST supported against this resource") },
     Endpoint { path: "/state", operations: &[
         Operation { method: "GET", permission: SEE, handler: || web::to(states::list), describe: describe::states },
     ], otherwise: GET_ONLY },
@@ -70,6 +79,19 @@ pub(super) static ENDPOINTS: [Endpoint; 10] = [
         Operation { method: "GET", permission: SEE, handler: || web::to(machines::list), describe: describe::machines },
         Operation { method: "PATCH", permission: CHANGE, handler: || web::to(machines::patch), describe: describe::patch_machines },
     ], otherwise: (OTHER, "only GET and PATCH supported against this resource") },
+    Endpoint { path: "/machines/{machineID}/cordon", operations: &[
+        Operation { method: "PUT", permission: CHANGE, handler: || web::to(machines::cordon), describe: describe::cordon },
+        Operation { method: "DELETE", permission: CHANGE, handler: || web::to(machines::uncordon), describe: describe::uncordon },
+    ], otherwise: (OTHER, "only PUT and DELETE supported against this resource") },
+    Endpoint { path: "/machines/{machineID}/drain", operations: &[
+        Operation { method: "GET", permission: SEE, handler: || web::to(machines::drain_progress), describe: describe::drain_progress },
+        Operation { method: "PUT", permission: CHANGE, handler: || web::to(machines::drain), describe: describe::drain },
+        Operation { method: "DELETE", permission: CHANGE, handler: || web::to(machines::end_drain), describe: describe::end_drain },
+    ], otherwise: (OTHER, "only GET, PUT and DELETE supported against this resource") },
+    Endpoint { path: "/rebalance", operations: &[
+        Operation { method: "GET", permission: SEE, handler: || web::to(machines::plan_rebalance), describe: describe::plan_rebalance },
+        Operation { method: "POST", permission: CHANGE, handler: || web::to(machines::rebalance), describe: describe::rebalance },
+    ], otherwise: (OTHER, "only GET and POST supported against this resource") },
     Endpoint { path: "/resume", operations: &[
         Operation { method: "POST", permission: CHANGE, handler: || web::to(machines::resume), describe: describe::resume },
     ], otherwise: (OTHER, "only POST supported against this resource") },

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::{Fault, Hosts, PREFIXES, path};
 use crate::EtcdFleet;
+use crate::inspect::Inspector;
 use hyperfleet_server_kit::http::{self, Problem, RequestLog, ResponseHeaders};
 
 /// What a caller wants to do with units and machines.
@@ -33,6 +34,7 @@ pub(super) struct Surface {
     /// Makes the OpenAPI document of a version.
     pub(super) document: fn(&str) -> Value,
     pub(super) hosts: Hosts,
+    pub(super) inspector: Inspector,
     /// Unset where all callers may do everything.
     pub(super) identify: Option<Identify>,
 }

@@ -56,6 +56,15 @@ pub(super) async fn set(
     })
 }
 
+/// `POST …/units/{unitName}/restart`
+pub(super) async fn restart(
+    fleet: Data<EtcdFleet>,
+    name: Path<String>,
+) -> Result<HttpResponse, Fault> {
+    fleet.restart_unit(&name).await?;
+    Ok(HttpResponse::Accepted().finish())
+}
+
 /// `DELETE …/units/{unitName}`
 pub(super) async fn destroy(
     fleet: Data<EtcdFleet>,

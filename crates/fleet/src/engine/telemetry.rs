@@ -206,7 +206,7 @@ pub(super) fn carried(step: &Step, carried: Written, pass: Option<&mut Pass>) {
             tracing::debug!(unit, reason = why.reason, "no machine for a unit");
             return;
         }
-        Step::Explain { .. } | Step::Unexplain { .. } => return,
+        Step::Explain { .. } | Step::Unmove { .. } | Step::Unexplain { .. } => return,
     };
     let (places, withdraws) = (task.to.is_some(), task.from.is_some());
     let name = if is_stale { TASK_FAILURES } else { TASKS };
@@ -239,7 +239,11 @@ fn failure(reason: &Reason) -> Option<&'static str> {
         | Reason::Metadata(_)
         | Reason::NoPeer { .. }
         | Reason::Conflict { .. } => Some(RUN),
-        Reason::Inactive | Reason::NotPlaced(_) | Reason::Replaced { .. } => None,
+        Reason::Inactive
+        | Reason::NotPlaced(_)
+        | Reason::Drained(_)
+        | Reason::Rebalanced
+        | Reason::Replaced { .. } => None,
     }
 }
 

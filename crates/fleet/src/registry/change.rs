@@ -2,8 +2,8 @@
 
 use super::key::{Key, LabelKey, Prefix, RunKey, StateKey};
 use super::record::{
-    Body, EngineVersion, Global, Label, Leader, Machine, Place, ReplacesOrder, Resume, Run, Seen,
-    UnitState, Want, Why, read,
+    Body, Cordon, Drain, EngineVersion, Global, Label, Leader, Machine, MoveOrder, Place,
+    ReplacesOrder, Resume, Run, Seen, UnitState, Want, Why, read,
 };
 use crate::keys::{Entry, Event};
 
@@ -24,6 +24,12 @@ pub enum Change {
     Machine(String, Seen<Machine>),
     /// Metadata of a machine that was set while it runs.
     Label(LabelKey, Seen<Label>),
+    /// A machine takes no further units.
+    Cordon(String, Seen<Cordon>),
+    /// A machine's units are to leave it.
+    Drain(String, Seen<Drain>),
+    /// A unit is to go from one machine to another.
+    Move(String, Seen<MoveOrder>),
     /// What became of a unit on a machine.
     State(StateKey, Seen<UnitState>),
     /// Why a unit is not placed.
@@ -69,6 +75,9 @@ impl Change {
             Key::Global(name) => Self::Global(name, read(entry)),
             Key::Machine(id) => Self::Machine(id, read(entry)),
             Key::Label(key) => Self::Label(key, read(entry)),
+            Key::Cordon(id) => Self::Cordon(id, read(entry)),
+            Key::Drain(id) => Self::Drain(id, read(entry)),
+            Key::Move(name) => Self::Move(name, read(entry)),
             Key::State(key) => Self::State(key, read(entry)),
             Key::Why(name) => Self::Why(name, read(entry)),
             Key::Leader => Self::Leader(read(entry)),

@@ -1,7 +1,7 @@
 //! Units of which something cannot be read, and what is left of units that are not there.
 
 use super::key::{Family, Key, RunKey, check_part};
-use super::record::is_newer;
+use super::record::{Run, is_newer};
 use super::units::Written;
 use super::{Error, Registry};
 use crate::keys::{
@@ -67,7 +67,7 @@ impl<S: KeyStore> Registry<S> {
         if let Some(place) = known.places.get(name) {
             let run = Key::run(&place.value.machine, name);
             let found = self.get(std::slice::from_ref(&run)).await?;
-            guards.push(self.run_as_found(&run, &found)?);
+            guards.push(self.overwritable::<Run>(&run, &found)?);
             then.push(self.delete(&run));
         }
         Ok(Some(Transaction {
@@ -102,7 +102,7 @@ impl<S: KeyStore> Registry<S> {
             revision,
             found,
         };
-        let runs = runs.iter().map(|run| self.run_as_found(run, &found));
+        let runs = runs.iter().map(|run| self.overwritable::<Run>(run, &found));
         runs.collect()
     }
 }

@@ -27,6 +27,12 @@ pub enum Key {
     Machine(String),
     /// `label/<id>/<key>`: metadata that was set while the machine runs.
     Label(LabelKey),
+    /// `cordon/<id>`: the machine takes no further units.
+    Cordon(String),
+    /// `drain/<id>`: the machine's units are to leave it.
+    Drain(String),
+    /// `move/<name>`: a unit is to go from one machine to another.
+    Move(String),
     /// `state/<name>,<machine>`: what became of a unit.
     State(StateKey),
     /// `why/<name>`: why a unit is not placed.
@@ -97,10 +103,13 @@ impl Key {
             | Self::Place(unit)
             | Self::Global(unit)
             | Self::Why(unit)
+            | Self::Move(unit)
             | Self::Run(RunKey { unit, .. })
             | Self::State(StateKey { unit, .. }) => Some(unit),
             Self::Machine(_)
             | Self::Label(_)
+            | Self::Cordon(_)
+            | Self::Drain(_)
             | Self::Leader
             | Self::EngineVersion
             | Self::ReplacesOrder
@@ -127,6 +136,8 @@ pub(super) enum Family {
     Global,
     Machine,
     Label,
+    Cordon,
+    Drain,
     State,
     Engine,
     Order,
@@ -142,6 +153,8 @@ impl Family {
             Self::Global => "global/",
             Self::Machine => "machine/",
             Self::Label => "label/",
+            Self::Cordon => "cordon/",
+            Self::Drain => "drain/",
             Self::State => "state/",
             Self::Engine => "engine/",
             Self::Order => "order/",
@@ -222,6 +235,9 @@ impl Prefix {
             Key::Global(name) => format!("{prefix}global/{name}"),
             Key::Machine(id) => format!("{prefix}machine/{id}"),
             Key::Label(LabelKey { machine, key }) => format!("{prefix}label/{machine}/{key}"),
+            Key::Cordon(id) => format!("{prefix}cordon/{id}"),
+            Key::Drain(id) => format!("{prefix}drain/{id}"),
+            Key::Move(name) => format!("{prefix}move/{name}"),
             Key::State(key) => format!("{prefix}state/{key}"),
             Key::Why(name) => format!("{prefix}why/{name}"),
             Key::Leader => format!("{prefix}engine/leader"),
@@ -247,6 +263,9 @@ impl Prefix {
             "global" => Key::Global(one(rest)?),
             "machine" => Key::Machine(one(rest)?),
             "why" => Key::Why(one(rest)?),
+            "move" => Key::Move(one(rest)?),
+            "cordon" => Key::Cordon(one(rest)?),
+            "drain" => Key::Drain(one(rest)?),
             "run" => {
                 let (machine, unit) = two('/')?;
                 Key::Run(RunKey { machine, unit })
@@ -305,10 +324,13 @@ mod tests {
                 machine: machine.clone(),
                 key: "zone".to_owned(),
             }),
+            Key::Cordon(machine.clone()),
+            Key::Drain(machine.clone()),
             Key::State(StateKey {
                 unit: unit.clone(),
                 machine,
             }),
+            Key::Move(unit.clone()),
             Key::Why(unit),
             Key::Leader,
             Key::EngineVersion,

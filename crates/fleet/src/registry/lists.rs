@@ -163,14 +163,29 @@ impl<S: KeyStore> Registry<S> {
     ) -> Result<Page<KnownMachine>, Error> {
         let (mut known, ends, next) = self.page(Family::Machine, after, limit).await?;
         if let Some([first, last]) = &ends {
-            let labels = Range {
-                from: self.prefix.part(Family::Label, first).from,
-                to: self.prefix.part(Family::Label, last).to,
-            };
-            self.read_into(&mut known, labels).await?;
+            self.read_about_machines(&mut known, first, last).await?;
         }
         let items = known.machines.keys().filter_map(|id| known.machine(id));
         Ok(known.page(Family::Machine, items.collect(), next))
+    }
+
+    /// Reads what was said of the machines from one id to another, both included.
+    pub(super) async fn read_about_machines(
+        &self,
+        known: &mut Snapshot,
+        first: &str,
+        last: &str,
+    ) -> Result<(), Error> {
+        let labels = Range {
+            from: self.prefix.part(Family::Label, first).from,
+            to: self.prefix.part(Family::Label, last).to,
+        };
+        self.read_into(known, labels).await?;
+        for family in [Family::Cordon, Family::Drain] {
+            let range = self.between(family, first, last);
+            self.read_into(known, range).await?;
+        }
+        Ok(())
     }
 
     /// What a machine reports of a unit.

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::key::{Family, Key, LabelKey, UnusablePart, check_part};
-use super::record::{self, Label, Machine, Resume, Stored};
+use super::key::{Key, LabelKey, UnusablePart, check_part};
+use super::record::{self, Cordon, Drain, Label, Machine, MoveOrder, Resume, Stored};
 use super::{Error, Registry};
 use crate::keys::{
     self, Guard, Kept, KeyStore, Lease, Operation, Revision, TRANSACTION_OPERATIONS_MAX,
 };
+use hyperfleet_fleet_model::schedule::Availability;
 
 /// How much metadata of a machine may be set at once: it is one transaction.
 pub const LABELS_MAX: usize = TRANSACTION_OPERATIONS_MAX;
@@ -45,6 +46,8 @@ pub struct KnownMachine {
     pub machine: Stored<Machine>,
     /// Its metadata, with what was set while it runs.
     pub metadata: BTreeMap<String, String>,
+    /// Whether it takes units.
+    pub availability: Availability,
 }
 
 impl<S: KeyStore> Registry<S> {
@@ -216,6 +219,102 @@ impl<S: KeyStore> Registry<S> {
         }
     }
 
+    /// Says that a machine takes no further units. Returns since when.
+    ///
+    /// # Errors
+    /// [`Error::Unusable`] for an id that is no key; [`Error::Foreign`] where a newer version has said something else.
+    pub async fn cordon_machine(&self, id: &str) -> Result<Revision, Error> {
+        self.set_availability(id, |cordon, _| vec![self.put(cordon, &Cordon {})])
+            .await
+    }
+
+    /// Says that a machine takes units again, and that its units need not leave it. Returns since when.
+    ///
+    /// # Errors
+    /// As of [`cordon_machine`](Self::cordon_machine).
+    pub async fn uncordon_machine(&self, id: &str) -> Result<Revision, Error> {
+        self.set_availability(id, |cordon, drain| {
+            vec![self.delete(cordon), self.delete(drain)]
+        })
+        .await
+    }
+
+    /// Says that a machine takes no further units, and that its own are to leave it: for that many seconds, or until it is
+    /// taken back. Returns since when.
+    ///
+    /// # Errors
+    /// As of [`cordon_machine`](Self::cordon_machine).
+    pub async fn drain_machine(&self, id: &str, seconds: Option<u32>) -> Result<Revision, Error> {
+        check_part("machine id", id)?;
+        let lease = match seconds {
+            Some(seconds) => Some(self.store.grant(seconds).await?),
+            None => None,
+        };
+        self.set_availability(id, |cordon, drain| {
+            let drain = Operation::Put(self.name(drain), record::write(&Drain {}), lease);
+            vec![self.put(cordon, &Cordon {}), drain]
+        })
+        .await
+    }
+
+    /// Says that the units of a machine need not leave it any more. It still takes no further ones. Returns since when.
+    ///
+    /// # Errors
+    /// As of [`cordon_machine`](Self::cordon_machine).
+    pub async fn end_drain(&self, id: &str) -> Result<Revision, Error> {
+        self.set_availability(id, |_, drain| vec![self.delete(drain)])
+            .await
+    }
+
+    async fn set_availability(
+        &self,
+        id: &str,
+        then: impl Fn(&Key, &Key) -> Vec<Operation>,
+    ) -> Result<Revision, Error> {
+        check_part("machine id", id)?;
+        let keys = [Key::Cordon(id.to_owned()), Key::Drain(id.to_owned())];
+        loop {
+            let found = self.get(&keys).await?;
+            let guards = vec![
+                self.overwritable::<Cordon>(&keys[0], &found)?,
+                self.overwritable::<Drain>(&keys[1], &found)?,
+            ];
+            let outcome = self.commit(guards, then(&keys[0], &keys[1])).await?;
+            if outcome.succeeded {
+                return Ok(outcome.revision);
+            }
+            // Another request has changed one of them; the last to do so is right.
+        }
+    }
+
+    /// Asks the engine to move units: all of these orders are stored, or none. Returns since when.
+    ///
+    /// # Errors
+    /// [`Error::Unusable`] for names that are no keys; [`Error::Foreign`] where a newer version has ordered something else.
+    pub async fn order_moves(
+        &self,
+        orders: &BTreeMap<String, MoveOrder>,
+    ) -> Result<Revision, Error> {
+        for (unit, order) in orders {
+            check_part("unit name", unit)?;
+            check_part("machine id", &order.from)?;
+            check_part("machine id", &order.to)?;
+        }
+        let keys: Vec<_> = orders.keys().cloned().map(Key::Move).collect();
+        loop {
+            let found = self.get(&keys).await?;
+            let guards = keys.iter();
+            let guards = guards.map(|key| self.overwritable::<MoveOrder>(key, &found));
+            let puts = keys.iter().zip(orders.values());
+            let then = puts.map(|(key, order)| self.put(key, order)).collect();
+            let outcome = self.commit(guards.collect::<Result<_, _>>()?, then).await?;
+            if outcome.succeeded {
+                return Ok(outcome.revision);
+            }
+            // Another request has ordered one of them to move; the last to do so is right.
+        }
+    }
+
     /// The machine of that id.
     ///
     /// # Errors
@@ -228,8 +327,7 @@ impl<S: KeyStore> Registry<S> {
             return Ok(None);
         }
         let mut known = self.known(&found);
-        let labels = self.prefix.part(Family::Label, id);
-        self.read_into(&mut known, labels).await?;
+        self.read_about_machines(&mut known, id, id).await?;
         Ok(known.machine(id))
     }
 }

@@ -35,8 +35,8 @@ pub use key::{Key, LabelKey, PART_BYTES_MAX, Prefix, RunKey, StateKey, UnusableP
 pub use lists::{LISTED_MAX, ListedUnit, Page, ReportedState, StateFilter};
 pub use machines::{KnownMachine, LABELS_MAX, Registered, Registration};
 pub use record::{
-    Body, EngineVersion, Global, GlobalRule, Label, Leader, Machine, Place, Refusal, ReplacesOrder,
-    Resume, Run, Seen, Stored, UnitState, Want, Why, is_newer,
+    Body, EngineVersion, Global, GlobalRule, Label, Leader, Machine, MoveOrder, Place, Refusal,
+    ReplacesOrder, Resume, Run, Seen, Stored, UnitState, Want, Why, is_newer,
 };
 pub use reports::Reports;
 pub use snapshot::{Snapshot, UnreadableKeys};
@@ -178,14 +178,17 @@ impl<S: KeyStore> Registry<S> {
         self.as_known(key, entry.map(|entry| entry.modified))
     }
 
-    /// The same of `run/`, where the work of an agent is to be written over or deleted. Damage is, what a newer
-    /// version has written is not.
-    fn run_as_found(&self, run: &Key, found: &Outcome) -> Result<Guard, Error> {
-        match record::read::<Run>(found.entry(&self.name(run))) {
+    /// The same of a key that is to be written over or deleted. Damage is, what a newer version has written is not.
+    fn overwritable<T: DeserializeOwned>(
+        &self,
+        key: &Key,
+        found: &Outcome,
+    ) -> Result<Guard, Error> {
+        match record::read::<T>(found.entry(&self.name(key))) {
             Seen::Foreign { version } if is_newer(version) => {
-                Err(self.foreign(run.clone(), version))
+                Err(self.foreign(key.clone(), version))
             }
-            _ => Ok(self.as_found(run, found)),
+            _ => Ok(self.as_found(key, found)),
         }
     }
 

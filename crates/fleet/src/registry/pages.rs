@@ -46,6 +46,7 @@ impl Snapshot {
             id: id.clone(),
             machine: machine.clone(),
             metadata: self.metadata(id),
+            availability: self.availability(id),
         })
     }
 

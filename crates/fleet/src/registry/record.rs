@@ -90,6 +90,17 @@ pub struct Want {
     pub state: DesiredState,
     /// 1 at first, and one more with each change of its file or its desired state.
     pub generation: u64,
+    /// How often it was to be restarted.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub restarts: u64,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands over a reference"
+)]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Where a unit is placed.
@@ -114,6 +125,9 @@ pub struct Run {
     /// than they have seen.
     #[serde(default)]
     pub epoch: Revision,
+    /// How often it was to be restarted. An agent that runs the unit restarts it when this changes.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub restarts: u64,
 }
 
 /// What every agent that fits has to do with a unit.
@@ -123,6 +137,9 @@ pub struct Global {
     pub hash: String,
     /// What it should be.
     pub state: DesiredState,
+    /// How often it was to be restarted. An agent that runs the unit restarts it when this changes.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub restarts: u64,
     /// Where.
     #[serde(flatten)]
     pub rule: GlobalRule,
@@ -134,6 +151,9 @@ pub struct Machine {
     /// Where others reach it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub ip: String,
+    /// `host:port` where the fleetd of other machines reach its fleetd; empty if they do not.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub address: String,
     /// What its configuration says of it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
@@ -150,6 +170,21 @@ pub struct Machine {
 pub struct Label {
     /// Its value; none hides what the machine's configuration says.
     pub value: Option<String>,
+}
+
+/// A machine takes no further units. What counts is that the key exists.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cordon {}
+
+/// The units of a machine are to leave it. The key is on a lease if that has a deadline.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drain {}
+
+/// A unit is to go from one machine to another, if it is still there and may come here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MoveOrder {
+    pub from: String,
+    pub to: String,
 }
 
 /// What became of a unit on a machine, in systemd's words.
@@ -338,12 +373,14 @@ mod tests {
         let want = Want {
             state: DesiredState::Launched,
             generation: 2,
+            restarts: 0,
         };
         let text = String::from_utf8(write(&want)).unwrap();
         assert_eq!(text, r#"{"v":1,"state":"launched","generation":2}"#);
         let global = Global {
             hash: "h".into(),
             state: DesiredState::Loaded,
+            restarts: 0,
             rule: GlobalRule::default(),
         };
         let text = String::from_utf8(write(&global)).unwrap();

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::change::Change;
 use super::key::{Key, LabelKey, RunKey, StateKey};
 use super::record::{
-    Body, EngineVersion, Global, Label, Leader, Machine, Place, Resume, Run, Seen, Stored,
-    UnitState, Want, Why, is_newer,
+    Body, Cordon, Drain, EngineVersion, Global, Label, Leader, Machine, MoveOrder, Place, Resume,
+    Run, Seen, Stored, UnitState, Want, Why, is_newer,
 };
 use crate::keys::Revision;
+use hyperfleet_fleet_model::schedule::Availability;
 
 /// Keys that cannot be read, with the version that each names.
 pub type UnreadableKeys = BTreeMap<Key, Option<u64>>;
@@ -34,6 +35,12 @@ pub struct Snapshot {
     pub machines: BTreeMap<String, Stored<Machine>>,
     /// Metadata that was set while they run, by machine and key.
     pub labels: BTreeMap<LabelKey, Stored<Label>>,
+    /// Machines that take no further units, by id.
+    pub cordons: BTreeMap<String, Stored<Cordon>>,
+    /// Machines whose units are to leave them, by id.
+    pub drains: BTreeMap<String, Stored<Drain>>,
+    /// Units that are to go from one machine to another, by name.
+    pub moves: BTreeMap<String, Stored<MoveOrder>>,
     /// What became of units, by unit and machine.
     pub states: BTreeMap<StateKey, Stored<UnitState>>,
     /// Why units are not placed, by name.
@@ -72,6 +79,9 @@ impl Snapshot {
             Change::Global(name, seen) => put(&mut self.globals, name, seen, Key::Global, foreign),
             Change::Machine(id, seen) => put(&mut self.machines, id, seen, Key::Machine, foreign),
             Change::Label(key, seen) => put(&mut self.labels, key, seen, Key::Label, foreign),
+            Change::Cordon(id, seen) => put(&mut self.cordons, id, seen, Key::Cordon, foreign),
+            Change::Drain(id, seen) => put(&mut self.drains, id, seen, Key::Drain, foreign),
+            Change::Move(name, seen) => put(&mut self.moves, name, seen, Key::Move, foreign),
             Change::State(key, seen) => put(&mut self.states, key, seen, Key::State, foreign),
             Change::Why(name, seen) => put(&mut self.whys, name, seen, Key::Why, foreign),
             Change::Leader(seen) => {
@@ -153,6 +163,35 @@ impl Snapshot {
         let configured = self.machines.get(machine);
         let metadata = configured.map_or_else(BTreeMap::new, |m| m.value.metadata.clone());
         self.over_metadata(machine, metadata)
+    }
+
+    /// Whether a machine takes units. One of which that cannot be read takes none.
+    pub fn availability(&self, machine: &str) -> Availability {
+        if self.drains.contains_key(machine) {
+            return Availability::Draining;
+        }
+        let is_unreadable = |key: fn(String) -> Key| {
+            !self.foreign.is_empty() && self.foreign.contains_key(&key(machine.to_owned()))
+        };
+        let is_cordoned = self.cordons.contains_key(machine)
+            || is_unreadable(Key::Cordon)
+            || is_unreadable(Key::Drain);
+        if is_cordoned {
+            Availability::Cordoned
+        } else {
+            Availability::Open
+        }
+    }
+
+    /// The units that are placed on a machine, by name.
+    pub fn units_on<'a>(&'a self, machine: &'a str) -> impl Iterator<Item = &'a str> {
+        let first = RunKey {
+            machine: machine.to_owned(),
+            unit: String::new(),
+        };
+        let runs = self.runs.range(first..).map(|(key, _)| key);
+        let runs = runs.take_while(move |key| key.machine == machine);
+        runs.map(|key| key.unit.as_str())
     }
 
     /// The same over metadata that is known otherwise, as by the machine's own agent.

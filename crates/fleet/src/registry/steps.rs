@@ -9,7 +9,7 @@ use super::record::{Place, Run, Why};
 use super::units::Written;
 use super::{Error, Registry};
 use crate::keys::{Guard, KeyStore, Operation, Revision, TRANSACTION_OPERATIONS_MAX, Transaction};
-use hyperfleet_fleet_model::schedule::Task;
+use hyperfleet_fleet_model::schedule::{Reason, Task};
 
 /// Largest transaction, in bytes of values; etcd takes requests of 1.5 MiB (`--max-request-bytes`).
 const TRANSACTION_BYTES_MAX: usize = 1 << 20;
@@ -41,6 +41,13 @@ pub enum Step {
         /// The revision of the want that was decided on.
         want: Revision,
     },
+    /// Takes back that a unit is to go to another machine.
+    Unmove {
+        /// Which.
+        unit: String,
+        /// The revision of the order.
+        order: Revision,
+    },
     /// Takes back why a unit is not placed, as when it is not to be placed any more.
     Unexplain {
         /// Which.
@@ -61,7 +68,9 @@ impl Step {
     pub fn unit(&self) -> &str {
         match self {
             Self::Planned { task, .. } => task.unit.as_str(),
-            Self::Explain { unit, .. } | Self::Unexplain { unit } => unit,
+            Self::Explain { unit, .. } | Self::Unmove { unit, .. } | Self::Unexplain { unit } => {
+                unit
+            }
         }
     }
 }
@@ -180,7 +189,14 @@ impl<S: KeyStore> Registry<S> {
                     guards.push(self.as_known(&run_key, *run_from));
                     then.push(self.delete(&run_key));
                 }
+                if task.reason == Reason::Rebalanced {
+                    then.push(self.delete(&Key::Move(unit.to_owned())));
+                }
                 (guards, then)
+            }
+            Step::Unmove { order, .. } => {
+                let key = Key::Move(unit.to_owned());
+                (vec![at(&key, *order)], vec![self.delete(&key)])
             }
             Step::Explain { why, want, .. } => {
                 let why = self.put(&Key::Why(unit.to_owned()), why);

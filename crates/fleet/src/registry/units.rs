@@ -122,14 +122,17 @@ impl<S: KeyStore> Registry<S> {
         replaces: Option<ReplacesTurn>,
     ) -> Result<Written, Error> {
         check_part("unit name", name)?;
-        let generation = 1;
-        let want = Want { state, generation };
+        let want = Want {
+            state,
+            generation: 1,
+            restarts: 0,
+        };
         let (in_turn, mut then) = self.end_replaces(name, replaces);
         then.extend([
             self.put_body(name, body)?,
             self.put(&Key::Want(name.to_owned()), &want),
         ]);
-        then.extend(self.put_global(name, body, state));
+        then.extend(self.put_global(name, body, &want));
         let own = Key::own(name);
         let absent = own.iter().map(|key| Guard::Absent(self.name(key)));
         let transaction = Transaction {
@@ -170,8 +173,10 @@ impl<S: KeyStore> Registry<S> {
             return self.set_desired_state(unit, state).await;
         }
         let (in_turn, mut then) = self.end_replaces(&unit.name, replaces);
-        then.extend([self.put_body(&unit.name, body)?, self.put_want(unit, state)]);
-        then.extend(self.put_global(&unit.name, body, state));
+        let want = next_want(unit, state);
+        let want_key = Key::Want(unit.name.clone());
+        then.extend([self.put_body(&unit.name, body)?, self.put(&want_key, &want)]);
+        then.extend(self.put_global(&unit.name, body, &want));
         if body.global.is_some() {
             then.extend(self.delete_place(unit));
             then.push(self.delete(&Key::Why(unit.name.clone())));
@@ -179,7 +184,7 @@ impl<S: KeyStore> Registry<S> {
             if unit.body.value.global.is_some() {
                 then.push(self.delete(&Key::Global(unit.name.clone())));
             }
-            then.extend(self.put_run(unit, &body.hash, state));
+            then.extend(self.put_run(unit, &body.hash, &want));
         }
         self.write(unit, in_turn, then).await
     }
@@ -199,10 +204,27 @@ impl<S: KeyStore> Registry<S> {
             let revision = unit.body.revision.max(unit.want.revision);
             return Ok(Written::At(revision));
         }
+        self.set_want(unit, &next_want(unit, state)).await
+    }
+
+    /// Has the machines that run a unit restart it, all at once.
+    ///
+    /// # Errors
+    /// [`Error::Foreign`] where its `run/` is of a newer version.
+    pub async fn restart_unit(&self, unit: &UnitRecord) -> Result<Written, Error> {
+        let want = &unit.want.value;
+        let want = Want {
+            restarts: want.restarts.saturating_add(1),
+            ..want.clone()
+        };
+        self.set_want(unit, &want).await
+    }
+
+    async fn set_want(&self, unit: &UnitRecord, want: &Want) -> Result<Written, Error> {
         let body = &unit.body.value;
-        let mut then = vec![self.put_want(unit, state)];
-        then.extend(self.put_global(&unit.name, body, state));
-        then.extend(self.put_run(unit, &body.hash, state));
+        let mut then = vec![self.put(&Key::Want(unit.name.clone()), want)];
+        then.extend(self.put_global(&unit.name, body, want));
+        then.extend(self.put_run(unit, &body.hash, want));
         self.write(unit, Vec::new(), then).await
     }
 
@@ -251,7 +273,7 @@ impl<S: KeyStore> Registry<S> {
             return Ok(found.into());
         }
         // Somebody else has put `run/`.
-        let guards = [guards, vec![self.run_as_found(&run, &found)?]].concat();
+        let guards = [guards, vec![self.overwritable::<Run>(&run, &found)?]].concat();
         Ok(self.commit(guards, then).await?.into())
     }
 
@@ -265,27 +287,24 @@ impl<S: KeyStore> Registry<S> {
         Ok(Operation::Put(name, value, None))
     }
 
-    fn put_want(&self, unit: &UnitRecord, state: DesiredState) -> Operation {
-        let generation = unit.want.value.generation.saturating_add(1);
-        self.put(&Key::Want(unit.name.clone()), &Want { state, generation })
-    }
-
-    fn put_global(&self, name: &str, body: &Body, state: DesiredState) -> Option<Operation> {
+    fn put_global(&self, name: &str, body: &Body, want: &Want) -> Option<Operation> {
         let global = Global {
             hash: body.hash.clone(),
-            state,
+            state: want.state,
+            restarts: want.restarts,
             rule: body.global.clone()?,
         };
         Some(self.put(&Key::Global(name.to_owned()), &global))
     }
 
     /// Tells the machine that the unit is placed on.
-    fn put_run(&self, unit: &UnitRecord, hash: &str, state: DesiredState) -> Option<Operation> {
+    fn put_run(&self, unit: &UnitRecord, hash: &str, want: &Want) -> Option<Operation> {
         let place = unit.place.as_ref()?;
         let run = Run {
             hash: hash.to_owned(),
-            state,
+            state: want.state,
             epoch: place.value.epoch,
+            restarts: want.restarts,
         };
         Some(self.put(&Key::run(&place.value.machine, &unit.name), &run))
     }
@@ -299,5 +318,14 @@ impl<S: KeyStore> Registry<S> {
             self.delete(&Key::Place(unit.name.clone())),
             self.delete(&run),
         ]
+    }
+}
+
+/// What is wanted of a unit from now on.
+fn next_want(unit: &UnitRecord, state: DesiredState) -> Want {
+    Want {
+        state,
+        generation: unit.want.value.generation.saturating_add(1),
+        restarts: unit.want.value.restarts,
     }
 }

@@ -216,6 +216,7 @@ pub(crate) fn option(line: &str) -> UnitOption {
 pub(crate) fn machine(metadata: &[(&str, &str)]) -> Machine {
     let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
     Machine {
+        address: String::new(),
         ip: "10.0.0.1".into(),
         metadata: metadata.iter().map(owned).collect(),
         version: "1".into(),

@@ -2,7 +2,9 @@
 //!
 //! Names and meanings are those of the older fleetd; what it did not have stands last in its group.
 
-use super::values::{addresses, endpoints, level, machine_id_or_none, metadata, mode, seconds};
+use super::values::{
+    addresses, endpoints, host_and_port_or_none, level, machine_id_or_none, metadata, mode, seconds,
+};
 use hyperfleet_fleet::settings::Etcd;
 use hyperfleet_server_kit::settings::SettingKind::{
     Bool, Choice, File, Number, Read, Secret, Text,
@@ -41,6 +43,7 @@ const SETTINGS: &[Setting] = &[
     Setting { path: "engine.is_disabled", ..row("disable_engine", Bool, "false", "Whether this fleetd only serves, and never decides where units run") },
     Setting { path: "agent.is_disabled", ..row("disable_agent", Bool, "false", "Whether this fleetd runs no units, and its machine is no member of the cluster") },
     Setting { path: "agent.public_ip", ..row("public_ip", Text, "", "Address that the machine is known by; unset: the one by which it reaches others") },
+    Setting { path: "agent.advertise_address", ..row("advertise_address", Read(host_and_port_or_none), "", "host:port where the fleetd of other machines reach the API of this one, to show status and journal of its units; needs listen_cert_file, listen_key_file and listen_client_ca_file, of one authority on all machines; unset: only this machine shows them") },
     Setting { path: "agent.metadata", ..row("metadata", Read(metadata), "", "What the machine says of itself: key=value, with commas between them; of a key that is given twice the last counts") },
     Setting { path: "agent.units_directory", ..row("units_directory", File, "/run/fleet/units/", "Folder of unit files; it belongs to fleet, which removes units that are not to be there") },
     Setting { path: "agent.systemd_user", ..row("systemd_user", Bool, "false", "Whether units run under the systemd of the user that fleetd runs as, not under that of the machine") },

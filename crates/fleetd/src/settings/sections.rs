@@ -9,7 +9,8 @@ use serde::Deserialize;
 
 use super::Address;
 use super::keys::TABLE;
-use hyperfleet_fleet::agent::Leave;
+use hyperfleet_fleet::agent::{Bus, Leave};
+use hyperfleet_fleet::inspect::PeerFiles;
 use hyperfleet_fleet::settings::Etcd;
 use hyperfleet_server_kit::settings::{
     Level, Limits, Logging, Masking, Output, Secret, Timeouts, Tracing, default_layers,
@@ -72,6 +73,8 @@ pub struct Agent {
     pub is_disabled: bool,
     /// Address of the machine; empty to find it out.
     pub public_ip: String,
+    /// Where other machines reach the API; empty if they do not.
+    pub advertise_address: String,
     /// Pairs `key=value`, with commas between them.
     pub metadata: String,
     pub units_directory: PathBuf,
@@ -104,6 +107,19 @@ pub struct Listen {
     pub is_anonymous: bool,
 }
 
+impl Listen {
+    /// The files by which this fleetd and those of other machines know each other, if there are any.
+    pub fn peer_files(&self) -> Option<PeerFiles> {
+        let files = [&self.cert_file, &self.key_file, &self.client_ca_file];
+        let has_all = files.iter().all(|file| !file.as_os_str().is_empty());
+        has_all.then(|| PeerFiles {
+            cert: self.cert_file.clone(),
+            key: self.key_file.clone(),
+            ca: self.client_ca_file.clone(),
+        })
+    }
+}
+
 impl Agent {
     /// The metadata, by key.
     pub fn pairs(&self) -> BTreeMap<String, String> {
@@ -113,6 +129,15 @@ impl Agent {
             .filter_map(|pair| pair.split_once('='));
         let trimmed = pairs.map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()));
         trimmed.filter(|(key, _)| !key.is_empty()).collect()
+    }
+
+    /// Which systemd runs its units.
+    pub fn bus(&self) -> Bus {
+        if self.systemd_user {
+            Bus::User
+        } else {
+            Bus::System
+        }
     }
 
     /// What becomes of units when it ends.

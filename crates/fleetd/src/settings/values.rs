@@ -107,6 +107,22 @@ pub(super) fn metadata(text: &str) -> Result<Value, String> {
     }
 }
 
+/// Where a server is reached, `host:port`; empty for nowhere.
+pub(super) fn host_and_port_or_none(text: &str) -> Result<Value, String> {
+    let is_one = |(host, port): (&str, &str)| {
+        let is_host = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
+        let is_bare_ipv6 = host.contains(':') && !host.starts_with('[');
+        let is_port = port.parse::<u16>().is_ok_and(|port| port > 0);
+        !host.is_empty() && host.chars().all(is_host) && !is_bare_ipv6 && is_port
+    };
+    if text.is_empty() || text.rsplit_once(':').is_some_and(is_one) {
+        return Ok(text.into());
+    }
+    Err(format!(
+        "{text:?} is no address: expect host:port, such as 10.0.0.2:8001"
+    ))
+}
+
 /// The id of a machine; empty for none.
 pub(super) fn machine_id_or_none(text: &str) -> Result<Value, String> {
     match text {
@@ -173,6 +189,25 @@ mod tests {
         assert_eq!(mode("600"), Ok(0o600_u32.into()));
         for text in ["", "rw", "0888", "1777", "-1"] {
             assert!(mode(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn addresses_to_advertise_have_a_host_and_a_port() {
+        for text in ["", "10.0.0.2:8001", "m1.example:1", "[2001:db8::1]:8001"] {
+            assert!(host_and_port_or_none(text).is_ok(), "{text}");
+        }
+        for text in [
+            "m1",
+            ":8001",
+            "m1:",
+            "m1:0",
+            "m1:65536",
+            "http://m1:8001",
+            "2001:db8::1:8001",
+            "m 1:8001",
+        ] {
+            assert!(host_and_port_or_none(text).is_err(), "{text}");
         }
     }
 

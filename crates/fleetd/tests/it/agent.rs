@@ -5,24 +5,23 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use hyperfleet_testkit::{PrivateSystemd, TestEtcd, fresh_prefix, shared_etcd_url, until};
 
+use super::fleet_socket::SLEEP;
 use super::program::Fleetd;
 
-const SLEEP: [&str; 1] = ["Service ExecStart=/bin/sleep 1000"];
-
 /// A machine: its systemd, and what its fleetd is started with.
-struct Machine {
-    systemd: PrivateSystemd,
-    etcd: String,
-    prefix: String,
+pub(super) struct Machine {
+    pub(super) systemd: PrivateSystemd,
+    pub(super) etcd: String,
+    pub(super) prefix: String,
 }
 
 impl Machine {
     /// `None` where no systemd can run.
-    async fn new() -> Option<Self> {
+    pub(super) async fn new() -> Option<Self> {
         Self::on(shared_etcd_url().await).await
     }
 
@@ -38,8 +37,16 @@ impl Machine {
         self.systemd.home().join("units")
     }
 
+    fn socket(&self) -> PathBuf {
+        self.systemd.home().join("fleet.sock")
+    }
+
+    /// The listener of its unix socket.
+    pub(super) fn listen(&self) -> String {
+        format!("unix:{}", self.socket().display())
+    }
+
     fn spawn(&self, settings: &[(&str, &str)]) -> Fleetd {
-        let socket = self.systemd.home().join("fleet.sock");
         let mut command = self
             .systemd
             .command(Path::new(env!("CARGO_BIN_EXE_fleetd")));
@@ -50,17 +57,22 @@ impl Machine {
             .env("FLEET_AGENT_TTL", "6s")
             .env("FLEET_SYSTEMD_USER", "true")
             .env("FLEET_UNITS_DIRECTORY", self.units())
-            .env("FLEET_LISTEN", format!("unix:{}", socket.display()))
+            .env("FLEET_LISTEN", self.listen())
             .stdin(Stdio::null());
         for (key, value) in settings {
             command.env(format!("FLEET_{}", key.to_uppercase()), value);
         }
-        Fleetd::start(command, socket)
+        Fleetd::start(command, self.socket())
     }
 
     /// fleetd, and its machine is a member of the cluster.
-    async fn start(&self) -> Fleetd {
-        let fleetd = self.spawn(&[]);
+    pub(super) async fn start(&self) -> Fleetd {
+        self.start_with(&[]).await
+    }
+
+    /// The same with these settings besides.
+    pub(super) async fn start_with(&self, settings: &[(&str, &str)]) -> Fleetd {
+        let fleetd = self.spawn(settings);
         until("the machine is a member", async || {
             let machines = fleetd.get("/fleet/v1/machines").await;
             machines.is_some_and(|(_, body)| body["machines"][0]["id"] == "m1")
@@ -69,68 +81,12 @@ impl Machine {
         fleetd
     }
 
-    fn main_pid(&self, unit: &str) -> String {
+    pub(super) fn main_pid(&self, unit: &str) -> String {
         self.systemd.property(unit, "MainPID")
     }
 
-    fn is(&self, unit: &str, state: &str) -> bool {
+    pub(super) fn is(&self, unit: &str, state: &str) -> bool {
         self.systemd.property(unit, "ActiveState") == state
-    }
-}
-
-impl Fleetd {
-    /// Puts a unit. Lines are of the form `Section Name=value`.
-    async fn put(&self, unit: &str, lines: &[&str], desired: &str) {
-        let options = lines.iter().map(|line| {
-            let (section, rest) = line.split_once(' ').unwrap();
-            let (name, value) = rest.split_once('=').unwrap();
-            json!({"section": section, "name": name, "value": value})
-        });
-        let options: Vec<_> = options.collect();
-        let body = json!({"desiredState": desired, "options": options});
-        let request = self
-            .client()
-            .put(format!("http://fleet/fleet/v1/units/{unit}"));
-        let request = request.header("content-type", "application/json");
-        let answer = request.body(body.to_string()).send().await.unwrap();
-        assert!(answer.status().is_success(), "{unit}: {answer:?}");
-    }
-
-    async fn destroy(&self, unit: &str) {
-        let url = format!("http://fleet/fleet/v1/units/{unit}");
-        let answer = self.client().delete(url).send().await.unwrap();
-        assert_eq!(answer.status().as_u16(), 204, "{unit}");
-    }
-
-    /// What is reported of a unit.
-    async fn state(&self, unit: &str) -> Value {
-        let state = self.get(&format!("/fleet/v1/state/{unit}")).await;
-        state.map_or(Value::Null, |(_, body)| body)
-    }
-
-    /// Waits until a unit is reported to be so.
-    async fn until_state(&self, unit: &str, active: &str) {
-        until(&format!("{unit} is {active}"), async || {
-            self.state(unit).await["systemdActiveState"] == active
-        })
-        .await;
-    }
-
-    async fn explained(&self, unit: &str) -> String {
-        let (_, body) = self
-            .get(&format!("/fleet/v1/units/{unit}/explain"))
-            .await
-            .unwrap();
-        body["reason"].as_str().unwrap_or_default().to_owned()
-    }
-
-    async fn until_explained(&self, unit: &str, text: &str) {
-        let mut said = String::new();
-        until(&format!("{unit} is explained by {text:?}"), async || {
-            said = self.explained(unit).await;
-            said.contains(text)
-        })
-        .await;
     }
 }
 
@@ -140,12 +96,13 @@ async fn units_start_stop_and_go() {
         return;
     };
     let fleetd = machine.start().await;
-    fleetd.put("a.service", &SLEEP, "launched").await;
-    fleetd.put("b.service", &SLEEP, "loaded").await;
-    fleetd.until_state("a.service", "active").await;
-    fleetd.until_state("b.service", "inactive").await;
+    let api = fleetd.api();
+    api.put("a.service", &SLEEP, "launched").await;
+    api.put("b.service", &SLEEP, "loaded").await;
+    api.until_state("a.service", "active").await;
+    api.until_state("b.service", "inactive").await;
     assert!(machine.is("a.service", "active") && machine.is("b.service", "inactive"));
-    let state = fleetd.state("a.service").await;
+    let state = api.state("a.service").await;
     assert_eq!(
         (&state["systemdLoadState"], &state["systemdSubState"]),
         (&"loaded".into(), &"running".into())
@@ -154,17 +111,17 @@ async fn units_start_stop_and_go() {
     let file = std::fs::read_to_string(machine.units().join("a.service")).unwrap();
     assert_eq!(file, "[Service]\nExecStart=/bin/sleep 1000\n");
 
-    fleetd.put("a.service", &[], "loaded").await;
-    fleetd.until_state("a.service", "inactive").await;
-    fleetd.put("a.service", &[], "launched").await;
-    fleetd.until_state("a.service", "active").await;
+    api.put("a.service", &[], "loaded").await;
+    api.until_state("a.service", "inactive").await;
+    api.put("a.service", &[], "launched").await;
+    api.until_state("a.service", "active").await;
     // What dies by itself is told by a signal, and is not fleet's to start again.
     machine
         .systemd
         .systemctl(&["kill", "--signal=KILL", "a.service"]);
-    fleetd.until_state("a.service", "failed").await;
-    fleetd.put("a.service", &[], "inactive").await;
-    fleetd.destroy("b.service").await;
+    api.until_state("a.service", "failed").await;
+    api.put("a.service", &[], "inactive").await;
+    api.destroy("b.service").await;
     until("both are gone", async || {
         let load = |unit: &str| machine.systemd.property(unit, "LoadState");
         load("a.service") == "not-found" && load("b.service") == "not-found"
@@ -184,6 +141,7 @@ async fn another_file_takes_the_place_of_the_first_once_that_has_stopped() {
         return;
     };
     let fleetd = machine.start().await;
+    let api = fleetd.api();
     let journal = machine.systemd.home().join("journal");
     let says = |word: &str| format!("/bin/sh -c 'echo {word} >> {}'", journal.display());
     let lines = |number: usize| {
@@ -196,12 +154,12 @@ async fn another_file_takes_the_place_of_the_first_once_that_has_stopped() {
     };
     // systemd keeps a unit that another names, also without its file.
     let side = [SLEEP[0], "Unit After=a.service"];
-    fleetd.put("side.service", &side, "launched").await;
-    fleetd.until_state("side.service", "active").await;
+    api.put("side.service", &side, "launched").await;
+    api.until_state("side.service", "active").await;
     for number in 1..=3 {
         let lines = lines(number);
         let lines: Vec<_> = lines.iter().map(String::as_str).collect();
-        fleetd.put("a.service", &lines, "launched").await;
+        api.put("a.service", &lines, "launched").await;
         until("its file runs", async || {
             let said = std::fs::read_to_string(&journal).unwrap_or_default();
             said.ends_with(&format!("start{number}\n")) && machine.is("a.service", "active")
@@ -221,17 +179,18 @@ async fn units_outlive_fleetd_and_what_has_finished_is_not_run_again() {
         return;
     };
     let mut fleetd = machine.start().await;
+    let api = fleetd.api();
     let journal = machine.systemd.home().join("journal");
     let run = format!(
         "Service ExecStart=/bin/sh -c 'echo run >> {}'",
         journal.display()
     );
-    fleetd.put("a.service", &SLEEP, "launched").await;
+    api.put("a.service", &SLEEP, "launched").await;
     let once = ["Service Type=oneshot", &run];
-    fleetd.put("once.service", &once, "launched").await;
-    fleetd.until_state("a.service", "active").await;
+    api.put("once.service", &once, "launched").await;
+    api.until_state("a.service", "active").await;
     until("it has run", async || journal.exists()).await;
-    fleetd.until_state("once.service", "inactive").await;
+    api.until_state("once.service", "inactive").await;
     let pid = machine.main_pid("a.service");
     assert_ne!(pid, "0");
     for signal in [Signal::TERM, Signal::KILL] {
@@ -240,12 +199,12 @@ async fn units_outlive_fleetd_and_what_has_finished_is_not_run_again() {
         assert!(machine.is("a.service", "active"), "{signal:?}");
         // Its lease has not run out meanwhile, so nothing is moved and nothing is waited for.
         fleetd = machine.start().await;
-        fleetd.put("b.service", &SLEEP, "launched").await;
-        fleetd.until_state("b.service", "active").await;
+        api.put("b.service", &SLEEP, "launched").await;
+        api.until_state("b.service", "active").await;
         assert_eq!(machine.main_pid("a.service"), pid, "{signal:?}");
-        fleetd.destroy("b.service").await;
+        api.destroy("b.service").await;
     }
-    fleetd.until_state("a.service", "active").await;
+    api.until_state("a.service", "active").await;
     assert_eq!(std::fs::read_to_string(&journal).unwrap(), "run\n");
 }
 
@@ -263,22 +222,22 @@ async fn what_fleet_did_not_write_is_left_alone() {
     let pid = machine.main_pid("foreign.service");
     assert_ne!(pid, "0");
     let fleetd = machine.start().await;
-    fleetd.put("foreign.service", &SLEEP, "launched").await;
+    let api = fleetd.api();
+    api.put("foreign.service", &SLEEP, "launched").await;
     // Others do not wait for it.
-    fleetd.put("own.service", &SLEEP, "launched").await;
-    fleetd.until_state("own.service", "active").await;
-    fleetd
-        .until_explained("foreign.service", "that fleet did not write")
+    api.put("own.service", &SLEEP, "launched").await;
+    api.until_state("own.service", "active").await;
+    api.until_explained("foreign.service", "that fleet did not write")
         .await;
     assert_eq!(
-        fleetd.state("foreign.service").await["systemdLoadState"],
+        api.state("foreign.service").await["systemdLoadState"],
         "error"
     );
-    fleetd.put("foreign.service", &[], "loaded").await;
-    fleetd.put("foreign.service", &[], "inactive").await;
-    fleetd.destroy("foreign.service").await;
-    fleetd.put("last.service", &SLEEP, "launched").await;
-    fleetd.until_state("last.service", "active").await;
+    api.put("foreign.service", &[], "loaded").await;
+    api.put("foreign.service", &[], "inactive").await;
+    api.destroy("foreign.service").await;
+    api.put("last.service", &SLEEP, "launched").await;
+    api.until_state("last.service", "active").await;
     assert_eq!(machine.main_pid("foreign.service"), pid);
     let path = machine.systemd.property("foreign.service", "FragmentPath");
     assert!(
@@ -293,30 +252,30 @@ async fn units_are_enabled_by_what_their_files_say_and_an_error_is_theirs_alone(
         return;
     };
     let fleetd = machine.start().await;
+    let api = fleetd.api();
     let side = [
         "Service ExecStart=/bin/sleep 1000",
         "Install WantedBy=a.service",
     ];
-    fleetd.put("side.service", &side, "loaded").await;
-    fleetd.until_state("side.service", "inactive").await;
+    api.put("side.service", &side, "loaded").await;
+    api.until_state("side.service", "inactive").await;
     let enabled = machine.systemd.systemctl(&["is-enabled", "side.service"]);
     assert_eq!(
         String::from_utf8(enabled.stdout).unwrap().trim(),
         "enabled-runtime"
     );
     let odd = ["Service ExecStart=/bin/sleep 1000", "Install Foo=bar"];
-    fleetd.put("odd.service", &odd, "launched").await;
-    fleetd.put("a.service", &SLEEP, "launched").await;
-    fleetd.until_state("a.service", "active").await;
-    fleetd.until_state("side.service", "active").await;
-    fleetd
-        .until_explained("odd.service", "Failed to enable systemd unit odd.service")
+    api.put("odd.service", &odd, "launched").await;
+    api.put("a.service", &SLEEP, "launched").await;
+    api.until_state("a.service", "active").await;
+    api.until_state("side.service", "active").await;
+    api.until_explained("odd.service", "Failed to enable systemd unit odd.service")
         .await;
     // Another file may do better.
-    fleetd.put("odd.service", &SLEEP, "launched").await;
-    fleetd.until_state("odd.service", "active").await;
+    api.put("odd.service", &SLEEP, "launched").await;
+    api.until_state("odd.service", "active").await;
     assert_eq!(
-        fleetd.explained("odd.service").await,
+        api.explained("odd.service").await,
         "placed on m1, and launched there"
     );
 }
@@ -328,23 +287,22 @@ async fn what_systemd_refuses_holds_up_no_other_unit() {
         return;
     };
     let fleetd = machine.start().await;
-    fleetd
-        .put("a.snapshot", &["Unit Description=odd"], "launched")
+    let api = fleetd.api();
+    api.put("a.snapshot", &["Unit Description=odd"], "launched")
         .await;
-    fleetd
-        .put("b.service", &["Service Type=simple"], "launched")
+    api.put("b.service", &["Service Type=simple"], "launched")
         .await;
-    fleetd.put("c.service", &SLEEP, "launched").await;
-    fleetd.until_state("c.service", "active").await;
-    fleetd.until_explained("a.snapshot", "a.snapshot").await;
-    let said = fleetd.explained("a.snapshot").await;
+    api.put("c.service", &SLEEP, "launched").await;
+    api.until_state("c.service", "active").await;
+    api.until_explained("a.snapshot", "a.snapshot").await;
+    let said = api.explained("a.snapshot").await;
     assert!(said.contains("where it is not as desired"), "{said}");
     until("the file of b cannot be used", async || {
-        fleetd.state("b.service").await["systemdLoadState"] == "bad-setting"
+        api.state("b.service").await["systemdLoadState"] == "bad-setting"
     })
     .await;
-    fleetd.destroy("a.snapshot").await;
-    fleetd.destroy("b.service").await;
+    api.destroy("a.snapshot").await;
+    api.destroy("b.service").await;
     until("both are gone", async || {
         let states = fleetd.get("/fleet/v1/state").await.unwrap().1;
         states["states"]
@@ -361,11 +319,12 @@ async fn without_etcd_units_go_on() {
         return;
     };
     let fleetd = machine.start().await;
-    fleetd.put("a.service", &SLEEP, "launched").await;
+    let api = fleetd.api();
+    api.put("a.service", &SLEEP, "launched").await;
     let once = [SLEEP[0], "X-Fleet Singleton=true"];
-    fleetd.put("one.service", &once, "launched").await;
-    fleetd.until_state("a.service", "active").await;
-    fleetd.until_state("one.service", "active").await;
+    api.put("one.service", &once, "launched").await;
+    api.until_state("a.service", "active").await;
+    api.until_state("one.service", "active").await;
     let pid = machine.main_pid("a.service");
     etcd.kill();
     until("what must not run twice has stopped", async || {
@@ -380,9 +339,9 @@ async fn without_etcd_units_go_on() {
         machine.is("one.service", "active")
     })
     .await;
-    fleetd.until_state("a.service", "active").await;
-    fleetd.put("b.service", &SLEEP, "launched").await;
-    fleetd.until_state("b.service", "active").await;
+    api.until_state("a.service", "active").await;
+    api.put("b.service", &SLEEP, "launched").await;
+    api.until_state("b.service", "active").await;
     assert_eq!(machine.main_pid("a.service"), pid);
 }
 
@@ -392,23 +351,23 @@ async fn global_units_follow_the_metadata_of_the_machine() {
         return;
     };
     let fleetd = machine.start().await;
+    let api = fleetd.api();
     let lines = [
         SLEEP[0],
         "X-Fleet Global=true",
         "X-Fleet MachineMetadata=zone=a",
     ];
-    fleetd.put("g.service", &lines, "launched").await;
-    fleetd.put("a.service", &SLEEP, "launched").await;
-    fleetd.until_state("a.service", "active").await;
+    api.put("g.service", &lines, "launched").await;
+    api.put("a.service", &SLEEP, "launched").await;
+    api.until_state("a.service", "active").await;
     assert!(machine.is("g.service", "inactive"));
-    let patch = |op: &str| {
-        let body = json!([{"op": op, "path": "/m1/metadata/zone", "value": {"value": "a"}}]);
-        let request = fleetd.client().patch("http://fleet/fleet/v1/machines");
-        request.body(body.to_string()).send()
+    let patch = async |op: &str| {
+        let operation = json!({"op": op, "path": "/m1/metadata/zone", "value": {"value": "a"}});
+        api.patch_machines(&json!([operation])).await
     };
-    assert_eq!(patch("add").await.unwrap().status().as_u16(), 204);
-    fleetd.until_state("g.service", "active").await;
-    assert_eq!(patch("remove").await.unwrap().status().as_u16(), 204);
+    assert_eq!(patch("add").await, 204);
+    api.until_state("g.service", "active").await;
+    assert_eq!(patch("remove").await, 204);
     until("it has gone", async || {
         machine.systemd.property("g.service", "LoadState") == "not-found"
     })
@@ -422,9 +381,10 @@ async fn a_machine_that_leaves_stops_its_units() {
     };
     let mut fleetd = machine.spawn(&[("shutdown_mode", "stop")]);
     fleetd.until_serving().await;
+    let api = fleetd.api();
     for unit in ["a.service", "b.service"] {
-        fleetd.put(unit, &SLEEP, "launched").await;
-        fleetd.until_state(unit, "active").await;
+        api.put(unit, &SLEEP, "launched").await;
+        api.until_state(unit, "active").await;
     }
     fleetd.stop().await;
     for unit in ["a.service", "b.service"] {

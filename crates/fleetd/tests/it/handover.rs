@@ -19,6 +19,7 @@ const SHORT: (&str, &str) = ("engine_reconcile_interval", "400ms");
 async fn two(place: &Place, interval: (&str, &str)) -> (Fleetd, Fleetd, Registry<EtcdKeys>) {
     let registry = place.registry().await;
     let machine = Machine {
+        address: String::new(),
         ip: "10.0.0.1".into(),
         metadata: BTreeMap::new(),
         version: "1".into(),

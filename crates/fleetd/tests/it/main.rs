@@ -9,7 +9,9 @@
 mod activation;
 mod agent;
 mod etcd;
+mod fleet_socket;
 mod handover;
+mod inspect;
 mod listeners;
 mod logs;
 mod machines;

@@ -7,12 +7,11 @@ use std::process::{Command, Stdio};
 use hyperfleet_fleet::etcd::EtcdKeys;
 use hyperfleet_fleet::registry::{Prefix, Registry};
 use rustix::process::Signal;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tempfile::TempDir;
 
-use hyperfleet_testkit::{
-    PATIENCE, RunningProgram, etcd_settings, fresh_prefix, shared_etcd_url, until,
-};
+use super::fleet_socket::FleetSocket;
+use hyperfleet_testkit::{RunningProgram, etcd_settings, fresh_prefix, shared_etcd_url, until};
 
 /// A place for fleetd: a folder for its socket, and a part of an etcd.
 pub(super) struct Place {
@@ -127,19 +126,13 @@ impl Fleetd {
     }
 
     /// A client of its socket.
-    pub(super) fn client(&self) -> reqwest::Client {
-        hyperfleet_server_kit::crypto::install();
-        let client = reqwest::Client::builder().unix_socket(self.socket.as_path());
-        client.timeout(PATIENCE).build().unwrap()
+    pub(super) fn api(&self) -> FleetSocket {
+        FleetSocket::at(&self.socket)
     }
 
     /// The answer to a GET over its socket, if there is one.
     pub(super) async fn get(&self, path: &str) -> Option<(u16, Value)> {
-        let request = self.client().get(format!("http://fleet{path}"));
-        let answer = request.send().await.ok()?;
-        let status = answer.status().as_u16();
-        let body = answer.text().await.ok()?;
-        Some((status, serde_json::from_str(&body).unwrap_or_default()))
+        self.api().get(path).await
     }
 
     /// Waits until it answers with what etcd holds.
@@ -152,15 +145,8 @@ impl Fleetd {
 
     /// Puts a unit that is to run somewhere.
     pub(super) async fn launch(&self, name: &str) {
-        let option = json!({"section": "Service", "name": "ExecStart", "value": "/bin/true"});
-        let body = json!({"desiredState": "launched", "options": [option]});
-        let request = self
-            .client()
-            .put(format!("http://fleet/fleet/v1/units/{name}"));
-        let request = request
-            .header("content-type", "application/json")
-            .body(body.to_string());
-        assert_eq!(request.send().await.unwrap().status().as_u16(), 201);
+        let lines = ["Service ExecStart=/bin/true"];
+        self.api().put(name, &lines, "launched").await;
     }
 
     /// Tells it to end, and checks that it does so in order.

@@ -31,10 +31,10 @@ async fn a_reload_takes_what_it_can_names_the_rest_and_interrupts_nothing() {
     let place = Place::new().await;
     let mut fleetd = by_file(&place, "");
     fleetd.until_serving().await;
-    let client = fleetd.client();
+    let api = fleetd.api();
     let ask = async || {
-        let answer = client.get("http://fleet/fleet/v1/units?x=1").send().await;
-        assert_eq!(answer.unwrap().status().as_u16(), 200);
+        let (status, _) = api.get("/fleet/v1/units?x=1").await.unwrap();
+        assert_eq!(status, 200);
     };
     ask().await;
     assert!(!fleetd.said().contains("DEBUG"), "{}", fleetd.said());

@@ -4,12 +4,11 @@ use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 
 use super::program::{Fleetd, Place};
-use hyperfleet_testkit::{RawAnswer, sum, until};
+use hyperfleet_testkit::{RawAnswer, until};
 
 const BODY: &str = r#"{"options":[{"section":"Service","name":"ExecStart","value":"/bin/true"}]}"#;
 
@@ -24,11 +23,12 @@ async fn under_way(fleetd: &Fleetd) -> UnixStream {
     );
     stream.write_all(head.as_bytes()).await.unwrap();
     until("the request is under way", async || {
-        let request = fleetd.client().get("http://fleet/metrics").send().await;
-        let text = request.unwrap().text().await.unwrap();
+        let in_flight = fleetd
+            .api()
+            .metric("hyperfleet_api_requests_in_flight")
+            .await;
         // This one, and the one that asks.
-        // This one, and the one that asks.
-        sum(&text, "hyperfleet_api_requests_in_flight", &[]) > 1.5
+        in_flight.unwrap() > 1.5
     })
     .await;
     stream
@@ -91,13 +91,13 @@ async fn who_watches_and_reads_nothing_does_not_make_a_stop_fail() {
     let mut fleetd = place.start_as("m1", &PATIENT);
     fleetd.until_serving().await;
     let line = "x".repeat(2000);
-    let option = |n: u32| json!({"section": "S", "name": format!("A{n}"), "value": line});
-    let unit = json!({"options": (0..28).map(option).collect::<Vec<_>>()}).to_string();
+    let lines: Vec<_> = (0..28)
+        .map(|number| format!("S A{number}={line}"))
+        .collect();
+    let lines: Vec<_> = lines.iter().map(String::as_str).collect();
     for number in 0..20 {
-        let url = format!("http://fleet/fleet/v1/units/large{number}.service");
-        let request = fleetd.client().put(url).body(unit.clone());
-        let request = request.header("content-type", "application/json");
-        assert_eq!(request.send().await.unwrap().status().as_u16(), 201);
+        let unit = format!("large{number}.service");
+        fleetd.api().put(&unit, &lines, "inactive").await;
     }
     let mut watcher = UnixStream::connect(&fleetd.socket).await.unwrap();
     let head = b"GET /fleet/v1/units?watch=true HTTP/1.1\r\nHost: x\r\n\r\n";

@@ -1,6 +1,6 @@
 //! Builders.
 
-use crate::schedule::{Change, Cluster, Job, Machine, MachineId, Task};
+use crate::schedule::{Availability, Change, Cluster, Job, Machine, MachineId, Task};
 use crate::unit::fleet_section::SECTION;
 use crate::unit::{DesiredState, FleetSection, NameParts, Requirements, UnitName, UnitOption};
 
@@ -29,13 +29,7 @@ impl Seen {
             Self::Change(change) => change,
             Self::Wanted(name, requirements, desired) => {
                 let placed_on = known(name.as_str()).and_then(|job| job.placed_on);
-                Change::Unit(Job {
-                    name,
-                    requirements,
-                    desired,
-                    placed_on,
-                    is_pinned: false,
-                })
+                Change::Unit(Job::new(name, requirements, desired, placed_on))
             }
             Self::Placed(name, placed_on) => Change::Unit(Job {
                 placed_on,
@@ -53,11 +47,16 @@ pub(super) fn see(cluster: &mut Cluster, seen: Seen) {
 
 /// A machine with metadata such as `zone=west,disk=ssd`.
 pub(super) fn machine(name: &str, metadata: &str) -> Seen {
+    unavailable(name, metadata, Availability::Open)
+}
+
+/// The same, which does not take every unit.
+pub(super) fn unavailable(name: &str, metadata: &str, availability: Availability) -> Seen {
     let pairs = metadata.split(',').filter_map(|pair| pair.split_once('='));
     let metadata = pairs.map(|(key, value)| (key.to_owned(), value.to_owned()));
     Seen::Change(Change::Machine(Machine {
-        id: id(name),
-        metadata: metadata.collect(),
+        availability,
+        ..Machine::new(id(name), metadata.collect())
     }))
 }
 

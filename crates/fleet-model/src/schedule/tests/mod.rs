@@ -8,8 +8,10 @@
 //! given        builders
 //! ```
 
+mod draining;
 mod given;
 mod plain;
 mod properties;
+mod rebalancing;
 mod rules;
 mod vectors;

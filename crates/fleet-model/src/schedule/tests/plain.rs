@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::given::{Seen, done};
 use crate::schedule::{
-    Beside, Change, Job, Machine, MachineId, Reason, Refusal, Task, can_run, globals_on,
+    Availability, Beside, Change, Job, Machine, MachineId, Reason, Refusal, Task, can_run,
+    globals_on,
 };
 use crate::unit::UnitName;
 
@@ -117,6 +118,7 @@ impl Plain {
                 machine,
                 peer: peer.to_owned(),
             },
+            Err(Refusal::Cordoned) => unreachable!("a unit that is there stays there"),
             Err(Refusal::Conflict) => {
                 let rivals = self.neighbours(&machine).into_iter().filter(|other| {
                     other.name != job.name
@@ -180,6 +182,7 @@ impl Plain {
         let machines = self
             .machines
             .values()
+            .filter(|machine| machine.availability == Availability::Open)
             .filter(|machine| self.check(job, machine).is_ok());
         let mut machines: Vec<_> = machines
             .map(|m| (self.neighbours(&m.id).len(), m.id.clone()))
@@ -193,13 +196,15 @@ impl Plain {
             .able(job)
             .into_iter()
             .filter(|id| Some(id) != job.placed_on.as_ref());
-        let mut able = able.filter(|id| {
-            let there = self.placed(id);
-            !there
-                .iter()
-                .any(|other| self.displaces(other, job) || self.displaces(job, other))
-        });
+        let mut able = able.filter(|id| !self.meets(job, id));
         able.next()
+    }
+
+    /// Whether one of a machine's units would have to leave for a unit, or the unit for one of them.
+    fn meets(&self, job: &Job, machine: &MachineId) -> bool {
+        let there = self.placed(machine);
+        let mut there = there.iter();
+        there.any(|other| self.displaces(other, job) || self.displaces(job, other))
     }
 
     pub(super) fn plan(&self) -> Vec<Task> {
@@ -207,7 +212,7 @@ impl Plain {
         let mut steps = Vec::new();
         // What has to leave for those that are placed here has to wait for the next plan.
         for step in [Self::settle, Self::place] {
-            while let Some(tasks) = step(&state) {
+            while let Some(tasks) = step(&state, self) {
                 for task in &tasks {
                     state.see(done(task));
                 }
@@ -231,7 +236,7 @@ impl Plain {
         tasks
     }
 
-    fn settle(&self) -> Option<Vec<Task>> {
+    fn settle(&self, before: &Self) -> Option<Vec<Task>> {
         let withdraw = |job: &Job, reason| {
             assert!(job.placed_on.is_some(), "it is somewhere");
             Task {
@@ -254,31 +259,116 @@ impl Plain {
         };
         let displaced = || {
             jobs().filter(|job| job.is_placeable()).find_map(|job| {
-                let by = self.replacer(job)?;
-                let machine = self.refuge(job)?;
-                let reason = Reason::Replaced {
-                    machine: job.placed_on.clone()?,
-                    by,
+                let machine = job.placed_on.clone()?;
+                let (together, to, reason) = if let Some(by) = self.replacer(job) {
+                    let to = self.refuge(job)?;
+                    (vec![job], to, Reason::Replaced { machine, by })
+                } else {
+                    let together = self.drained(job)?;
+                    let to = self.refuge_for_all(&together)?;
+                    (together, to, Reason::Drained(machine))
                 };
-                let place = Task {
-                    unit: job.name.clone(),
-                    from: None,
-                    to: Some(machine),
-                    reason: reason.clone(),
-                };
-                Some(vec![withdraw(job, reason), place])
+                let leaves = together.iter().map(|job| withdraw(job, reason.clone()));
+                let mut tasks: Vec<_> = leaves.collect();
+                let mut left_out = BTreeSet::new();
+                for job in Self::leaders_first(together) {
+                    let mut leaders = job.requirements.machine_of.iter();
+                    if leaders.any(|leader| left_out.contains(leader.as_str()))
+                        || before.has_to_stop(job)
+                    {
+                        left_out.insert(job.name.as_str());
+                    } else {
+                        tasks.push(Task {
+                            unit: job.name.clone(),
+                            from: None,
+                            to: Some(to.clone()),
+                            reason: reason.clone(),
+                        });
+                    }
+                }
+                Some(tasks)
             })
         };
         wrong.or_else(crowded).or_else(displaced)
     }
 
-    fn place(&self) -> Option<Vec<Task>> {
-        let unplaced = self
-            .jobs
-            .values()
-            .filter(|job| job.is_placeable() && !job.is_pinned && job.placed_on.is_none());
+    /// Whether a unit that must never run twice is on a machine.
+    fn has_to_stop(&self, job: &Job) -> bool {
+        let from = self.jobs[&job.name].placed_on.as_ref();
+        job.requirements.is_singleton && from.is_some_and(|from| self.machines.contains_key(from))
+    }
+
+    /// All that has to leave the machine with a unit because it is drained.
+    pub(super) fn drained<'a>(&'a self, job: &'a Job) -> Option<Vec<&'a Job>> {
+        let machine = job.placed_on.as_ref()?;
+        let is_draining = self.machines.get(machine)?.availability == Availability::Draining;
+        if !is_draining || job.is_pinned {
+            return None;
+        }
+        let there = self.placed(machine);
+        let mut together = vec![job];
+        loop {
+            let is_tied = |other: &&&Job| {
+                let follows =
+                    |one: &Job, two: &Job| one.requirements.machine_of.contains(two.name.as_str());
+                !together.contains(*other)
+                    && (together.iter()).any(|one| follows(one, other) || follows(other, one))
+            };
+            match there.iter().find(is_tied) {
+                Some(next) => together.push(next),
+                None => break,
+            }
+        }
+        together.sort_by_key(|job| &job.name);
+        Some(together)
+    }
+
+    fn leaders_first(mut rest: Vec<&Job>) -> Vec<&Job> {
+        let mut ordered = Vec::new();
+        while !rest.is_empty() {
+            let follows_none = |job: &&Job| {
+                let mut others = rest.iter();
+                !others.any(|other| job.requirements.machine_of.contains(other.name.as_str()))
+            };
+            let next = rest.iter().position(follows_none).unwrap_or(0);
+            ordered.push(rest.remove(next));
+        }
+        ordered
+    }
+
+    /// The first machine that takes all of them if they come together.
+    fn refuge_for_all(&self, together: &[&Job]) -> Option<MachineId> {
+        if together.iter().any(|job| job.is_pinned) {
+            return None;
+        }
+        let takes = |machine: &Machine| {
+            let mut there = self.neighbours(&machine.id);
+            there.extend(together);
+            let beside = Beside::new(there);
+            let target = (&machine.id, &machine.metadata);
+            together.iter().all(|job| {
+                can_run(&job.name, &job.requirements, target, &beside).is_ok()
+                    && !self.meets(job, &machine.id)
+            })
+        };
+        let from = together.first()?.placed_on.as_ref();
+        let open = self.machines.values().filter(|machine| {
+            machine.availability == Availability::Open && Some(&machine.id) != from
+        });
+        let able = open.filter(|machine| takes(machine));
+        let able = able.map(|machine| (self.neighbours(&machine.id).len(), machine.id.clone()));
+        able.min().map(|(_, id)| id)
+    }
+
+    fn place(&self, before: &Self) -> Option<Vec<Task>> {
+        let unplaced = self.jobs.values().filter(|job| job.is_unplaced());
         unplaced.into_iter().find_map(|job| {
-            let machine = self.able(job).into_iter().next()?;
+            let able = self.able(job);
+            let lasting = |id: &&MachineId| job.requirements.is_singleton && !self.meets(job, id);
+            let machine = able.iter().find(lasting).or(able.first())?.clone();
+            if before.has_to_stop(job) {
+                return None;
+            }
             let reason = Reason::NotPlaced(job.desired);
             Some(vec![Task {
                 unit: job.name.clone(),

@@ -71,12 +71,8 @@ impl Given {
 }
 
 fn changes(machines: &[Known], units: &[Given]) -> Vec<Seen> {
-    let machine = |m: &Known| {
-        Seen::Change(Change::Machine(Machine {
-            id: id(&m.id),
-            metadata: m.metadata.clone(),
-        }))
-    };
+    let machine =
+        |m: &Known| Seen::Change(Change::Machine(Machine::new(id(&m.id), m.metadata.clone())));
     let machines = machines.iter().map(machine);
     machines
         .chain(units.iter().flat_map(Given::changes))

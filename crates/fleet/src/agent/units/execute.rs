@@ -99,13 +99,31 @@ impl Units {
         Ok(())
     }
 
-    pub(super) async fn start(&mut self, systemd: &impl Systemd, unit: &str) -> Result<(), Undone> {
+    pub(super) async fn start(
+        &mut self,
+        systemd: &impl Systemd,
+        unit: &str,
+        orders: &Orders,
+    ) -> Result<(), Undone> {
         self.check_origin(systemd, unit).await?;
         systemd.start(unit).await?;
         self.change(unit, |known| {
             known.state = DesiredState::Launched;
             known.may_run = false;
+            known.restarts = orders.restarts(unit);
         });
+        Ok(())
+    }
+
+    pub(super) async fn restart(
+        &mut self,
+        systemd: &impl Systemd,
+        unit: &str,
+        orders: &Orders,
+    ) -> Result<(), Undone> {
+        self.check_origin(systemd, unit).await?;
+        systemd.restart(unit).await?;
+        self.change(unit, |known| known.restarts = orders.restarts(unit));
         Ok(())
     }
 

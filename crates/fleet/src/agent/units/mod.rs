@@ -147,8 +147,12 @@ impl Units {
         let units = self.memory.units.iter().map(|(unit, known)| {
             let hash = self.on_disk.get(unit).and_then(Option::as_ref);
             let hash = hash.map(|on_disk| on_disk.hash.clone());
-            let state = known.state;
-            (unit.clone(), Current { hash, state })
+            let current = Current {
+                hash,
+                state: known.state,
+                restarts: known.restarts,
+            };
+            (unit.clone(), current)
         });
         units.collect()
     }
@@ -205,6 +209,12 @@ impl Units {
     ) -> Result<(), Error> {
         let before = self.memory.clone();
         let done = self.pass(systemd, orders, files).await;
+        for (unit, known) in &mut self.memory.units {
+            // An agent of an older version has started it: restarts count from here.
+            if known.state == DesiredState::Launched && known.restarts.is_none() {
+                known.restarts = orders.restarts(unit);
+            }
+        }
         for (unit, epoch) in &orders.epochs {
             if let Some(known) = self.memory.units.get_mut(unit) {
                 known.epoch = *epoch;
@@ -241,7 +251,8 @@ impl Units {
                 Task::Unload(_) => self.unload(systemd, &unit).await,
                 Task::Load(_) => self.load(systemd, &unit, orders, files).await,
                 Task::Stop(_) => self.stop(systemd, &unit).await,
-                Task::Start(_) => self.start(systemd, &unit).await,
+                Task::Start(_) => self.start(systemd, &unit, orders).await,
+                Task::Restart(_) => self.restart(systemd, &unit, orders).await,
             };
             match done {
                 Ok(()) => telemetry::done(&task, reason),

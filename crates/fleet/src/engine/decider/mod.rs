@@ -26,12 +26,11 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use self::reasons::Reasons;
 pub(super) use self::steps::Agenda;
 use crate::keys::Revision;
+use crate::known_units;
 use crate::mirror::{KeysTouched, Mirror};
-use crate::registry::{
-    Key, LabelKey, Place, RunKey, Snapshot, Step, Stored, UnreadableKeys, is_part,
-};
-use hyperfleet_fleet_model::schedule::{self, Cluster, Job, Machine, MachineId};
-use hyperfleet_fleet_model::unit::{DesiredState, Requirements, UnitName};
+use crate::registry::{Key, LabelKey, RunKey, Snapshot, StateKey, Step, UnreadableKeys};
+use hyperfleet_fleet_model::schedule::{self, Cluster, MachineId, Move};
+use hyperfleet_fleet_model::unit::UnitName;
 
 /// What follows from the mirror.
 #[derive(Debug)]
@@ -53,6 +52,8 @@ pub(super) struct Decider {
     missing_desired_state: BTreeSet<String>,
     /// Units that are placed on what can be no machine.
     misplaced: BTreeSet<String>,
+    /// Units that wait until a machine has stopped them.
+    stopping: BTreeSet<String>,
     /// Keys that the log has named.
     logged: UnreadableKeys,
     logged_unknown: BTreeSet<String>,
@@ -78,6 +79,7 @@ impl Decider {
             changed_whys: BTreeSet::new(),
             missing_desired_state: BTreeSet::new(),
             misplaced: BTreeSet::new(),
+            stopping: BTreeSet::new(),
             logged: UnreadableKeys::new(),
             logged_unknown: BTreeSet::new(),
             reasons: Reasons::default(),
@@ -100,6 +102,7 @@ impl Decider {
         self.reasons = Reasons::default();
         self.missing_desired_state.clear();
         self.misplaced.clear();
+        self.stopping.clear();
         let unreadable = known.foreign.keys().filter_map(|key| match key {
             Key::Machine(id) => Some(id),
             _ => None,
@@ -155,13 +158,21 @@ impl Decider {
                 self.is_outdated |= is_news || !is_ours;
                 self.changed_units.insert(name);
             }
+            Key::Move(_) => self.is_outdated = true,
             Key::Why(name) => _ = self.changed_whys.insert(name),
-            Key::Machine(id) | Key::Label(LabelKey { machine: id, .. }) => {
+            Key::Machine(id)
+            | Key::Label(LabelKey { machine: id, .. })
+            | Key::Cordon(id)
+            | Key::Drain(id) => {
                 self.is_outdated = true;
                 self.changed_machines.insert(id);
             }
             Key::Global(name) | Key::Run(RunKey { unit: name, .. }) if is_news => {
                 self.changed(name);
+            }
+            // A unit that must never run twice may have stopped where it was.
+            Key::State(StateKey { unit, .. }) if self.stopping.contains(&unit) => {
+                self.changed(unit);
             }
             Key::Global(_)
             | Key::Run(_)
@@ -262,7 +273,38 @@ impl Decider {
         self.read(Self::tell_cluster);
         self.is_outdated = false;
         let tasks = self.cluster.plan();
-        self.read(|decider, known| decider.agenda(known, &tasks))
+        self.read(|decider, known| {
+            if tasks.is_empty() {
+                decider.asked_moves(known)
+            } else {
+                decider.agenda(known, &tasks)
+            }
+        })
+    }
+
+    /// Moves that users have asked for, once nothing else is to be done; orders that are no longer right are taken back.
+    fn asked_moves(&mut self, known: &Snapshot) -> Agenda {
+        let asked: Vec<Move> = known
+            .moves
+            .iter()
+            .map(|(unit, order)| Move {
+                unit: UnitName::stored(unit.as_str()),
+                from: MachineId::new(order.value.from.as_str()),
+                to: MachineId::new(order.value.to.as_str()),
+            })
+            .collect();
+        if asked.is_empty() {
+            return Agenda::default();
+        }
+        let tasks = self.cluster.carry_moves(&asked);
+        let moved: BTreeSet<&str> = tasks.iter().map(|task| task.unit.as_str()).collect();
+        let void = known.moves.iter();
+        let void = void.filter(|(unit, _)| !moved.contains(unit.as_str()));
+        let void = void.map(|(unit, order)| Step::Unmove {
+            unit: unit.clone(),
+            order: order.revision,
+        });
+        self.agenda(known, &tasks).with(void)
     }
 
     /// Some of what is to be said about units that are on no machine, or to be taken back; none once all is looked
@@ -273,7 +315,7 @@ impl Decider {
             let mut reasons = std::mem::take(&mut decider.reasons);
             let is_unreadable = |name: &str| {
                 let why = Key::Why(name.to_owned());
-                decider.is_pinned(known, name) || known.foreign.contains_key(&why)
+                known_units::is_pinned(known, name) || known.foreign.contains_key(&why)
             };
             let slice = reasons.slice(known, &decider.cluster, is_unreadable);
             decider.reasons = reasons;
@@ -292,11 +334,16 @@ impl Decider {
         self.told_at = known.revision;
         for id in std::mem::take(&mut self.changed_machines) {
             let is_there = known.machines.contains_key(&id);
-            let metadata = is_there.then(|| known.metadata(&id));
+            let machine = is_there.then(|| known_units::machine(known, &id));
             let is_unclear = known.foreign.contains_key(&Key::Machine(id.clone()));
+            // Why a unit has not left a machine is no longer true, or not yet stored, once draining ends or begins.
+            let units = self.cluster.units_on(&id);
+            self.changed_whys.extend(units.map(ToString::to_string));
+            // Units that wait for the machine to stop them need not do so once it is gone.
+            self.changed_units.append(&mut self.stopping);
             let id = MachineId::new(id);
-            self.cluster.apply(match metadata {
-                Some(metadata) => schedule::Change::Machine(Machine { id, metadata }),
+            self.cluster.apply(match machine {
+                Some(machine) => schedule::Change::Machine(machine),
                 None if is_unclear => schedule::Change::MachineUnclear(id),
                 None => schedule::Change::MachineGone(id),
             });
@@ -316,60 +363,16 @@ impl Decider {
         // A unit is written whole, so what is seen by now is all that there is of it.
         let is_missing = known.misses_desired_state(name);
         mark(&mut self.missing_desired_state, name, is_missing);
-        let is_misplaced = known.places.contains_key(name) && placed(known, name).is_none();
+        let is_misplaced = known_units::is_misplaced(known, name);
         mark(&mut self.misplaced, name, is_misplaced);
-        self.cluster.apply(match self.job(known, name) {
+        let job = known_units::job(known, name);
+        let is_stopping = job.as_ref().is_some_and(|job| job.stopping_on.is_some());
+        mark(&mut self.stopping, name, is_stopping);
+        self.cluster.apply(match job {
             Some(job) => schedule::Change::Unit(job),
             None => schedule::Change::UnitGone(UnitName::stored(name)),
         });
     }
-
-    /// As what a unit takes part in decisions; none if in none.
-    ///
-    /// A pinned unit asks for nothing of its machine, and keeps away those that it is known to exclude.
-    fn job(&self, known: &Snapshot, name: &str) -> Option<Job> {
-        let body = known.bodies.get(name).map(|body| &body.value);
-        let place = placed(known, name);
-        let unit = UnitName::stored(name);
-        let is_pinned = self.is_pinned(known, name);
-        let (requirements, desired) = if is_pinned {
-            place?;
-            let conflicts = body.map(|body| body.requirements(name).conflicts);
-            let requirements = Requirements {
-                conflicts: conflicts.unwrap_or_default(),
-                ..Requirements::default()
-            };
-            (requirements, DesiredState::Loaded)
-        } else {
-            let state = known.wants.get(name)?.value.state;
-            // A template runs nowhere, whatever desired state is stored for it.
-            let is_template = unit.is_template();
-            let state = if is_template {
-                DesiredState::Inactive
-            } else {
-                state
-            };
-            (body?.requirements(name), state)
-        };
-        Some(Job {
-            name: unit,
-            requirements,
-            desired,
-            placed_on: place.map(|place| MachineId::new(place.value.machine.as_str())),
-            is_pinned,
-        })
-    }
-
-    /// Whether something of a unit is unreadable: then nothing of it is ours to change.
-    fn is_pinned(&self, known: &Snapshot, name: &str) -> bool {
-        self.misplaced.contains(name) || known.is_pinned(name)
-    }
-}
-
-/// Where a unit is placed; none if the machine it names can be none.
-fn placed<'a>(known: &'a Snapshot, name: &str) -> Option<&'a Stored<Place>> {
-    let place = known.places.get(name);
-    place.filter(|place| is_part(&place.value.machine))
 }
 
 fn mark(set: &mut BTreeSet<String>, name: &str, is_in: bool) {

@@ -26,8 +26,10 @@ const REFUSALS_MAX: usize = 32;
 /// Who is on no machine, and of whom that is still to be explained.
 #[derive(Debug, Default)]
 pub(super) struct Reasons {
-    /// Units that are to be on a machine and are on none.
+    /// Units that need another machine than they have: they are on none, or on one that is drained.
     unplaced: BTreeSet<String>,
+    /// Of these, the ones that are on a machine.
+    stuck: BTreeSet<String>,
     /// Of these, the ones of which no reason is stored, or one of what they were before.
     unexplained: BTreeSet<String>,
     /// Of these, the others, as far as they are to be looked at again.
@@ -41,8 +43,9 @@ pub(super) struct Reasons {
 }
 
 impl Reasons {
+    /// How many units are to be on a machine and are on none.
     pub(super) fn unplaced_count(&self) -> usize {
-        self.unplaced.len()
+        self.unplaced.len() - self.stuck.len()
     }
 
     /// Something has changed that stored reasons may speak of.
@@ -52,14 +55,21 @@ impl Reasons {
 
     /// A unit, or what is stored of it, has changed.
     pub(super) fn look(&mut self, name: &str, known: &Snapshot, cluster: &Cluster) {
-        let sets = [&mut self.unplaced, &mut self.unexplained, &mut self.refuted];
+        let sets = [
+            &mut self.unplaced,
+            &mut self.stuck,
+            &mut self.unexplained,
+            &mut self.refuted,
+        ];
         for set in sets {
             set.remove(name);
         }
-        let is_unplaced = cluster.job(name).is_some_and(|job| {
-            job.desired.is_active() && !job.requirements.is_global && job.placed_on.is_none()
-        });
+        let is_unplaced = cluster.needs_machine(name);
+        let is_placed = cluster.job(name).is_some_and(|job| job.placed_on.is_some());
         let explained = known.whys.get(name).map(|why| why.value.generation);
+        if is_unplaced && is_placed {
+            self.stuck.insert(name.to_owned());
+        }
         if is_unplaced {
             self.unplaced.insert(name.to_owned());
             let wanted = known.wants.get(name).map(|want| want.value.generation);
@@ -144,6 +154,8 @@ fn why(generation: u64, explanation: &Explanation<'_>) -> Why {
         Explanation::NoMachines
         | Explanation::Cycle(_)
         | Explanation::WaitsFor(_)
+        | Explanation::Stopping(_)
+        | Explanation::Tied(_)
         | Explanation::NotYet(_) => &[],
     };
     let refusals = groups.iter().take(REFUSALS_MAX).map(|group| Refusal {

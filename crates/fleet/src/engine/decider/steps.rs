@@ -44,6 +44,12 @@ impl Agenda {
         self.0.len()
     }
 
+    /// The same, with steps that may be done whenever.
+    pub(super) fn with(mut self, more: impl Iterator<Item = Step>) -> Self {
+        self.0.extend(more.map(|step| (1, step)));
+        self
+    }
+
     /// What can be carried out at once, before changes are looked at; none if nothing is left. If one of it turns
     /// out to be stale, the rest of the agenda may be wrong.
     pub(in crate::engine) fn portion(&mut self) -> Vec<Step> {
@@ -128,6 +134,7 @@ impl Decider {
                 hash: body.map_or_else(String::new, |body| body.value.hash.clone()),
                 state: want.map_or_else(DesiredState::default, |want| want.value.state),
                 epoch: self.epoch,
+                restarts: want.map_or(0, |want| want.value.restarts),
             },
             want: self.guarded(want),
             place: self.guarded(known.places.get(unit)),

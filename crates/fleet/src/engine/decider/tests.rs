@@ -75,7 +75,11 @@ impl World {
 
     fn want(&mut self, name: &str, state: DesiredState) {
         let generation = self.revision.unsigned_abs();
-        let want = self.stored(Want { state, generation });
+        let want = self.stored(Want {
+            state,
+            generation,
+            restarts: 0,
+        });
         self.see(Change::Want(name.to_owned(), want));
     }
 
@@ -126,6 +130,7 @@ impl World {
                 let why = self.stored(why.clone());
                 self.see(Change::Why(unit.clone(), why));
             }
+            Step::Unmove { unit, .. } => self.see(Change::Move(unit.clone(), Seen::Gone)),
             Step::Unexplain { unit } => self.see(Change::Why(unit.clone(), Seen::Gone)),
         }
     }
@@ -192,7 +197,9 @@ fn shown(step: &Step) -> String {
             (Some(from), None) => format!("-{}@{from}", task.unit),
             (None, machine) => format!("+{}@{}", task.unit, machine.as_ref().unwrap()),
         },
-        Step::Explain { unit, .. } | Step::Unexplain { unit } => format!("?{unit}"),
+        Step::Explain { unit, .. } | Step::Unmove { unit, .. } | Step::Unexplain { unit } => {
+            format!("?{unit}")
+        }
     }
 }
 

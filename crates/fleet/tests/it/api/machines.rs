@@ -22,7 +22,7 @@ async fn patch(fleet: &TestFleet, body: &str) -> (u16, Value) {
 async fn metadata_is_set_over_what_the_machine_says_and_taken_away() {
     let fleet = TestFleet::spawn().await;
     fleet.machine("m1").await;
-    let machine = |metadata: Value| json!({"machines": [{"id": "m1", "metadata": metadata, "primaryIP": "192.0.2.7"}]});
+    let machine = |metadata: Value| json!({"machines": [{"id": "m1", "metadata": metadata, "primaryIP": "192.0.2.7", "version": "1"}]});
     let path = "/fleet/v1/machines";
     assert_eq!(fleet.get(path).await.body, machine(json!({"zone": "east"})));
     let body = r#"[{"op":"add","path":"/m1/metadata/disk","value":{"value":"ssd"}},
@@ -32,7 +32,7 @@ async fn metadata_is_set_over_what_the_machine_says_and_taken_away() {
     assert_eq!(fleet.get(path).await.body, now);
     let body = r#"[{"op":"remove","path":"/m1/metadata/zone"},{"op":"remove","path":"/m1/metadata/disk"}]"#;
     assert_eq!(patch(&fleet, body).await.0, 204);
-    let bare = json!({"machines": [{"id": "m1", "primaryIP": "192.0.2.7"}]});
+    let bare = json!({"machines": [{"id": "m1", "primaryIP": "192.0.2.7", "version": "1"}]});
     assert_eq!(fleet.get(path).await.body, bare);
     let body = r#"[{"op":"add","path":"/m1/metadata/zone","value":{"value":"north"}}]"#;
     assert_eq!(patch(&fleet, body).await.0, 204);

@@ -1,9 +1,13 @@
 //! Fleet's API over HTTP, as fleetd serves it, on a real etcd.
 
 mod clients;
+mod cluster;
 mod defects;
+mod draining;
 mod machines;
 mod pages;
+mod rebalancing;
+mod restarting;
 mod routes;
 mod units;
 mod watching;

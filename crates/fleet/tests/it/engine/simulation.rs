@@ -13,8 +13,8 @@ use std::time::Duration;
 use hyperfleet_fleet::engine::Settings;
 use hyperfleet_fleet::keys::Revision;
 use hyperfleet_fleet::registry::{
-    Change, Machine, Prefix, Registered, Registration, Registry, RunKey, Scope, Seen, Snapshot,
-    Told,
+    Change, Machine, MoveOrder, Prefix, Registered, Registration, Registry, RunKey, Scope, Seen,
+    Snapshot, Told,
 };
 use hyperfleet_fleet_model::schedule::{self, Cluster, Job, MachineId};
 use hyperfleet_fleet_model::unit::{DesiredState, FleetSection, NameParts, UnitName};
@@ -238,6 +238,7 @@ impl Simulation {
                 self.seats[number].restart(is_clean);
             }
             18 => self.store.compact(self.record.lock().unwrap().revision),
+            19 => self.availability().await,
             _ => {}
         }
         let most = self.random.pick(&[1, 5, 50, 500, 3_000, 15_000]);
@@ -277,10 +278,35 @@ impl Simulation {
         self.registry.set_labels(id, &labels).await.unwrap();
     }
 
+    async fn availability(&mut self) {
+        let id = self.random.pick(&MACHINES);
+        let moves = self.moves();
+        let registry = &self.registry;
+        let changed = match self.random.below(8) {
+            5.. => registry.order_moves(&moves).await,
+            0 => registry.cordon_machine(id).await,
+            1 => registry.drain_machine(id, None).await,
+            2 => registry.drain_machine(id, Some(20)).await,
+            3 => registry.end_drain(id).await,
+            _ => registry.uncordon_machine(id).await,
+        };
+        changed.unwrap();
+    }
+
+    /// Orders to move some units, most of which are not right.
+    fn moves(&mut self) -> BTreeMap<String, MoveOrder> {
+        let order = |_| {
+            let name = format!("u{:02}.service", self.random.below(UNITS));
+            let [from, to] = [(); 2].map(|()| self.random.pick(&MACHINES).to_owned());
+            (name, MoveOrder { from, to })
+        };
+        (0..9).map(order).collect()
+    }
+
     async fn unit(&mut self) {
         let name = format!("u{:02}.service", self.random.below(UNITS));
         let other = format!("u{:02}.service", self.random.below(UNITS));
-        let lines = match self.random.below(8) {
+        let lines = match self.random.below(9) {
             0 => vec![format!(
                 "MachineMetadata=zone={}",
                 self.random.pick(&["a", "b"])
@@ -290,6 +316,7 @@ impl Simulation {
             3 => vec![format!("MachineOf={other}")],
             4 => vec![format!("Replaces={other}")],
             5 => vec!["Global=true".to_owned(), format!("Conflicts={other}")],
+            6 => vec!["Singleton=true".to_owned()],
             _ => vec![],
         };
         let lines: Vec<_> = lines.iter().map(String::as_str).collect();
@@ -319,6 +346,7 @@ impl Simulation {
         tokio::time::sleep(Duration::from_mins(2)).await;
         let settled = self.registry.snapshot().await.unwrap();
         check(&settled);
+        assert!(settled.moves.is_empty(), "{:?}", settled.moves);
         for seat in &mut self.seats {
             seat.stop.take().unwrap().send(()).unwrap();
             (&mut seat.task).await.unwrap();
@@ -347,18 +375,19 @@ fn check(snapshot: &Snapshot) {
         cluster.apply(schedule::Change::Machine(schedule::Machine {
             id: MachineId::new(id.as_str()),
             metadata: snapshot.metadata(id),
+            availability: snapshot.availability(id),
         }));
     }
     for (name, body) in &snapshot.bodies {
         let section = FleetSection::of(&body.value.options);
         let place = snapshot.places.get(name);
-        cluster.apply(schedule::Change::Unit(Job {
-            name: UnitName::stored(name.as_str()),
-            requirements: section.requirements(NameParts::of(name)),
-            desired: snapshot.wants[name].value.state,
-            placed_on: place.map(|place| MachineId::new(place.value.machine.as_str())),
-            is_pinned: false,
-        }));
+        let placed_on = place.map(|place| MachineId::new(place.value.machine.as_str()));
+        cluster.apply(schedule::Change::Unit(Job::new(
+            UnitName::stored(name.as_str()),
+            section.requirements(NameParts::of(name)),
+            snapshot.wants[name].value.state,
+            placed_on,
+        )));
     }
     for (name, place) in &snapshot.places {
         let (machine, unit) = (place.value.machine.clone(), name.clone());

@@ -185,6 +185,7 @@ fn body(text: &str) -> Body {
 
 fn machine(metadata: &[(&str, &str)]) -> Machine {
     Machine {
+        address: String::new(),
         ip: "10.0.0.1".into(),
         metadata: strings(metadata),
         version: "1".into(),

@@ -1,8 +1,11 @@
 //! A private etcd, thrown away afterwards.
 
+mod tools;
+
 use std::fs::{self, File};
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,7 +14,9 @@ use std::time::Duration;
 use hyperfleet_fleet::etcd::{EtcdKeys, Settings};
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
-/// A server of its own, on free ports of the loopback and in a folder of its own.
+use crate::PrivateNetwork;
+
+/// A server of its own, on free ports of the loopback, or within a network of the test's own, and in a folder of its own.
 ///
 /// It ends with the thread that started it, or when it is dropped.
 pub struct TestEtcd {
@@ -21,6 +26,9 @@ pub struct TestEtcd {
     peer: u16,
     arguments: Vec<String>,
     scheme: &'static str,
+    address: Ipv4Addr,
+    /// A process in the server's network, if that is not this machine's.
+    network: Option<String>,
 }
 
 static SHARED: OnceLock<String> = OnceLock::new();
@@ -35,6 +43,15 @@ impl TestEtcd {
     /// One that is started with more arguments; `https` is for the caller to prepare.
     pub async fn start_with(scheme: &'static str, arguments: &[String]) -> Self {
         let mut server = Self::prepare(scheme, arguments);
+        server.resume().await;
+        server
+    }
+
+    /// A plain server within a network of the test's own.
+    pub async fn start_within(network: &PrivateNetwork) -> Self {
+        let mut server = Self::prepare("http", &[]);
+        server.address = PrivateNetwork::ADDRESS;
+        server.network = Some(network.process().to_owned());
         server.resume().await;
         server
     }
@@ -68,18 +85,20 @@ impl TestEtcd {
             peer,
             arguments: arguments.to_vec(),
             scheme,
+            address: Ipv4Addr::LOCALHOST,
+            network: None,
         }
     }
 
     /// Its name in a cluster, and where the other servers reach it.
     fn member(&self) -> [String; 2] {
-        let peer = format!("http://127.0.0.1:{}", self.peer);
+        let peer = format!("http://{}:{}", self.address, self.peer);
         [format!("test{}", self.peer), peer]
     }
 
     /// Where clients reach it.
     pub fn url(&self) -> String {
-        format!("{}://127.0.0.1:{}", self.scheme, self.client)
+        format!("{}://{}:{}", self.scheme, self.address, self.client)
     }
 
     /// Starts the server again on what it had, and waits until it answers.
@@ -94,17 +113,19 @@ impl TestEtcd {
         let [_, peer] = self.member();
         let mut command = Command::new("setpriv");
         command
-            .args(["--pdeathsig", "TERM", "--", "sh", "-c", THROW_AWAY])
+            .args(["--pdeathsig", "TERM", "--"])
+            .args(self.enter_network())
+            .args(["sh", "-c", THROW_AWAY])
             .arg(self.folder.path())
             .arg(program())
-            .args(["--name", "test", "--log-outputs", "stderr"])
+            .args(["--name", NAME, "--log-outputs", "stderr"])
             .arg("--data-dir")
-            .arg(self.folder.path().join("data"))
+            .arg(self.data())
             .args(["--listen-client-urls", &client])
             .args(["--advertise-client-urls", &client])
             .args(["--listen-peer-urls", &peer])
             .args(["--initial-advertise-peer-urls", &peer])
-            .args(["--initial-cluster", &format!("test={peer}")]);
+            .args(["--initial-cluster", &format!("{NAME}={peer}")]);
         if knows_unsafe_no_fsync() {
             command.arg("--unsafe-no-fsync");
         }
@@ -151,7 +172,18 @@ impl TestEtcd {
     /// Loses all that it had, as an etcd that is set up anew; to be started again.
     pub fn lose_data(&mut self) {
         self.kill();
-        fs::remove_dir_all(self.folder.path().join("data")).unwrap();
+        fs::remove_dir_all(self.data()).unwrap();
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// The beginning of a command line that runs in its network.
+    fn enter_network(&self) -> Vec<String> {
+        let network = self.network.as_ref();
+        let enter = network.map(|process| ["nsenter", "--target", process, "--net", "--"]);
+        enter.into_iter().flatten().map(str::to_owned).collect()
     }
 
     /// Sends it a signal, such as one that freezes it.
@@ -166,6 +198,9 @@ impl Drop for TestEtcd {
         self.kill();
     }
 }
+
+/// What a server that is alone is called.
+const NAME: &str = "test";
 
 /// `$0` is the folder, the rest the server's command line. When the thread that started it ends, so does the server,
 /// and its data go.

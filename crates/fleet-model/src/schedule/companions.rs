@@ -1,0 +1,125 @@
+//! Units that leave a machine together when it is drained: those that `MachineOf` ties to each other, in either
+//! direction. So no unit is left without the unit that it follows, and none is moved to where it cannot run.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use super::cluster::{Cluster, OnMachine};
+use super::machine_id::MachineId;
+use super::rules::{Neighbours, Refusal, can_run};
+use crate::unit::{Requirements, UnitName};
+
+/// A machine as it would be if these units were there as well.
+struct With<'a> {
+    there: OnMachine<'a>,
+    together: &'a BTreeSet<UnitName>,
+}
+
+impl Neighbours for With<'_> {
+    fn has(&self, unit: &str) -> bool {
+        self.together.contains(unit) || self.there.has(unit)
+    }
+
+    // The units themselves were on one machine before: they do not exclude each other.
+    fn conflicts(&self, unit: &UnitName, requirements: &Requirements) -> bool {
+        self.there.conflicts(unit, requirements)
+    }
+}
+
+impl Cluster {
+    /// A unit and all that have to be on its machine with it, by name.
+    pub(super) fn companions(&self, unit: &UnitName, machine: &MachineId) -> BTreeSet<UnitName> {
+        let Some(there) = self.placed.get(machine) else {
+            return BTreeSet::from([unit.clone()]);
+        };
+        let mut found = BTreeSet::from([unit]);
+        let mut ahead = VecDeque::from([unit]);
+        while let Some(name) = ahead.pop_front() {
+            let leaders = self.leaders(name.as_str());
+            let leaders = leaders.filter_map(|leader| there.get(leader.as_str()));
+            let followers = self.followers.get(name.as_str()).into_iter().flatten();
+            let followers = followers.filter(|follower| there.contains(*follower));
+            for next in leaders.chain(followers) {
+                if found.insert(next) {
+                    ahead.push_back(next);
+                }
+            }
+        }
+        found.into_iter().cloned().collect()
+    }
+
+    /// By name, but none before the units that it follows. In a circle the first by name comes first.
+    pub(super) fn leaders_first(&self, mut rest: BTreeSet<UnitName>) -> Vec<UnitName> {
+        let mut ordered = Vec::with_capacity(rest.len());
+        while let Some(first) = rest.first() {
+            let follows_none = |unit: &&UnitName| {
+                let mut leaders = self.leaders(unit.as_str());
+                leaders.all(|leader| !rest.contains(leader.as_str()))
+            };
+            let next = rest.iter().find(follows_none).unwrap_or(first).clone();
+            rest.remove(&next);
+            ordered.push(next);
+        }
+        ordered
+    }
+
+    /// The machine for units that leave one together: the least loaded that can run all of them.
+    pub(super) fn choose_for_all(
+        &self,
+        units: &BTreeSet<UnitName>,
+        leaving: &MachineId,
+    ) -> Option<MachineId> {
+        let first = units.first()?;
+        let follows_itself = self
+            .leaders(first.as_str())
+            .any(|leader| leader == first.as_str());
+        if units.len() == 1 && !follows_itself {
+            return self.choose(first, Some(leaving));
+        }
+        if units.iter().any(|unit| self.units[unit].job.is_pinned) {
+            return None;
+        }
+        let machines = |unit: &UnitName| &self.pools.get(self.units[unit].pool).machines;
+        let fewest = units.iter().map(machines).min_by_key(|pool| pool.len())?;
+        let accepts =
+            |id: &MachineId| id != leaving && units.iter().all(|unit| self.takes(id, unit, units));
+        let mut machines = fewest.iter().map(|(_, id)| id);
+        machines.find(|id| accepts(id)).cloned()
+    }
+
+    /// Whether a unit may come to a machine together with others.
+    fn takes(&self, id: &MachineId, name: &UnitName, together: &BTreeSet<UnitName>) -> bool {
+        self.admit_with(name, id, together).is_ok() && self.is_free_of_meetings(name, id)
+    }
+
+    /// What speaks against a unit on a machine to which others come with it.
+    pub(super) fn admit_with(
+        &self,
+        name: &UnitName,
+        id: &MachineId,
+        together: &BTreeSet<UnitName>,
+    ) -> Result<(), Refusal<'_>> {
+        let (unit, node) = (&self.units[name], &self.machines[id]);
+        let there = OnMachine {
+            cluster: self,
+            machine: id,
+        };
+        let with = With { there, together };
+        let asked = &unit.job.requirements;
+        can_run(&unit.job.name, asked, (id, &node.metadata), &with)?;
+        node.admits()
+    }
+
+    /// When a unit leaves a machine that is drained, those that it followed may have somewhere to go without it.
+    pub(super) fn suspect_companions(&mut self, unit: &UnitName, machine: &MachineId) {
+        if !self.is_draining(machine) {
+            return;
+        }
+        let Some(there) = self.placed.get(machine) else {
+            return;
+        };
+        let leaders = self.leaders(unit.as_str());
+        let leaders = leaders.filter_map(|leader| there.get(leader.as_str()));
+        let leaders: Vec<_> = leaders.cloned().collect();
+        self.suspects.extend(leaders);
+    }
+}

@@ -1,0 +1,128 @@
+//! `…/units/{unitName}/status` and `…/units/{unitName}/journal`
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use actix_web::http::header::{ContentType, HeaderName};
+use actix_web::web::{Bytes, Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use futures_util::stream;
+use tokio::time::{Instant, sleep_until};
+
+use super::Fault;
+use super::body::query;
+use super::follow;
+use crate::EtcdFleet;
+use crate::inspect::{EXIT_STATUS, Inspection, Inspector, LINES_MAX, OUTPUTS, Request, TextStream};
+use hyperfleet_fleet_model::wire::{InvalidParameter, Query};
+use hyperfleet_server_kit::http::{Admission, Connection, Gate};
+
+/// Lines of a journal that are shown unless a number is given.
+const LINES: u32 = 10;
+/// How long a journal is followed before the client has to come back, and to prove anew that it may.
+const TIME_MAX: Duration = Duration::from_mins(30);
+
+/// `GET …/units/{unitName}/status`
+pub(super) async fn status(
+    request: HttpRequest,
+    fleet: Data<EtcdFleet>,
+    inspector: Data<Inspector>,
+    admission: Data<Admission>,
+    name: Path<String>,
+) -> Result<HttpResponse, Fault> {
+    let query = query(&request);
+    follow::refuse(&query)?;
+    let wanted = wanted(&name, &query, Inspection::Status)?;
+    answer(&request, &fleet, &inspector, &admission, &wanted).await
+}
+
+/// `GET …/units/{unitName}/journal`
+pub(super) async fn journal(
+    request: HttpRequest,
+    fleet: Data<EtcdFleet>,
+    inspector: Data<Inspector>,
+    admission: Data<Admission>,
+    name: Path<String>,
+) -> Result<HttpResponse, Fault> {
+    let query = query(&request);
+    follow::refuse(&query)?;
+    let lines = query.filter("lines").map_or(Ok(LINES), |text| {
+        let lines = text.parse().ok().filter(|lines| *lines <= LINES_MAX);
+        lines.ok_or(InvalidParameter("lines"))
+    })?;
+    let output = query.filter("output").unwrap_or(OUTPUTS[0]).to_owned();
+    if !OUTPUTS.contains(&output.as_str()) {
+        return Err(InvalidParameter("output").into());
+    }
+    let inspection = Inspection::Journal {
+        lines,
+        output,
+        follow: query.is_set("follow")?,
+    };
+    let wanted = wanted(&name, &query, inspection)?;
+    answer(&request, &fleet, &inspector, &admission, &wanted).await
+}
+
+fn wanted<'q>(
+    unit: &'q str,
+    query: &'q Query,
+    inspection: Inspection,
+) -> Result<Request<'q>, Fault> {
+    Ok(Request {
+        unit,
+        machine: query.filter("machineID"),
+        inspection,
+        is_forwarded: query.is_set("forwarded")?,
+    })
+}
+
+async fn answer(
+    request: &HttpRequest,
+    fleet: &EtcdFleet,
+    inspector: &Inspector,
+    admission: &Admission,
+    wanted: &Request<'_>,
+) -> Result<HttpResponse, Fault> {
+    // Such an answer takes as long as its client likes, as that of a watch does.
+    let place = admission.watch().ok_or_else(Fault::too_many_watch)?;
+    let inspected = inspector.inspect(fleet, wanted).await?;
+    if let Some(connection) = request.conn_data::<Rc<Connection>>() {
+        connection.end_with(admission.gate());
+    }
+    let mut answer = HttpResponse::Ok();
+    answer.content_type(ContentType::plaintext());
+    // nginx would gather what is to be shown at once.
+    answer.insert_header((HeaderName::from_static("x-accel-buffering"), "no"));
+    if let Some(status) = inspected.exit_status {
+        answer.insert_header((HeaderName::from_static(EXIT_STATUS), status.to_string()));
+    }
+    let end_at = Instant::now() + TIME_MAX;
+    let gate = admission.gate().clone();
+    let state = (inspected.text, gate, end_at, place);
+    let pieces = stream::unfold(state, async |(mut text, gate, end_at, place)| {
+        let piece = next(&mut text, &gate, end_at).await?;
+        Some((piece, (text, gate, end_at, place)))
+    });
+    Ok(answer.streaming(pieces))
+}
+
+/// The next piece; `None` at the end of the text, of its time, or of the service.
+async fn next(
+    text: &mut TextStream,
+    gate: &Gate,
+    end_at: Instant,
+) -> Option<Result<Bytes, actix_web::Error>> {
+    let piece = tokio::select! {
+        biased;
+        () = gate.stopped() => return None,
+        () = sleep_until(end_at) => return None,
+        piece = text.next() => piece,
+    };
+    match piece {
+        Ok(piece) => Some(Ok(Bytes::from(piece?))),
+        Err(error) => {
+            tracing::info!(%error, "a unit's output ended early");
+            Some(Err(error.into()))
+        }
+    }
+}

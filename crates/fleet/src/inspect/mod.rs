@@ -1,0 +1,233 @@
+//! Status and journal of a unit, as its machine prints them.
+//!
+//! ```text
+//! request ─▶ which machine? ─┬─ this one ─▶ local: systemctl status, journalctl
+//!                            └─ another  ─▶ peer:  the same request to its fleetd, over mutual TLS
+//! ```
+//!
+//! Only units of fleet can be asked for, on machines that run them.
+
+mod local;
+mod peer;
+mod text;
+
+use std::fmt;
+
+use crate::agent::Bus;
+use crate::registry::StateKey;
+use crate::{Error as FleetError, EtcdFleet};
+
+pub(crate) use peer::EXIT_STATUS;
+pub use peer::PeerFiles;
+pub use text::TextStream;
+
+/// Most lines of a journal that are asked for at once.
+pub const LINES_MAX: u32 = 10_000;
+/// The forms in which `journalctl --output` prints.
+pub const OUTPUTS: [&str; 14] = [
+    "short",
+    "short-full",
+    "short-iso",
+    "short-iso-precise",
+    "short-precise",
+    "short-monotonic",
+    "short-unix",
+    "verbose",
+    "export",
+    "json",
+    "json-pretty",
+    "json-sse",
+    "cat",
+    "with-unit",
+];
+
+/// What is asked of a unit's machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Inspection {
+    /// What `systemctl status` prints.
+    Status,
+    /// What `journalctl` prints of the unit.
+    Journal {
+        /// How many of the newest lines.
+        lines: u32,
+        /// One of [`OUTPUTS`].
+        output: String,
+        /// Whether new lines follow, without end.
+        follow: bool,
+    },
+}
+
+impl fmt::Display for Inspection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Status => "status",
+            Self::Journal { .. } => "journal",
+        })
+    }
+}
+
+/// What a machine answers.
+#[derive(Debug)]
+pub struct Inspected {
+    /// The exit status of the program that was run, where it has ended.
+    pub exit_status: Option<i32>,
+    pub text: TextStream,
+}
+
+/// Why there is no answer, by what the caller can do. The text is for clients.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Fleet(#[from] FleetError),
+    #[error("unit {unit} is on no machine")]
+    OnNoMachine { unit: String },
+    #[error("unit {unit} is not on machine {machine}")]
+    NotOnMachine { unit: String, machine: String },
+    #[error("unit {unit} runs on several machines: name one with machineID")]
+    OnSeveralMachines { unit: String },
+    #[error(
+        "machine {machine} does not say where other machines reach its fleetd: set advertise_address there"
+    )]
+    NoAddress { machine: String },
+    #[error(
+        "this fleetd cannot ask other machines: set listen_cert_file, listen_key_file and listen_client_ca_file"
+    )]
+    NoCertificate,
+    #[error("this server runs on no machine of fleet, and asks none: use the API of a fleetd")]
+    NoMachine,
+    #[error(
+        "the request was for machine {asked}, and came to {here}: check advertise_address of {asked}"
+    )]
+    WrongMachine { asked: String, here: String },
+    #[error("cannot ask machine {machine} at {address}: {message}")]
+    Unreachable {
+        machine: String,
+        address: String,
+        message: String,
+    },
+    /// What the other machine has answered.
+    #[error("{message}")]
+    Refused { status: u16, message: String },
+    #[error("cannot run {program} on machine {machine}: {message}")]
+    NotRun {
+        program: &'static str,
+        machine: String,
+        message: String,
+    },
+}
+
+/// Answers of this machine and, over their fleetd, of others.
+#[derive(Debug, Clone)]
+pub struct Inspector {
+    own: Option<Own>,
+}
+
+#[derive(Debug, Clone)]
+struct Own {
+    machine: String,
+    bus: Bus,
+    /// What this machine shows others; none without TLS.
+    files: Option<PeerFiles>,
+}
+
+/// A request, as it came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request<'a> {
+    pub unit: &'a str,
+    /// The machine to ask, for a unit that runs on several.
+    pub machine: Option<&'a str>,
+    pub inspection: Inspection,
+    /// Whether another fleetd sent it on: it is not sent on again.
+    pub is_forwarded: bool,
+}
+
+impl Inspector {
+    /// Answers for this machine, and asks others with these files.
+    pub fn of_machine(machine: &str, bus: Bus, files: Option<PeerFiles>) -> Self {
+        let machine = machine.to_owned();
+        Self {
+            own: Some(Own {
+                machine,
+                bus,
+                files,
+            }),
+        }
+    }
+
+    /// Answers nothing: for a server that is no fleetd.
+    pub fn nowhere() -> Self {
+        Self { own: None }
+    }
+
+    /// Asks the machine that runs a unit.
+    ///
+    /// # Errors
+    /// [`Error`], by what the caller can do.
+    pub async fn inspect(
+        &self,
+        fleet: &EtcdFleet,
+        request: &Request<'_>,
+    ) -> Result<Inspected, Error> {
+        let own = self.own.as_ref().ok_or(Error::NoMachine)?;
+        let machine = machine_of(fleet, request).await?;
+        if machine == own.machine {
+            return local::inspect(own, request).await;
+        }
+        if request.is_forwarded {
+            return Err(Error::WrongMachine {
+                asked: machine,
+                here: own.machine.clone(),
+            });
+        }
+        let address = fleet.address_of(&machine).await?;
+        let address = address.ok_or_else(|| Error::NoAddress {
+            machine: machine.clone(),
+        })?;
+        let files = own.files.as_ref().ok_or(Error::NoCertificate)?;
+        peer::inspect(files, &machine, &address, request).await
+    }
+}
+
+/// The machine to ask: where the unit is placed, or one of those that report it.
+async fn machine_of(fleet: &EtcdFleet, request: &Request<'_>) -> Result<String, Error> {
+    let unit = request.unit.to_owned();
+    let stored = fleet.stored_unit(request.unit).await?;
+    let on: Vec<String> = if stored.body.value.global.is_some() {
+        fleet.machines_reporting(request.unit)
+    } else {
+        let place = stored.place.into_iter();
+        place.map(|place| place.value.machine).collect()
+    };
+    match (request.machine, on.as_slice()) {
+        (_, []) => Err(Error::OnNoMachine { unit }),
+        (Some(machine), on) if on.iter().any(|other| other == machine) => Ok(machine.to_owned()),
+        (Some(machine), _) => Err(Error::NotOnMachine {
+            unit,
+            machine: machine.to_owned(),
+        }),
+        (None, [only]) => Ok(only.clone()),
+        (None, _) => Err(Error::OnSeveralMachines { unit }),
+    }
+}
+
+impl EtcdFleet {
+    /// Machines that report a unit, by id.
+    fn machines_reporting(&self, unit: &str) -> Vec<String> {
+        let first = StateKey {
+            unit: unit.to_owned(),
+            machine: String::new(),
+        };
+        self.mirror.read(|picture| {
+            let states = picture.known.states.range(first..).map(|(key, _)| key);
+            let states = states.take_while(|key| key.unit == unit);
+            states.map(|key| key.machine.clone()).collect()
+        })
+    }
+
+    /// Where other machines reach the fleetd of a machine, if it says so.
+    async fn address_of(&self, machine: &str) -> Result<Option<String>, FleetError> {
+        let known = self.registry.find_machine(machine).await?;
+        let address = known.map(|known| known.machine.value.address);
+        Ok(address.filter(|address| !address.is_empty()))
+    }
+}

@@ -1,0 +1,168 @@
+//! The answer of another machine: the same request to its fleetd, over mutual TLS.
+
+use std::error::Error as StdError;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use reqwest::{Certificate, Client, Identity, Response};
+use serde::Deserialize;
+
+use super::{Error, Inspected, Inspection, Request, TextStream};
+use hyperfleet_server_kit::files;
+
+/// How long a connection may take, and how long the beginning of an answer.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
+/// Largest file that is read, in bytes.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+/// Header with the exit status of `systemctl status`.
+pub(crate) const EXIT_STATUS: &str = "fleet-exit-status";
+
+/// What a fleetd shows other fleetds, and by what it knows them: the files of its own TLS listeners. They are read for
+/// each request, so renewed ones count at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PeerFiles {
+    pub cert: PathBuf,
+    pub key: PathBuf,
+    /// Authorities of the certificates of other fleetds.
+    pub ca: PathBuf,
+}
+
+#[derive(Deserialize)]
+struct Fault {
+    error: FaultText,
+}
+
+#[derive(Deserialize)]
+struct FaultText {
+    message: String,
+}
+
+pub(super) async fn inspect(
+    files: &PeerFiles,
+    machine: &str,
+    address: &str,
+    request: &Request<'_>,
+) -> Result<Inspected, Error> {
+    let unreachable = |message: String| Error::Unreachable {
+        machine: machine.to_owned(),
+        address: address.to_owned(),
+        message,
+    };
+    let client = client(files).map_err(|error| unreachable(error.to_string()))?;
+    let sending = client.get(url(address, machine, request)).send();
+    let answer = tokio::time::timeout(ANSWER_TIME_MAX, sending).await;
+    let answer = answer.map_err(|_| unreachable("it does not answer".to_owned()))?;
+    let response = answer.map_err(|error| unreachable(innermost(&error)))?;
+    if !response.status().is_success() {
+        let status = response.status().as_u16();
+        let text = response.text().await.unwrap_or_default();
+        let fault: Option<Fault> = serde_json::from_str(&text).ok();
+        let message = fault.map_or_else(|| unreachable_text(status), |fault| fault.error.message);
+        return Err(Error::Refused { status, message });
+    }
+    Ok(Inspected {
+        exit_status: exit_status(&response),
+        text: TextStream::of_peer(response),
+    })
+}
+
+fn unreachable_text(status: u16) -> String {
+    format!("the other machine's fleetd answered {status}")
+}
+
+fn exit_status(response: &Response) -> Option<i32> {
+    let header = response.headers().get(EXIT_STATUS)?;
+    header.to_str().ok()?.parse().ok()
+}
+
+fn client(files: &PeerFiles) -> io::Result<Client> {
+    let mut pem = files::read(&files.cert, FILE_BYTES_MAX)?;
+    pem.push(b'\n');
+    pem.extend(files::read(&files.key, FILE_BYTES_MAX)?);
+    let ca = files::read(&files.ca, FILE_BYTES_MAX)?;
+    let built = || {
+        Client::builder()
+            .identity(Identity::from_pem(&pem)?)
+            .tls_certs_only(Certificate::from_pem_bundle(&ca)?)
+            .https_only(true)
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(CONNECT_TIME_MAX)
+            .build()
+    };
+    built().map_err(|error| io::Error::other(innermost(&error)))
+}
+
+fn url(address: &str, machine: &str, request: &Request<'_>) -> String {
+    let (unit, what) = (encoded(request.unit), &request.inspection);
+    let machine = encoded(machine);
+    let form = match what {
+        Inspection::Status => String::new(),
+        Inspection::Journal {
+            lines,
+            output,
+            follow,
+        } => format!("&lines={lines}&output={output}&follow={follow}"),
+    };
+    format!(
+        "https://{address}/fleet/v1/units/{unit}/{what}?forwarded=true&machineID={machine}{form}"
+    )
+}
+
+/// A text as it stands in a URL.
+fn encoded(text: &str) -> String {
+    let byte = |byte: u8| {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            char::from(byte).to_string()
+        } else {
+            format!("%{byte:02X}")
+        }
+    };
+    text.bytes().map(byte).collect()
+}
+
+/// The cause that says most: connections fail for reasons that are told last.
+fn innermost(error: &dyn StdError) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_sent_on_as_it_came_and_only_once() {
+        let request = Request {
+            unit: "web@1\\x2d.service",
+            machine: None,
+            inspection: Inspection::Journal {
+                lines: 10,
+                output: "short".to_owned(),
+                follow: false,
+            },
+            is_forwarded: false,
+        };
+        assert_eq!(
+            url("10.0.0.2:8001", "m 1", &request),
+            "https://10.0.0.2:8001/fleet/v1/units/web%401%5Cx2d.service/journal\
+             ?forwarded=true&machineID=m%201&lines=10&output=short&follow=false"
+        );
+    }
+
+    #[test]
+    fn files_that_cannot_be_read_are_an_error() {
+        let missing = || PathBuf::from("/no/such/file");
+        let files = PeerFiles {
+            cert: missing(),
+            key: missing(),
+            ca: missing(),
+        };
+        assert!(client(&files).is_err());
+    }
+}

@@ -1,0 +1,61 @@
+//! A text that comes piece by piece, from a program or from another machine.
+
+use std::io;
+
+use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe;
+use tokio::process::Child;
+
+/// Largest piece, in bytes.
+const PIECE_BYTES: usize = 16 << 10;
+
+/// A text without a known end. Dropped, its program is killed, or its connection is closed.
+#[derive(Debug)]
+pub struct TextStream(Source);
+
+#[derive(Debug)]
+enum Source {
+    Whole(Option<Vec<u8>>),
+    Program {
+        output: pipe::Receiver,
+        /// Killed with this.
+        _child: Child,
+    },
+    Peer(reqwest::Response),
+}
+
+impl TextStream {
+    pub(super) fn whole(text: Vec<u8>) -> Self {
+        Self(Source::Whole(Some(text)))
+    }
+
+    pub(super) fn of_program(output: pipe::Receiver, child: Child) -> Self {
+        Self(Source::Program {
+            output,
+            _child: child,
+        })
+    }
+
+    pub(super) fn of_peer(response: reqwest::Response) -> Self {
+        Self(Source::Peer(response))
+    }
+
+    /// The next piece; `None` at the end. May be given up half-way.
+    ///
+    /// # Errors
+    /// The program's output, or the connection to the other machine, has failed.
+    pub async fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+        match &mut self.0 {
+            Source::Whole(text) => Ok(text.take()),
+            Source::Program { output, .. } => {
+                let mut piece = Vec::with_capacity(PIECE_BYTES);
+                let length = output.read_buf(&mut piece).await?;
+                Ok((length > 0).then_some(piece))
+            }
+            Source::Peer(response) => {
+                let piece = response.chunk().await.map_err(io::Error::other)?;
+                Ok(piece.map(Vec::from))
+            }
+        }
+    }
+}

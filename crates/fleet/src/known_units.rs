@@ -1,0 +1,97 @@
+//! Units and machines of the registry as decisions see them: for the engine, which decides, and for the API, which says
+//! what would be decided.
+
+use crate::registry::{Place, Snapshot, StateKey, Stored, is_part};
+use hyperfleet_fleet_model::schedule::{Change, Cluster, Job, Machine, MachineId};
+use hyperfleet_fleet_model::unit::{DesiredState, Requirements, UnitName};
+
+/// All that is known, as a cluster of which no plan was made yet. Costs as much as there is.
+pub(crate) fn cluster(known: &Snapshot) -> Cluster {
+    let mut cluster = Cluster::new();
+    for id in known.machines.keys() {
+        cluster.apply(Change::Machine(machine(known, id)));
+    }
+    for name in known.bodies.keys().chain(known.places.keys()) {
+        if let Some(job) = job(known, name) {
+            cluster.apply(Change::Unit(job));
+        }
+    }
+    cluster
+}
+
+/// A machine that is there.
+pub(crate) fn machine(known: &Snapshot, id: &str) -> Machine {
+    Machine {
+        id: MachineId::new(id),
+        metadata: known.metadata(id),
+        availability: known.availability(id),
+    }
+}
+
+/// As what a unit takes part in decisions; none if in none.
+///
+/// A pinned unit asks for nothing of its machine, and keeps away those that it is known to exclude.
+pub(crate) fn job(known: &Snapshot, name: &str) -> Option<Job> {
+    let body = known.bodies.get(name).map(|body| &body.value);
+    let place = placed(known, name);
+    let unit = UnitName::stored(name);
+    let is_pinned = is_pinned(known, name);
+    let (requirements, desired) = if is_pinned {
+        place?;
+        let conflicts = body.map(|body| body.requirements(name).conflicts);
+        let requirements = Requirements {
+            conflicts: conflicts.unwrap_or_default(),
+            ..Requirements::default()
+        };
+        (requirements, DesiredState::Loaded)
+    } else {
+        let state = known.wants.get(name)?.value.state;
+        // A template runs nowhere, whatever desired state is stored for it.
+        let is_template = unit.is_template();
+        let state = if is_template {
+            DesiredState::Inactive
+        } else {
+            state
+        };
+        (body?.requirements(name), state)
+    };
+    let must_stop_first = requirements.is_singleton && place.is_none();
+    Some(Job {
+        name: unit,
+        requirements,
+        desired,
+        placed_on: place.map(|place| MachineId::new(place.value.machine.as_str())),
+        is_pinned,
+        stopping_on: must_stop_first.then(|| stopping_on(known, name)).flatten(),
+    })
+}
+
+/// Whether something of a unit is unreadable: then nothing of it is the engine's to change.
+pub(crate) fn is_pinned(known: &Snapshot, name: &str) -> bool {
+    is_misplaced(known, name) || known.is_pinned(name)
+}
+
+/// Whether a unit is placed on what can be no machine.
+pub(crate) fn is_misplaced(known: &Snapshot, name: &str) -> bool {
+    known.places.contains_key(name) && placed(known, name).is_none()
+}
+
+/// The first machine that reports a unit, although the unit is placed nowhere. Agents report what they have loaded.
+fn stopping_on(known: &Snapshot, name: &str) -> Option<MachineId> {
+    let first = StateKey {
+        unit: name.to_owned(),
+        machine: String::new(),
+    };
+    let states = known.states.range(first..).map(|(key, _)| key);
+    let mut machines = states
+        .take_while(|key| key.unit == name)
+        .map(|key| key.machine.as_str());
+    let machine = machines.find(|machine| known.machines.contains_key(*machine))?;
+    Some(MachineId::new(machine))
+}
+
+/// Where a unit is placed; none if the machine it names can be none.
+fn placed<'a>(known: &'a Snapshot, name: &str) -> Option<&'a Stored<Place>> {
+    let place = known.places.get(name);
+    place.filter(|place| is_part(&place.value.machine))
+}

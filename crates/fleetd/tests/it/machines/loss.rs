@@ -1,0 +1,245 @@
+//! Machines that are lost, come, and come again.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use hyperfleet_testkit::until;
+
+use super::super::fleet_socket::SLEEP;
+use super::cluster::{AGENT_TTL, Cluster, Placed, files, names, units_on};
+
+/// What a busy machine may need on top of what is promised.
+const BUSY: Duration = Duration::from_secs(8);
+
+#[tokio::test]
+async fn units_of_a_machine_that_dies_run_elsewhere_and_the_others_are_not_touched() {
+    let Some(mut cluster) = Cluster::boot(3, &[]).await else {
+        return;
+    };
+    for unit in names("u", 6) {
+        cluster.launch(&unit).await;
+    }
+    let active = cluster.until_active(6).await;
+    let leader = cluster.settled_leader().await;
+    let dying = (leader + 1) % 3;
+    cluster.speaker = leader;
+    let id = cluster.machines[dying].id.clone();
+    let lost = units_on(&active, &id);
+    assert_eq!(lost.len(), 2, "{active:?}");
+    let mut before = cluster.processes(&active);
+    before.retain(|(_, machine), _| *machine != id);
+    let since = Instant::now();
+    cluster.machines[dying].kill();
+    cluster.until_members(&cluster.ids()).await;
+    let missed = since.elapsed();
+    let after = cluster.until_active(6).await;
+    let moved = since.elapsed();
+    println!("machine killed: missed after {missed:?}, all active elsewhere after {moved:?}");
+    let limit = AGENT_TTL + Duration::from_secs(2);
+    assert!(moved < limit + BUSY, "{moved:?}, limit {limit:?}");
+    assert!(after.iter().all(|(_, machine)| *machine != id), "{after:?}");
+    let now = cluster.processes(&after);
+    for (unit, pid) in &before {
+        assert_eq!(now[unit], *pid, "{unit:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_machine_of_the_leading_engine_dies() {
+    let Some(mut cluster) = Cluster::boot(3, &[]).await else {
+        return;
+    };
+    for unit in names("u", 6) {
+        cluster.launch(&unit).await;
+    }
+    let active = cluster.until_active(6).await;
+    let leader = cluster.settled_leader().await;
+    cluster.speaker = (leader + 1) % 3;
+    let id = cluster.machines[leader].id.clone();
+    let mut before = cluster.processes(&active);
+    before.retain(|(_, machine), _| *machine != id);
+    let since = Instant::now();
+    cluster.machines[leader].kill();
+    // The lease of the engine, 10 s, and in the new term the time of a machine's lease.
+    let limit = Duration::from_secs(10) + AGENT_TTL + Duration::from_secs(2);
+    let mut after = active;
+    until("all are active elsewhere", async || {
+        after = cluster.reported("active").await;
+        after.len() == 6 && after.iter().all(|(_, machine)| *machine != id)
+    })
+    .await;
+    let moved = since.elapsed();
+    println!("machine of the leading engine killed: all active elsewhere after {moved:?}");
+    assert!(moved < limit + BUSY, "{moved:?}, limit {limit:?}");
+    let now = cluster.processes(&after);
+    for (unit, pid) in &before {
+        assert_eq!(now[unit], *pid, "{unit:?}");
+    }
+}
+
+#[tokio::test]
+async fn only_the_unit_of_a_lost_member_moves_and_none_moves_back() {
+    let Some(mut cluster) = Cluster::boot(4, &[]).await else {
+        return;
+    };
+    let units = names("apart@", 3);
+    let line = "X-Fleet Conflicts=apart@*.service";
+    for unit in &units {
+        cluster.launch_with(unit, &[line]).await;
+    }
+    let active = cluster.until_active(3).await;
+    let used: BTreeSet<_> = active.iter().map(|(_, id)| id.clone()).collect();
+    let ids = cluster.ids();
+    let free: Vec<_> = ids.difference(&used).collect();
+    assert_eq!(free.len(), 1, "{active:?}");
+    let leader = cluster.settled_leader().await;
+    cluster.speaker = leader;
+    let leading = cluster.machines[leader].id.clone();
+    let dying = used.iter().find(|id| **id != leading).unwrap();
+    let index = cluster.index(dying);
+    let mut before = cluster.processes(&active);
+    before.retain(|(_, machine), _| machine != dying);
+    cluster.machines[index].kill();
+    cluster.until_members(&cluster.ids()).await;
+    let after = cluster.until_active(3).await;
+    let expected = active.iter().map(|(unit, id)| {
+        let id = if id == dying { free[0] } else { id };
+        (unit.clone(), id.clone())
+    });
+    assert_eq!(after, expected.collect());
+    // The machine comes back as another boot: a member without units.
+    cluster.machines[index].boot_again().await;
+    cluster.until_members(&ids).await;
+    // A unit that is placed after the machine has come shows that the engine has looked at it.
+    let here = format!("X-Fleet MachineID={dying}");
+    let api = cluster.api();
+    api.put("later.service", &[SLEEP[0], &here], "launched")
+        .await;
+    api.until_state("later.service", "active").await;
+    cluster.destroy(&["later.service"]).await;
+    assert_eq!(cluster.until_active(3).await, after);
+    let now = cluster.processes(&after);
+    for (unit, pid) in &before {
+        assert_eq!(now[unit], *pid, "{unit:?}");
+    }
+}
+
+#[tokio::test]
+async fn after_a_loss_of_power_everywhere_all_units_run_again() {
+    let Some(mut cluster) = Cluster::boot(3, &[]).await else {
+        return;
+    };
+    for unit in names("u", 6) {
+        cluster.launch(&unit).await;
+    }
+    cluster
+        .launch_with("one.service", &["X-Fleet Singleton=true"])
+        .await;
+    cluster
+        .launch_with("everywhere.service", &["X-Fleet Global=true"])
+        .await;
+    let count = 6 + 1 + 3;
+    let active = cluster.until_active(count).await;
+    let since = Instant::now();
+    cluster.etcd[0].kill();
+    for machine in &mut cluster.machines {
+        machine.kill();
+    }
+    cluster.etcd[0].resume().await;
+    for machine in &mut cluster.machines {
+        machine.boot_again().await;
+    }
+    cluster.until_members(&cluster.ids()).await;
+    let mut again = Placed::new();
+    until("all run again, each once", async || {
+        again = cluster.reported("active").await;
+        let here = cluster.machines.iter();
+        let running = here.map(|machine| files(machine).len()).sum::<usize>();
+        again.len() == count && running == count
+    })
+    .await;
+    println!("loss of power: all active after {:?}", since.elapsed());
+    cluster.processes(&again);
+    let names = |placed: &Placed| {
+        placed
+            .iter()
+            .map(|(unit, _)| unit.clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(&again), names(&active));
+}
+
+#[tokio::test]
+async fn a_machine_that_boots_again_at_once_runs_no_unit_twice() {
+    let Some(mut cluster) = Cluster::boot(3, &[]).await else {
+        return;
+    };
+    let leader = cluster.settled_leader().await;
+    let booting = (leader + 1) % 3;
+    cluster.speaker = leader;
+    for unit in names("u", 6) {
+        cluster.launch(&unit).await;
+    }
+    let active = cluster.until_active(6).await;
+    let id = cluster.machines[booting].id.clone();
+    let mut before = cluster.processes(&active);
+    before.retain(|(_, machine), _| *machine != id);
+    assert_eq!(before.len(), 4, "{active:?}");
+    cluster.machines[booting].kill();
+    // Back within the time of its lease.
+    cluster.machines[booting].boot_again().await;
+    let mut after = active;
+    until("its units run elsewhere", async || {
+        after = cluster.reported("active").await;
+        after.len() == 6 && units_on(&after, &id).is_empty()
+    })
+    .await;
+    cluster.until_members(&cluster.ids()).await;
+    let machine = &cluster.machines[booting];
+    until("it is a member", async || {
+        machine.log().contains("the machine is registered")
+    })
+    .await;
+    let log = machine.log();
+    assert!(!log.contains("unit is told to start"), "{log}");
+    let now = cluster.processes(&after);
+    for (unit, pid) in &before {
+        assert_eq!(now[unit], *pid, "{unit:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_second_machine_of_the_same_id_stays_out_until_the_first_is_gone() {
+    let Some(mut cluster) = Cluster::boot(1, &[]).await else {
+        return;
+    };
+    for unit in names("u", 2) {
+        cluster.launch(&unit).await;
+    }
+    let active = cluster.until_active(2).await;
+    let before = cluster.processes(&active);
+    let id = cluster.machines[0].id.clone();
+    let second = cluster.boot_machine(2, id.clone(), &[]).await.unwrap();
+    until("the second says why it is no member", async || {
+        second.log().contains("another machine has this id")
+    })
+    .await;
+    // It serves the API, as every fleetd does.
+    let api = Cluster::api_of(&second);
+    assert_eq!(api.list("machines").await.len(), 1);
+    assert_eq!(api.metric("fleet_agent_registered").await, Some(0.0));
+    // The orders for the id reach both; a unit that the first has started was told to the second, too.
+    cluster.launch("later.service").await;
+    cluster.until_active(3).await;
+    assert_eq!(second.property("u1.service", "ActiveState"), "inactive");
+    assert_eq!(second.property("later.service", "ActiveState"), "inactive");
+    assert_eq!(cluster.processes(&active), before);
+    cluster.machines[0].kill();
+    cluster.machines.push(second);
+    cluster.speaker = 1;
+    until("the second is a member", async || {
+        api.metric("fleet_agent_registered").await == Some(1.0)
+    })
+    .await;
+    cluster.until_active(3).await;
+}

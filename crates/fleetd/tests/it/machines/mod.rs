@@ -1,0 +1,40 @@
+//! Clusters of machines that boot a systemd of their own and run fleetd as it is installed: what becomes of units when
+//! users, services, machines, networks and etcd act. `make test-cluster` runs these alone.
+//!
+//! The older fleet had functional tests on such clusters. Each of them has its counterpart:
+//!
+//! | older test | shown by |
+//! | --- | --- |
+//! | `UnitRunnable` | `life_cycle`: a unit runs |
+//! | `UnitSubmit`, `UnitLoad`, `UnitStart` | `life_cycle`: submitted, loaded, started, each undone and done again |
+//! | `UnitSubmitReplace`, `UnitLoadReplace`, `UnitStartReplace` | `life_cycle`: replaced |
+//! | `UnitRestart` | `life_cycle`: restarted (by `loaded`, then `launched`) |
+//! | `UnitSSHActions`, `UnitCat`, `UnitStatus` | needs `fleetctl`: later |
+//! | `ListUnitFilesOrder` | `life_cycle`: submitted; `crates/fleet/tests/it/api/pages.rs`; as `fleetctl` prints it: later |
+//! | `ScheduleMachineOf` | `services::a_machine_that_leaves_takes_its_states_along_and_its_pairs_of_units_move_together` |
+//! | `ScheduleConflicts`, `ScheduleOneWayConflict`, `ScheduleMultipleConflicts` | `placement`: conflicts, one-way conflict, several conflicts |
+//! | `ScheduleReplace`, `ScheduleCircularReplace` | `placement`: replaces, circular replaces (refused with 400) |
+//! | `ScheduleConditionMachineID` | `placement`: machines by id |
+//! | `ScheduleGlobalUnits`, `ScheduleGlobalConflicts` | `placement`: globals, global conflicts |
+//! | `TemplatesWithSpecifiersInMetadata` | `placement`: specifiers; `start --block-attempts`: later |
+//! | `DynamicClusterNewMemberUnitMigration`, `DynamicClusterMemberReboot` | `loss::only_the_unit_of_a_lost_member_moves_and_none_moves_back`, `loss::a_machine_that_boots_again_at_once_runs_no_unit_twice` |
+//! | `NodeShutdown` | `services::a_machine_that_leaves_takes_its_states_along_and_its_pairs_of_units_move_together` |
+//! | `DetectMachineId` | `loss::a_second_machine_of_the_same_id_stays_out_until_the_first_is_gone` |
+//! | `SingleNodeConnectivityLoss` | `partition::a_machine_alone_that_loses_etcd_stops_nothing` |
+//! | `Shutdown`, `ShutdownVsMonitor` | `services::with_etcd_away_fleetd_ends_in_time_whatever_becomes_of_its_units`, `stopping` |
+//! | `ReconfigureServer` | `services::a_reload_keeps_the_process_and_its_listeners_and_a_stop_after_it_is_clean`, `reload` |
+//! | `InstallUnit` | `life_cycle`: sidekick |
+//! | `KnownHostsVerification`, `FleetctlWithEnv`, `TunnelScheduleBatchUnits` | needs `fleetctl`: later |
+//! | `ClientVersionFlag`, `VersionHelpOutput`, `HelpFlag` | needs `fleetctl`: later |
+//! | `MachinesList` and bad page tokens | `crates/fleet/tests/it/api/pages.rs` |
+//! | `MachinesPatchAddModify`, `MachinesPatchDelete`, `MachinesPatchBad` | `placement`: patched metadata; `crates/fleet/tests/it/api/machines.rs` |
+//! | `SystemdUnitFlow` | `life_cycle`: as systemd sees it |
+
+mod cluster;
+mod life_cycle;
+mod loss;
+mod outages;
+mod partition;
+mod placement;
+mod scale;
+mod services;

@@ -1,0 +1,64 @@
+//! What etcd's own tools do with a [`TestEtcd`].
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{NAME, TestEtcd, program};
+
+const NO_TOOL: &str = "etcdctl, beside etcd or from the package etcd-client";
+
+impl TestEtcd {
+    /// Saves a snapshot of what it holds, for [`restore`](Self::restore).
+    pub fn save(&self) -> PathBuf {
+        let snapshot = self.folder.path().join("snapshot");
+        self.etcdctl(&["snapshot", "save", &snapshot.display().to_string()]);
+        snapshot
+    }
+
+    /// Starts again on what it held when the snapshot was saved, and waits until it answers.
+    pub async fn restore(&mut self, snapshot: &Path) {
+        self.lose_data();
+        let [_, peer] = self.member();
+        let restore = ["snapshot", "restore", &snapshot.display().to_string()];
+        let data = self.data().display().to_string();
+        let cluster = format!("{NAME}={peer}");
+        let server = ["--name", NAME, "--data-dir", &data, "--initial-cluster"];
+        let peer = [&cluster, "--initial-advertise-peer-urls", &peer];
+        // The tool for files came with etcd 3.5, and is the only one that restores since 3.6.
+        let tool = tool("etcdutl").or_else(|| tool("etcdctl"));
+        let mut command = Command::new(tool.expect(NO_TOOL));
+        command.args(restore).args(server).args(peer);
+        finish(command);
+        self.resume().await;
+    }
+
+    /// What `etcdctl` prints about it.
+    pub fn etcdctl(&self, arguments: &[&str]) -> String {
+        let enter = self.enter_network();
+        let program = tool("etcdctl").expect(NO_TOOL);
+        let mut words = enter.iter().map(String::as_str).chain([program.as_str()]);
+        let mut command = Command::new(words.next().unwrap());
+        command
+            .args(words)
+            .args(["--endpoints", &self.url()])
+            .args(arguments);
+        finish(command)
+    }
+}
+
+/// Another program of etcd: the one beside the server's, or the one in the path.
+fn tool(name: &str) -> Option<String> {
+    let beside = Path::new(&program()).with_file_name(name);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).map(|folder| folder.join(name));
+    let mut found = std::iter::once(beside).chain(folders);
+    let found = found.find(|program| program.is_file())?;
+    Some(found.display().to_string())
+}
+
+/// Runs a command, which has to succeed; gives what it prints.
+fn finish(mut command: Command) -> String {
+    let output = command.env("ETCDCTL_API", "3").output().unwrap();
+    assert!(output.status.success(), "{command:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
