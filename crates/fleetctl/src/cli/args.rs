@@ -206,6 +206,8 @@ pub(crate) struct DrainArgs {
     #[arg(long)]
     pub no_block: bool,
     #[command(flatten)]
+    pub output: OutputArgs,
+    #[command(flatten)]
     pub machines: MachineArgs,
 }
 
@@ -239,7 +241,7 @@ pub(crate) struct ImportArgs {
         required_unless_present = "file"
     )]
     pub endpoints: Option<String>,
-    /// File with the answer of etcd v2 to GET /v2/keys<PREFIX>?recursive=true
+    /// File with the answer of etcd v2 to GET /v2/keys/_coreos.com/fleet/?recursive=true
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// Key prefix of the old cluster

@@ -77,11 +77,11 @@ pub(crate) struct Drain {
 }
 
 /// A unit that is still on a machine that is drained.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RemainingUnit {
     pub name: String,
     /// Why it cannot move, if it cannot.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 

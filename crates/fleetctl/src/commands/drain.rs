@@ -4,11 +4,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::bail;
+use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
 use super::cordon::refused;
-use crate::cli::DrainArgs;
-use crate::client::{Client, Drain};
+use crate::cli::{DrainArgs, Format};
+use crate::client::{Client, Drain, RemainingUnit};
 use crate::output::{self, counted};
 use crate::session::Session;
 use crate::wait::Progress;
@@ -19,6 +20,14 @@ const POLL: Duration = Duration::from_secs(1);
 const BEGINNING: Duration = Duration::from_secs(3);
 /// The status of a program that Ctrl-C ends.
 const INTERRUPTED: u8 = 130;
+
+/// The result of a drain, for programs.
+#[derive(Debug, Serialize)]
+struct DrainResult<'d> {
+    machine: &'d str,
+    drained: bool,
+    units: &'d [RemainingUnit],
+}
 
 pub(super) async fn run(session: &Session, args: &DrainArgs) -> anyhow::Result<ExitCode> {
     let client = session.client().await?;
@@ -33,6 +42,7 @@ pub(super) async fn run(session: &Session, args: &DrainArgs) -> anyhow::Result<E
         .into_iter()
         .map(|machine| machine.id.clone())
         .collect();
+    let is_table = args.output.format == Format::Table;
     for id in &ids {
         let begun = async {
             client.cordon(id).await?;
@@ -41,48 +51,67 @@ pub(super) async fn run(session: &Session, args: &DrainArgs) -> anyhow::Result<E
         if let Err(error) = begun.await {
             bail!(refused("drain", id, &error));
         }
-        output::line(&format!("Machine {id} cordoned, draining"))?;
+        if is_table {
+            output::line(&format!("Machine {id} cordoned, draining"))?;
+        }
     }
     if args.no_block {
         return Ok(ExitCode::SUCCESS);
     }
-    let drained = async {
-        let mut exit = ExitCode::SUCCESS;
+    let ended = async {
+        let mut ended = Vec::new();
         for id in &ids {
-            if let Ended::UnitsLeft(drain) = follow(client, id).await? {
-                eprintln!("{}", left(id, &drain));
-                exit = ExitCode::FAILURE;
-            } else {
-                output::line(&format!("Machine {id} drained"))?;
+            let drain = follow(client, id).await?;
+            if is_table {
+                say(id, &drain)?;
             }
+            ended.push(drain);
         }
-        Ok(exit)
+        anyhow::Ok(ended)
     };
-    tokio::select! {
-        exit = drained => exit,
+    let ended = tokio::select! {
+        ended = ended => ended?,
         () = session.interrupted() => {
             eprintln!("\nThe drain goes on. Stop it with: fleetctl uncordon {}", ids.join(" "));
-            Ok(ExitCode::from(INTERRUPTED))
+            return Ok(ExitCode::from(INTERRUPTED));
         }
+    };
+    let results = ids.iter().zip(&ended).map(|(id, drain)| DrainResult {
+        machine: id,
+        drained: drain.units.is_empty(),
+        units: &drain.units,
+    });
+    let results: Vec<_> = results.collect();
+    if let Some(text) = output::structured(args.output.format, &results)? {
+        output::print(&text)?;
     }
+    let is_done = results.iter().all(|result| result.drained);
+    Ok(if is_done {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
-/// How a drain ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Ended {
-    Empty,
-    UnitsLeft(Drain),
+/// Says how a drain ended.
+fn say(id: &str, drain: &Drain) -> anyhow::Result<()> {
+    if drain.units.is_empty() {
+        return Ok(output::line(&format!("Machine {id} drained"))?);
+    }
+    eprintln!("{}", left(id, drain));
+    Ok(())
 }
 
-async fn follow(client: &Client, id: &str) -> anyhow::Result<Ended> {
+/// Waits until a drain has ended; gives its last state. Units that are left in it did not move.
+async fn follow(client: &Client, id: &str) -> anyhow::Result<Drain> {
     let since = Instant::now();
     let (mut progress, mut was_draining) = (Progress::new(), false);
     loop {
         match client.drain_progress(id).await {
             Ok(drain) => {
                 was_draining |= drain.draining;
-                if let Some(ended) = ended(&drain, was_draining || since.elapsed() >= BEGINNING) {
-                    return Ok(ended);
+                if has_ended(&drain, was_draining || since.elapsed() >= BEGINNING) {
+                    return Ok(drain);
                 }
                 progress.say(&text(id, &drain));
             }
@@ -94,13 +123,9 @@ async fn follow(client: &Client, id: &str) -> anyhow::Result<Ended> {
     }
 }
 
-/// Whether a drain has ended, and how. One that has not begun looks like one that has ended with units left.
-fn ended(drain: &Drain, has_begun: bool) -> Option<Ended> {
-    match (drain.units.is_empty(), drain.draining) {
-        (true, _) => Some(Ended::Empty),
-        (false, false) if has_begun => Some(Ended::UnitsLeft(drain.clone())),
-        (false, _) => None,
-    }
+/// Whether a drain has ended. One that has not begun looks like one that has ended with units left.
+fn has_ended(drain: &Drain, has_begun: bool) -> bool {
+    drain.units.is_empty() || (has_begun && !drain.draining)
 }
 
 fn text(id: &str, drain: &Drain) -> String {
@@ -142,10 +167,9 @@ mod tests {
 
     #[test]
     fn a_drain_ends_without_units_or_when_the_server_says_so() {
-        assert_eq!(ended(&drain(true, &[]), true), Some(Ended::Empty));
-        assert_eq!(ended(&drain(true, &["a"]), true), None);
-        assert_eq!(ended(&drain(false, &["a"]), false), None);
-        let stuck = drain(false, &["a"]);
-        assert_eq!(ended(&stuck, true), Some(Ended::UnitsLeft(stuck.clone())));
+        assert!(has_ended(&drain(true, &[]), true));
+        assert!(!has_ended(&drain(true, &["a"]), true));
+        assert!(!has_ended(&drain(false, &["a"]), false));
+        assert!(has_ended(&drain(false, &["a"]), true));
     }
 }

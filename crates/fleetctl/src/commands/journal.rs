@@ -39,8 +39,8 @@ pub(super) async fn run(session: &Session, args: &JournalArgs) -> anyhow::Result
             ("machineID", machine.id.clone()),
         ];
         match client.journal(&unit.name, &query).await {
-            Ok(response) => {
-                client.print_text(response).await?;
+            Ok(text) => {
+                remote::print_text(text).await?;
                 return Ok(ExitCode::SUCCESS);
             }
             Err(error) if error.is_missing_route() => named_units::say_fallback(&error),

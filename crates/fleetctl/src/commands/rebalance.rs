@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use tokio::time::{Instant, sleep};
 
 use super::list::POLL;
-use crate::cli::RebalanceArgs;
+use crate::cli::{Format, RebalanceArgs};
 use crate::client::{Client, Move, RebalancePlan};
 use crate::machines::{Detail, Machines};
 use crate::output::{self, Table, counted};
@@ -39,7 +39,9 @@ pub(super) async fn run(session: &Session, args: &RebalanceArgs) -> anyhow::Resu
         .context("Error ordering moves")?;
     let unmoved = follow(client, &plan.moves, args).await?;
     if unmoved.is_empty() {
-        output::line(&format!("Moved {}", counted(count, "unit")))?;
+        if args.output.format == Format::Table {
+            output::line(&format!("Moved {}", counted(count, "unit")))?;
+        }
         return Ok(ExitCode::SUCCESS);
     }
     let time = humantime::format_duration(args.timeout);

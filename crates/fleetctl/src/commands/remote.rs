@@ -6,7 +6,8 @@ use std::process::{ExitCode, ExitStatus};
 use anyhow::Context as _;
 use tokio::process::Command;
 
-use crate::client::Machine;
+use crate::client::{Machine, Text};
+use crate::output;
 use crate::session::Session;
 use crate::ssh::{self, RemoteCommand, SshHost};
 
@@ -63,6 +64,17 @@ pub(super) async fn over_ssh(
     let bastion = session.bastion()?;
     let status = ssh::run(&session.ssh_options(), &host, bastion.as_ref(), command).await?;
     Ok(code(status))
+}
+
+/// Prints a text of the API as it comes.
+///
+/// # Errors
+/// The connection broke, or the reader has closed the pipe.
+pub(super) async fn print_text(mut text: Text) -> anyhow::Result<()> {
+    while let Some(piece) = text.next().await? {
+        output::print_bytes(&piece)?;
+    }
+    Ok(())
 }
 
 /// The status of a program that has ended, as shells have it.

@@ -155,6 +155,14 @@ async fn a_drain_that_ends_with_units_left_lists_them() {
             "Machine {FIRST}: the drain has ended with 2 units left; the machine stays cordoned:\n  a.service: no machine can run it\n  b.service\n"
         )
     );
+    let stub = draining(vec![step(true), step(false)]).await;
+    let json = ask(&stub, &["drain", FIRST, "-o", "json"]).await;
+    let result: Value = serde_json::from_str(&json.output).unwrap();
+    let expected = json!([{"machine": FIRST, "drained": false, "units": units}]);
+    assert_eq!(
+        (json.status, result, json.errors.as_str()),
+        (1, expected, "")
+    );
 }
 
 #[tokio::test]
