@@ -1,5 +1,6 @@
 //! `drain`: moves all ordinary units off machines, and shows how far that is.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -106,10 +107,12 @@ fn say(id: &str, drain: &Drain) -> anyhow::Result<()> {
 async fn follow(client: &Client, id: &str) -> anyhow::Result<Drain> {
     let since = Instant::now();
     let (mut progress, mut was_draining) = (Progress::new(), false);
+    let mut reasons = BTreeMap::new();
     loop {
         match client.drain_progress(id).await {
-            Ok(drain) => {
+            Ok(mut drain) => {
                 was_draining |= drain.draining;
+                remember_reasons(&mut drain, &mut reasons);
                 if has_ended(&drain, was_draining || since.elapsed() >= BEGINNING) {
                     return Ok(drain);
                 }
@@ -120,6 +123,16 @@ async fn follow(client: &Client, id: &str) -> anyhow::Result<Drain> {
             Err(error) => bail!(refused("drain", id, &error)),
         }
         sleep(POLL).await;
+    }
+}
+
+/// Keeps why units cannot leave: the server says it only while the drain is under way.
+fn remember_reasons(drain: &mut Drain, reasons: &mut BTreeMap<String, String>) {
+    for unit in &mut drain.units {
+        match &unit.reason {
+            Some(reason) => _ = reasons.insert(unit.name.clone(), reason.clone()),
+            None => unit.reason = reasons.get(&unit.name).cloned(),
+        }
     }
 }
 
@@ -163,6 +176,18 @@ mod tests {
     fn drain(draining: bool, units: &[&str]) -> Drain {
         let units: Vec<_> = units.iter().map(|name| json!({"name": name})).collect();
         serde_json::from_value(json!({"draining": draining, "units": units})).unwrap()
+    }
+
+    #[test]
+    fn the_reasons_of_a_drain_outlive_it() {
+        let mut reasons = BTreeMap::new();
+        let mut under_way = drain(true, &["a", "b"]);
+        under_way.units[0].reason = Some("no machine".to_owned());
+        remember_reasons(&mut under_way, &mut reasons);
+        let mut ended = drain(false, &["a", "b"]);
+        remember_reasons(&mut ended, &mut reasons);
+        assert_eq!(ended.units[0].reason.as_deref(), Some("no machine"));
+        assert_eq!(ended.units[1].reason, None);
     }
 
     #[test]
