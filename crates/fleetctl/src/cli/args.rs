@@ -214,7 +214,7 @@ pub(crate) struct DrainArgs {
 /// Flags of `rebalance`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RebalanceArgs {
-    /// Move at most this many units
+    /// Move at most this many units [default: that of the server, 10]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max: Option<u32>,
     /// Do not ask

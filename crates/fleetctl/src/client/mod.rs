@@ -14,14 +14,16 @@ use std::time::Duration;
 use futures_util::{Stream, TryStreamExt as _};
 use hyperfleet_fleet_model::unit::DesiredState;
 use hyperfleet_fleet_model::unit::UnitOption;
-use hyperfleet_fleet_model::wire::{ExplanationView, StatePage, StateView, UnitPage, UnitView};
+use hyperfleet_fleet_model::wire::{
+    DrainView, ExplanationView, MachinePage, MachineView, MoveView, RebalanceView, StatePage,
+    StateView, UnitPage, UnitView,
+};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::json;
 
-use answers::MachinePage;
 use transport::Transport;
 
-pub(crate) use answers::{Drain, Gone, Machine, Move, RebalancePlan, RemainingUnit};
+pub(crate) use answers::Gone;
 pub(crate) use build::{ConnectionSettings, TlsFiles, connect, http_client};
 pub(crate) use error::Error;
 pub(crate) use events::{Event, Events};
@@ -135,7 +137,7 @@ impl Client {
     // === Machines ===
 
     /// All machines.
-    pub(crate) async fn machines(&self) -> Result<Vec<Machine>, Error> {
+    pub(crate) async fn machines(&self) -> Result<Vec<MachineView>, Error> {
         self.transport
             .pages::<MachinePage>(Vec::new())
             .try_concat()
@@ -169,7 +171,7 @@ impl Client {
     }
 
     /// How far the drain of a machine is.
-    pub(crate) async fn drain_progress(&self, machine: &str) -> Result<Drain, Error> {
+    pub(crate) async fn drain_progress(&self, machine: &str) -> Result<DrainView, Error> {
         self.transport
             .get(self.transport.url(&["machines", machine, "drain"], &[]))
             .await
@@ -178,7 +180,7 @@ impl Client {
     // === Cluster ===
 
     /// The moves that would spread units more evenly.
-    pub(crate) async fn rebalance_plan(&self, max: Option<u32>) -> Result<RebalancePlan, Error> {
+    pub(crate) async fn rebalance_plan(&self, max: Option<u32>) -> Result<RebalanceView, Error> {
         let max = max.map(|max| ("max", max.to_string()));
         self.transport
             .get(self.transport.url(&["rebalance"], &Vec::from_iter(max)))
@@ -186,7 +188,7 @@ impl Client {
     }
 
     /// Orders moves.
-    pub(crate) async fn rebalance(&self, moves: &[Move]) -> Result<(), Error> {
+    pub(crate) async fn rebalance(&self, moves: &[MoveView]) -> Result<(), Error> {
         let url = self.transport.url(&["rebalance"], &[]);
         let request = Transport::with_json(
             self.transport.request(Method::POST, url),

@@ -10,10 +10,11 @@ use tokio::time::{Instant, sleep};
 
 use super::cordon::refused;
 use crate::cli::{DrainArgs, Format};
-use crate::client::{Client, Drain, RemainingUnit};
+use crate::client::Client;
 use crate::output::{self, counted};
 use crate::session::Session;
 use crate::wait::Progress;
+use hyperfleet_fleet_model::wire::{DrainView, LeftUnit};
 
 /// How often the server is asked how far it is.
 const POLL: Duration = Duration::from_secs(1);
@@ -27,7 +28,7 @@ const INTERRUPTED: u8 = 130;
 struct DrainResult<'d> {
     machine: &'d str,
     drained: bool,
-    units: &'d [RemainingUnit],
+    units: &'d [LeftUnit],
 }
 
 pub(super) async fn run(session: &Session, args: &DrainArgs) -> anyhow::Result<ExitCode> {
@@ -79,7 +80,7 @@ pub(super) async fn run(session: &Session, args: &DrainArgs) -> anyhow::Result<E
     };
     let results = ids.iter().zip(&ended).map(|(id, drain)| DrainResult {
         machine: id,
-        drained: drain.units.is_empty(),
+        drained: left(drain) == 0,
         units: &drain.units,
     });
     let results: Vec<_> = results.collect();
@@ -94,17 +95,23 @@ pub(super) async fn run(session: &Session, args: &DrainArgs) -> anyhow::Result<E
     })
 }
 
+/// How many units are left; of many the server names the first.
+fn left(drain: &DrainView) -> usize {
+    let count = usize::try_from(drain.unit_count).unwrap_or(usize::MAX);
+    count.max(drain.units.len())
+}
+
 /// Says how a drain ended.
-fn say(id: &str, drain: &Drain) -> anyhow::Result<()> {
-    if drain.units.is_empty() {
+fn say(id: &str, drain: &DrainView) -> anyhow::Result<()> {
+    if left(drain) == 0 {
         return Ok(output::line(&format!("Machine {id} drained"))?);
     }
-    eprintln!("{}", left(id, drain));
+    eprintln!("{}", left_behind(id, drain));
     Ok(())
 }
 
 /// Waits until a drain has ended; gives its last state. Units that are left in it did not move.
-async fn follow(client: &Client, id: &str) -> anyhow::Result<Drain> {
+async fn follow(client: &Client, id: &str) -> anyhow::Result<DrainView> {
     let since = Instant::now();
     let (mut progress, mut was_draining) = (Progress::new(), false);
     let mut reasons = BTreeMap::new();
@@ -137,11 +144,11 @@ fn remember_reasons(drain: &mut Drain, reasons: &mut BTreeMap<String, String>) {
 }
 
 /// Whether a drain has ended. One that has not begun looks like one that has ended with units left.
-fn has_ended(drain: &Drain, has_begun: bool) -> bool {
-    drain.units.is_empty() || (has_begun && !drain.draining)
+fn has_ended(drain: &DrainView, has_begun: bool) -> bool {
+    left(drain) == 0 || (has_begun && !drain.draining)
 }
 
-fn text(id: &str, drain: &Drain) -> String {
+fn text(id: &str, drain: &DrainView) -> String {
     let stuck = drain
         .units
         .iter()
@@ -149,22 +156,25 @@ fn text(id: &str, drain: &Drain) -> String {
     let stuck = stuck.map(|(name, reason)| format!("; {name}: {reason}"));
     format!(
         "draining {id}: {} left{}",
-        counted(drain.units.len(), "unit"),
+        counted(left(drain), "unit"),
         stuck.unwrap_or_default()
     )
 }
 
 /// The units that a drain has left behind, with reasons.
-fn left(id: &str, drain: &Drain) -> String {
+fn left_behind(id: &str, drain: &DrainView) -> String {
     let mut lines = vec![format!(
         "Machine {id}: the drain has ended with {} left; the machine stays cordoned:",
-        counted(drain.units.len(), "unit")
+        counted(left(drain), "unit")
     )];
     let units = drain.units.iter();
     lines.extend(units.map(|unit| match &unit.reason {
         Some(reason) => format!("  {}: {reason}", unit.name),
         None => format!("  {}", unit.name),
     }));
+    if left(drain) > drain.units.len() {
+        lines.push("  …".to_owned());
+    }
     lines.join("\n")
 }
 
@@ -173,9 +183,13 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn drain(draining: bool, units: &[&str]) -> Drain {
-        let units: Vec<_> = units.iter().map(|name| json!({"name": name})).collect();
-        serde_json::from_value(json!({"draining": draining, "units": units})).unwrap()
+    fn drain(draining: bool, units: &[&str]) -> DrainView {
+        let unit = |name: &&str| json!({"name": name});
+        let units: Vec<_> = units.iter().map(unit).collect();
+        let drain = json!({
+            "cordoned": true, "draining": draining, "machineID": "m", "unitCount": units.len(), "units": units,
+        });
+        serde_json::from_value(drain).unwrap()
     }
 
     #[test]

@@ -6,10 +6,11 @@ use std::process::{ExitCode, ExitStatus};
 use anyhow::Context as _;
 use tokio::process::Command;
 
-use crate::client::{Machine, Text};
+use crate::client::Text;
 use crate::output;
 use crate::session::Session;
 use crate::ssh::{self, RemoteCommand, SshHost};
+use hyperfleet_fleet_model::wire::MachineView;
 
 /// The identity of this host.
 const MACHINE_ID: &str = "/etc/machine-id";
@@ -25,7 +26,7 @@ fn is_local(id: &str) -> bool {
 /// The command, or ssh, could not be started.
 pub(super) async fn run_on(
     session: &Session,
-    machine: &Machine,
+    machine: &MachineView,
     ssh_port: u16,
     words: &[&str],
 ) -> anyhow::Result<ExitCode> {
@@ -48,7 +49,7 @@ pub(super) async fn run_on(
 /// ssh could not be started, or the machine has no address.
 pub(super) async fn over_ssh(
     session: &Session,
-    machine: &Machine,
+    machine: &MachineView,
     port: u16,
     command: &RemoteCommand,
 ) -> anyhow::Result<ExitCode> {

@@ -7,9 +7,9 @@ use anyhow::Context as _;
 use super::named_units::{self, Running};
 use super::remote;
 use crate::cli::StatusArgs;
-use crate::client::Machine;
 use crate::output;
 use crate::session::Session;
+use hyperfleet_fleet_model::wire::MachineView;
 
 /// The header with the status that systemctl ended with.
 const EXIT_STATUS: &str = "fleet-exit-status";
@@ -52,7 +52,7 @@ async fn status_on(
     session: &Session,
     args: &StatusArgs,
     unit: &str,
-    machine: &Machine,
+    machine: &MachineView,
 ) -> anyhow::Result<ExitCode> {
     let client = session.client().await?;
     if !args.ssh.ssh && session.bastion()?.is_none() {

@@ -60,8 +60,12 @@ impl OnTerminal {
     }
 
     async fn until_shown(&self, words: &str) {
-        let what = format!("it shows {words:?}");
-        until(&what, async || self.shown().contains(words)).await;
+        let since = std::time::Instant::now();
+        while !self.shown().contains(words) {
+            let is_late = since.elapsed() > hyperfleet_testkit::PATIENCE;
+            assert!(!is_late, "not shown: {words:?} in {:?}", self.shown());
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
     }
 
     async fn ended(&mut self) -> Option<i32> {
@@ -108,7 +112,8 @@ async fn watched_lists_clear_the_screen() {
 
 #[tokio::test]
 async fn moves_are_asked_about() {
-    let plan = json!({"moves": [{"name": "a.service", "from": FIRST, "to": SECOND}]});
+    let moves = json!([{"name": "a.service", "from": FIRST, "to": SECOND}]);
+    let plan = json!({"moves": moves, "before": {}, "after": {}});
     for (answer, status, orders) in [("n\n", 1, 0), ("\n", 1, 0), ("yes\n", 0, 1)] {
         let plan = plan.clone();
         let stub = Stub::spawn(move |line| match line {
