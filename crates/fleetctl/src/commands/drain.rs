@@ -134,7 +134,7 @@ async fn follow(client: &Client, id: &str) -> anyhow::Result<DrainView> {
 }
 
 /// Keeps why units cannot leave: the server says it only while the drain is under way.
-fn remember_reasons(drain: &mut Drain, reasons: &mut BTreeMap<String, String>) {
+fn remember_reasons(drain: &mut DrainView, reasons: &mut BTreeMap<String, String>) {
     for unit in &mut drain.units {
         match &unit.reason {
             Some(reason) => _ = reasons.insert(unit.name.clone(), reason.clone()),
