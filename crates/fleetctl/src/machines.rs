@@ -22,7 +22,7 @@ pub(crate) struct Machines(BTreeMap<String, MachineView>);
 pub(crate) enum UnknownMachine {
     #[error("Could not find machine {0}; fleetctl list-machines --full lists them")]
     None(String),
-    #[error("MachineView {name} is ambiguous: it fits {}", .ids.join(", "))]
+    #[error("Machine {name} is ambiguous: it fits {}", .ids.join(", "))]
     Several { name: String, ids: Vec<String> },
 }
 
@@ -118,7 +118,8 @@ mod tests {
         assert_eq!(find("aa1"), Ok("aa1"));
         assert_eq!(find("aa"), Ok("aa"));
         assert_eq!(find("aa2..."), Ok("aa2"));
-        assert!(matches!(find("a"), Err(UnknownMachine::Several { .. })));
+        let several = find("a").unwrap_err().to_string();
+        assert_eq!(several, "Machine a is ambiguous: it fits aa, aa1, aa2");
         assert!(matches!(find("b"), Err(UnknownMachine::None(_))));
         assert!(matches!(find(""), Err(UnknownMachine::None(_))));
     }

@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::sync::{Arc, Mutex};
 
-use hyperfleet_testkit::until;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::json;
