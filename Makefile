@@ -10,7 +10,7 @@ help: ## List the targets
 
 # ---- Use ------------------------------------------------------------------------------------
 
-.PHONY: setup run run-auth run-fleet services demo
+.PHONY: setup run run-auth run-fleet services demo demo-fleet
 setup: ## Install what is missing, or say exactly what to install
 	@scripts/setup
 
@@ -33,6 +33,9 @@ services: setup ## Start a throw-away PostgreSQL and etcd on free ports, and say
 
 demo: ## Play a cluster's whole life against `make run`, checking each answer (BASE=http://host:port)
 	@examples/demo
+
+demo-fleet: setup ## Boot three machines, run units on them, kill a machine and watch its units move (root)
+	@examples/demo-fleet
 
 # ---- Test -----------------------------------------------------------------------------------
 

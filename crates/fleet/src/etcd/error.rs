@@ -1,5 +1,7 @@
 //! What callers can act on, out of what etcd and its client say.
 
+use std::error::Error as _;
+
 use etcd_client::Error as Source;
 
 use crate::keys::Error;
@@ -13,6 +15,22 @@ mod code {
     pub(super) const RESOURCE_EXHAUSTED: i32 = 8;
     pub(super) const UNAVAILABLE: i32 = 14;
     pub(super) const UNAUTHENTICATED: i32 = 16;
+}
+
+/// Whether a call failed because no connection to its server could be made, so that the server has not seen it.
+pub(super) fn is_unsent(error: &Source) -> bool {
+    let mut cause: Option<&dyn std::error::Error> = match error {
+        Source::GRpcStatus(status) => status.source(),
+        Source::TransportError(error) => Some(error),
+        _ => None,
+    };
+    while let Some(error) = cause {
+        if error.is::<tonic::ConnectError>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// Says what was being done when etcd failed, a verb and its object, and sorts out what callers can act on.

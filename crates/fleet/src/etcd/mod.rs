@@ -17,7 +17,7 @@ use etcd_client::{
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 
-use self::error::sort;
+use self::error::{is_unsent, sort};
 pub use self::settings::{Credentials, Identity, InvalidSettings, Settings, Tls};
 pub use self::watch::EtcdWatch;
 use crate::keys::{
@@ -27,6 +27,8 @@ use crate::keys::{
 
 /// Largest answer that is taken, in bytes: a chunk of the largest values (`registry`), and room to spare.
 const ANSWER_BYTES_MAX: usize = 96 << 20;
+/// Attempts of a call for each server of the cluster.
+const ATTEMPTS_PER_SERVER: usize = 2;
 const CONNECTING: &str = "connect to etcd";
 
 /// A cluster of etcd servers. Every clone is the same connection.
@@ -88,8 +90,8 @@ impl EtcdKeys {
         let connected = self.clients.get_or_try_init(|| {
             let (settings, options) = (self.settings.clone(), self.options.clone());
             let connecting = self.runtime.spawn(async move {
-                let connected = Client::connect(&settings.endpoints, Some(options));
-                within(&settings, CONNECTING, connected).await
+                let connect = || Client::connect(&settings.endpoints, Some(options.clone()));
+                within(&settings, CONNECTING, connect).await
             });
             async {
                 let client = connecting.await.map_err(|source| Error::Failed {
@@ -118,13 +120,28 @@ impl EtcdKeys {
     }
 }
 
-/// Ends a call when its time is up.
-async fn within<T>(
+/// Makes a call, and ends it when its time is up.
+///
+/// The client gives each server its share of the calls, also one that it cannot connect to: such a call is made again, and
+/// reaches another server. So a server that is away fails no call.
+async fn within<T, F>(
     settings: &Settings,
     doing: &'static str,
-    call: impl Future<Output = Result<T, etcd_client::Error>>,
-) -> Result<T, Error> {
-    match tokio::time::timeout(settings.request_timeout, call).await {
+    call: impl Fn() -> F,
+) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, etcd_client::Error>>,
+{
+    let answered = async {
+        for _ in 1..settings.endpoints.len() * ATTEMPTS_PER_SERVER {
+            match call().await {
+                Err(error) if is_unsent(&error) => {}
+                answer => return answer,
+            }
+        }
+        call().await
+    };
+    match tokio::time::timeout(settings.request_timeout, answered).await {
         Ok(answer) => answer.map_err(|source| sort(source, doing)),
         Err(elapsed) => Err(Error::Unavailable {
             doing,
@@ -138,8 +155,12 @@ impl KeyStore for EtcdKeys {
 
     async fn commit(&self, transaction: Transaction) -> Result<Outcome, Error> {
         let doing = "commit a transaction";
-        let mut kv = self.clients().await?.kv;
-        let answer = within(&self.settings, doing, kv.txn(txn(transaction))).await?;
+        let (kv, txn) = (self.clients().await?.kv, txn(transaction));
+        let committed = || {
+            let (mut kv, txn) = (kv.clone(), txn.clone());
+            async move { kv.txn(txn).await }
+        };
+        let answer = within(&self.settings, doing, committed).await?;
         let mut found = Vec::new();
         for response in answer.op_responses() {
             if let TxnOpResponse::Get(mut get) = response {
@@ -166,8 +187,11 @@ impl KeyStore for EtcdKeys {
         if let Some(at) = at {
             options = options.with_revision(at);
         }
-        let mut kv = self.clients().await?.kv;
-        let read = kv.get(range.from, Some(options));
+        let kv = self.clients().await?.kv;
+        let read = || {
+            let (mut kv, from, options) = (kv.clone(), range.from.clone(), options.clone());
+            async move { kv.get(from, Some(options)).await }
+        };
         let mut answer = within(&self.settings, doing, read).await?;
         Ok(Listing {
             more: answer.more(),
@@ -178,36 +202,48 @@ impl KeyStore for EtcdKeys {
 
     async fn identity(&self) -> Result<u64, Error> {
         let doing = "ask which cluster it is";
-        let mut kv = self.clients().await?.kv;
-        let count = GetOptions::new().with_count_only();
-        let answer = within(&self.settings, doing, kv.get("/", Some(count))).await?;
+        let kv = self.clients().await?.kv;
+        let counted = || {
+            let (mut kv, count) = (kv.clone(), GetOptions::new().with_count_only());
+            async move { kv.get("/", Some(count)).await }
+        };
+        let answer = within(&self.settings, doing, counted).await?;
         let header = answer.header().ok_or_else(|| headless(doing))?;
         Ok(header.cluster_id())
     }
 
     async fn grant(&self, seconds: u32) -> Result<Lease, Error> {
-        let mut leases = self.clients().await?.leases;
-        let granted = leases.grant(i64::from(seconds), None);
+        let leases = self.clients().await?.leases;
+        let granted = || {
+            let mut leases = leases.clone();
+            async move { leases.grant(i64::from(seconds), None).await }
+        };
         let answer = within(&self.settings, "grant a lease", granted).await?;
         Ok(Lease(answer.id()))
     }
 
     async fn keep(&self, lease: Lease) -> Result<Kept, Error> {
-        let mut leases = self.clients().await?.leases;
+        let leases = self.clients().await?.leases;
         // The first message of the stream is the sign of life; the stream ends with this call.
-        let kept = async {
-            match leases.keep_alive(lease.0).await {
-                Ok(_) => Ok(Kept::Alive),
-                Err(etcd_client::Error::LeaseKeepAliveError(_)) => Ok(Kept::Gone),
-                Err(error) => Err(error),
+        let kept = || {
+            let mut leases = leases.clone();
+            async move {
+                match leases.keep_alive(lease.0).await {
+                    Ok(_) => Ok(Kept::Alive),
+                    Err(etcd_client::Error::LeaseKeepAliveError(_)) => Ok(Kept::Gone),
+                    Err(error) => Err(error),
+                }
             }
         };
         within(&self.settings, "keep a lease", kept).await
     }
 
     async fn revoke(&self, lease: Lease) -> Result<(), Error> {
-        let mut leases = self.clients().await?.leases;
-        let revoked = leases.revoke(lease.0);
+        let leases = self.clients().await?.leases;
+        let revoked = || {
+            let mut leases = leases.clone();
+            async move { leases.revoke(lease.0).await }
+        };
         match within(&self.settings, "revoke a lease", revoked).await {
             Ok(_) | Err(Error::LeaseGone { .. }) => Ok(()),
             Err(error) => Err(error),

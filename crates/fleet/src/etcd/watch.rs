@@ -110,8 +110,11 @@ async fn open(keys: EtcdKeys, range: Range, told: Revision) -> Result<WatchStrea
         .with_range(range.to)
         .with_start_revision(told + 1)
         .with_progress_notify();
-    let mut watches = keys.clients().await?.watches;
-    let opened = watches.watch(range.from, Some(options));
+    let watches = keys.clients().await?.watches;
+    let opened = || {
+        let (mut watches, from, options) = (watches.clone(), range.from.clone(), options.clone());
+        async move { watches.watch(from, Some(options)).await }
+    };
     within(&keys.settings, DOING, opened).await
 }
 

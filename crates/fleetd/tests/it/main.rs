@@ -8,6 +8,7 @@
 
 mod activation;
 mod agent;
+mod demo;
 mod etcd;
 mod fleet_socket;
 mod handover;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hyperfleet_fleet::etcd::{EtcdKeys, Settings};
-use hyperfleet_fleet::keys::{self, Guard, KeyStore as _, Operation, Transaction};
+use hyperfleet_fleet::keys::{self, Guard, Kept, KeyStore as _, Operation, Transaction};
 use hyperfleet_fleet::registry::{
     Error, Prefix, Registry, Reports, Scope, Snapshot, Told, Written,
 };
@@ -19,6 +19,29 @@ async fn registry(server: &TestEtcd) -> Registry<EtcdKeys> {
         .await
         .unwrap();
     Registry::new(store, Prefix::default())
+}
+
+#[tokio::test]
+async fn a_server_that_is_away_fails_no_call_while_another_answers() {
+    let (server, mut away) = tokio::join!(TestEtcd::start(), TestEtcd::start());
+    away.kill();
+    let settings = Settings {
+        endpoints: vec![server.url(), away.url()],
+        ..etcd_settings(&server.url())
+    };
+    let store = EtcdKeys::connect(settings).await.unwrap();
+    let lease = store.grant(60).await.unwrap();
+    let put = Operation::Put("/a".into(), "1".into(), Some(lease));
+    for call in 0..200 {
+        let transaction = Transaction {
+            then: vec![put.clone()],
+            ..Transaction::default()
+        };
+        let committed = store.commit(transaction).await;
+        assert!(committed.is_ok(), "commit {call}: {committed:?}");
+        let kept = store.keep(lease).await;
+        assert!(matches!(kept, Ok(Kept::Alive)), "keep {call}: {kept:?}");
+    }
 }
 
 #[tokio::test]
