@@ -218,7 +218,7 @@ pub enum Error {
         /// Verb and object.
         doing: &'static str,
     },
-    /// The revision has not come yet; no store that we read from has told it.
+    /// The revision has not come yet in this store, or was one of another store in its place.
     #[error("the revision is in the future")]
     Future,
     /// The lease to put a key on is gone. Nothing was done.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hyperfleet_fleet_model::unit::MachineIdentity;
 
-use crate::client::Machine;
+use hyperfleet_fleet_model::wire::MachineView;
 
 /// How much of a long text is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub(crate) enum Detail {
 
 /// The machines of the cluster, by ID.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Machines(BTreeMap<String, Machine>);
+pub(crate) struct Machines(BTreeMap<String, MachineView>);
 
 /// A name that fits no machine, or several.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -27,15 +27,15 @@ pub(crate) enum UnknownMachine {
 }
 
 impl Machines {
-    pub(crate) fn new(machines: impl IntoIterator<Item = Machine>) -> Self {
+    pub(crate) fn new(machines: impl IntoIterator<Item = MachineView>) -> Self {
         Self(machines.into_iter().map(|m| (m.id.clone(), m)).collect())
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Machine> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &MachineView> {
         self.0.values()
     }
 
-    pub(crate) fn get(&self, id: &str) -> Option<&Machine> {
+    pub(crate) fn get(&self, id: &str) -> Option<&MachineView> {
         self.0.get(id)
     }
 
@@ -55,7 +55,7 @@ impl Machines {
     ///
     /// # Errors
     /// None fits, or several do.
-    pub(crate) fn find(&self, name: &str) -> Result<&Machine, UnknownMachine> {
+    pub(crate) fn find(&self, name: &str) -> Result<&MachineView, UnknownMachine> {
         // Tables show IDs with dots behind them.
         let start = name.strip_suffix("...").unwrap_or(name);
         if let Some(machine) = self.get(start) {
@@ -90,10 +90,10 @@ mod tests {
     use super::*;
 
     fn machines(machines: &[(&str, &str)]) -> Machines {
-        Machines::new(machines.iter().map(|(id, ip)| Machine {
+        Machines::new(machines.iter().map(|(id, ip)| MachineView {
             id: (*id).to_owned(),
             ip: (*ip).to_owned(),
-            ..Machine::default()
+            ..MachineView::default()
         }))
     }
 
@@ -118,7 +118,8 @@ mod tests {
         assert_eq!(find("aa1"), Ok("aa1"));
         assert_eq!(find("aa"), Ok("aa"));
         assert_eq!(find("aa2..."), Ok("aa2"));
-        assert!(matches!(find("a"), Err(UnknownMachine::Several { .. })));
+        let several = find("a").unwrap_err().to_string();
+        assert_eq!(several, "Machine a is ambiguous: it fits aa, aa1, aa2");
         assert!(matches!(find("b"), Err(UnknownMachine::None(_))));
         assert!(matches!(find(""), Err(UnknownMachine::None(_))));
     }

@@ -24,6 +24,8 @@ pub(super) struct Agent {
     /// Ends with this.
     task: JoinHandle<()>,
     leave: Leave,
+    /// What the machine says of itself.
+    machine: watch::Sender<Machine>,
     status: watch::Receiver<Status>,
 }
 
@@ -36,11 +38,13 @@ impl Agent {
         machine_id: &str,
     ) -> Self {
         let bus = settings.bus();
+        let described = watch::Sender::new(machine(settings));
         let told = agent::Settings {
             id: machine_id.to_owned(),
-            machine: machine(settings),
+            machine: described.subscribe(),
             lease,
             units_directory: settings.units_directory.clone(),
+            offline_directory: settings.offline_directory(),
         };
         agent::count_from_zero();
         let registry = fleet.registry().clone();
@@ -72,6 +76,7 @@ impl Agent {
             has_left,
             task,
             leave: settings.leave(),
+            machine: described,
             status: shown,
         }
     }
@@ -79,6 +84,17 @@ impl Agent {
     /// How it is, also once it has ended.
     pub(super) fn status(&self) -> watch::Receiver<Status> {
         self.status.clone()
+    }
+
+    /// Takes what can change while it runs: what the machine says of itself, and what becomes of units at the end.
+    pub(super) fn take(&mut self, settings: &settings::Agent) {
+        self.leave = settings.leave();
+        let now = machine(settings);
+        self.machine.send_if_modified(|before| {
+            let is_new = *before != now;
+            *before = now;
+            is_new
+        });
     }
 
     /// Ends it in the configured way, and waits until it has ended.

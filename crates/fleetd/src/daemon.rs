@@ -22,7 +22,7 @@ use hyperfleet_server_kit::activation;
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::ending::{self, Misuse};
 use hyperfleet_server_kit::http::Gate;
-use hyperfleet_server_kit::manager;
+use hyperfleet_server_kit::manager::{self, Watchdog};
 use hyperfleet_server_kit::server::{Listener, Serving};
 use hyperfleet_server_kit::shutdown::{self, Times};
 use hyperfleet_server_kit::signals::{Signals, Wish, Wishes};
@@ -91,9 +91,9 @@ fn start_log(settings: &Settings) -> anyhow::Result<Telemetry> {
     })
 }
 
-/// How long units may take to stop, where they are to stop with it. What has not stopped then runs on, and its machine's
+/// How long units may take to move and stop, where they are to stop with it. What has not stopped then runs on, and its machine's
 /// lease runs out.
-const LEAVE_TIME_MAX: Duration = Duration::from_secs(80);
+const LEAVE_TIME_MAX: Duration = Duration::from_secs(110);
 
 /// What runs.
 struct Daemon {
@@ -170,15 +170,21 @@ impl Daemon {
 
     /// Does what it is asked until it is told to end.
     async fn serve(mut self, mut signals: Signals, mut wishes: Wishes) -> anyhow::Result<()> {
+        let mut watchdog = Watchdog::of_manager();
         manager::ready();
         let failed = loop {
             tokio::select! {
                 () = signals.next() => break Ok(()),
+                () = watchdog.beat() => {}
                 error = self.serving.failed() => break Err(error),
                 wish = wishes.next() => match wish {
                     // Whatever it waits for, it can be told to end meanwhile.
                     Wish::Reload => tokio::select! {
-                        () = reload(&mut self.running) => {}
+                        () = reload(&mut self.running) => {
+                            if let Some(agent) = &mut self.agent {
+                                agent.take(&self.running.latest.settings.agent);
+                            }
+                        }
                         () = signals.next() => break Ok(()),
                     },
                     Wish::Describe => describe(&self.facts, self.serving.open_connections()),

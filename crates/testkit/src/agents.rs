@@ -101,14 +101,16 @@ impl SimulatedMachine {
 }
 
 fn settings(folder: &TempDir, id: &str, lease_seconds: u32) -> Settings {
+    let machine = Machine {
+        ip: "192.0.2.1".to_owned(),
+        version: "1".to_owned(),
+        ..Machine::default()
+    };
     Settings {
         id: id.to_owned(),
-        machine: Machine {
-            ip: "192.0.2.1".to_owned(),
-            version: "1".to_owned(),
-            ..Machine::default()
-        },
+        machine: watch::channel(machine).1,
         lease: Duration::from_secs(lease_seconds.into()),
         units_directory: folder.path().to_owned(),
+        offline_directory: None,
     }
 }

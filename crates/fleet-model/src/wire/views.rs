@@ -139,36 +139,40 @@ pub struct StateView {
 }
 
 /// A machine that is there.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Machine)]
 pub struct MachineView {
     /// Whether it takes no further units; absent if it takes units.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub cordoned: bool,
     /// Whether its units are to leave it; absent if they may stay.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub draining: bool,
     /// Its identity.
     #[schema(required = false)]
     pub id: String,
     /// What it says of itself, and what was set by requests.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(required = false)]
     pub metadata: BTreeMap<String, String>,
     /// Where it is reached.
-    #[serde(rename = "primaryIP", skip_serializing_if = "String::is_empty")]
+    #[serde(
+        default,
+        rename = "primaryIP",
+        skip_serializing_if = "String::is_empty"
+    )]
     #[schema(required = false, example = "192.0.2.7")]
     pub ip: String,
     /// The version of fleet that its agent is of.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schema(required = false, example = "0.1.0")]
     pub version: String,
 }
 
 /// How far the drain of a machine is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Drain)]
 pub struct DrainView {
     /// Whether the machine takes no further units.
@@ -187,13 +191,13 @@ pub struct DrainView {
 }
 
 /// A unit that is left on a machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LeftUnit {
     /// What it is called.
     #[schema(example = "web.service")]
     pub name: String,
     /// Why it cannot leave, if it is to leave and cannot.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub reason: Option<String>,
 }
@@ -259,14 +263,18 @@ pub struct StatePage {
 }
 
 /// Some machines, by id.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MachinePage {
     /// The machines.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub machines: Vec<MachineView>,
     /// For the next page; absent on the last one.
-    #[serde(rename = "nextPageToken", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        rename = "nextPageToken",
+        skip_serializing_if = "Option::is_none"
+    )]
     #[schema(nullable = false)]
     pub next: Option<String>,
 }

@@ -10,10 +10,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::keys::Revision;
@@ -105,26 +106,31 @@ impl Disk {
 
     /// What was remembered; nothing if that was lost. Then files tell which units there are.
     pub(super) fn recall(&self) -> Memory {
-        let path = self.folder.join(MEMORY);
-        let memory = match fs::read(&path) {
-            Ok(text) => serde_json::from_slice(&text).map_err(|error| error.to_string()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Memory::default()),
-            Err(error) => Err(error.to_string()),
-        };
-        memory.unwrap_or_else(|error| {
-            let path = path.display().to_string();
-            tracing::warn!(
-                path,
-                error,
-                "the agent's memory is unreadable; it starts without"
-            );
-            Memory::default()
-        })
+        let memory = self.read(MEMORY).unwrap_or_else(|error| {
+            tracing::warn!(error, "the agent's memory is unreadable; it starts without");
+            None
+        });
+        memory.unwrap_or_default()
     }
 
     pub(super) fn remember(&self, memory: &Memory) -> io::Result<()> {
-        let text = serde_json::to_vec(memory)?;
-        self.put(MEMORY, &text)
+        self.write_json(MEMORY, memory)
+    }
+
+    /// A file of JSON; `None` if there is none. An error names the file.
+    pub(super) fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, String> {
+        let path = self.folder.join(name);
+        let read = match fs::read(&path) {
+            Ok(text) => serde_json::from_slice(&text).map_err(|error| error.to_string()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error.to_string()),
+        };
+        read.map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    pub(super) fn write_json(&self, name: &str, value: &impl Serialize) -> io::Result<()> {
+        let text = serde_json::to_vec(value)?;
+        self.put(name, &text)
     }
 
     /// The files of units, by name; `None` for a file that cannot be read as one.
@@ -162,7 +168,10 @@ impl Disk {
         let beside = self
             .folder
             .join(format!(".{}.new", name.trim_start_matches('.')));
-        fs::write(&beside, text)?;
+        let mut file = fs::File::create(&beside)?;
+        file.write_all(text)?;
+        // Before it takes its place: a machine that loses power has the old one or the new one.
+        file.sync_all()?;
         fs::rename(&beside, self.folder.join(name))
     }
 }

@@ -203,6 +203,11 @@ impl Duties {
         resumes.map(|resume| resume.revision).max()
     }
 
+    /// Units that are placed on this machine.
+    pub(super) fn placed_here(&self) -> Vec<String> {
+        self.runs().map(|(unit, _)| unit.to_owned()).collect()
+    }
+
     fn runs(&self) -> impl Iterator<Item = (&str, &Run)> {
         let runs = self.known.values().flat_map(|known| &known.runs);
         runs.map(|(key, run)| (key.unit.as_str(), &run.value))

@@ -56,7 +56,7 @@ impl MachineLease {
 pub(super) struct Keeper<S> {
     pub(super) registry: Registry<S>,
     pub(super) id: String,
-    pub(super) machine: Machine,
+    pub(super) machine: watch::Receiver<Machine>,
     pub(super) lease: Duration,
     pub(super) tell: watch::Sender<MachineLease>,
     /// Signals that a write found the registration void: its lease expired, or its key was deleted.
@@ -65,7 +65,7 @@ pub(super) struct Keeper<S> {
 
 impl<S: KeyStore> Keeper<S> {
     /// Until it is dropped. `before` is a registration that the process before has kept.
-    pub(super) async fn keep(self, before: Option<Registration>) {
+    pub(super) async fn keep(mut self, before: Option<Registration>) {
         if let Some(before) = before {
             self.keep_one(before, false).await;
         }
@@ -75,14 +75,14 @@ impl<S: KeyStore> Keeper<S> {
         }
     }
 
-    async fn register(&self) -> Registration {
+    async fn register(&mut self) -> Registration {
         let seconds = u32::try_from(self.lease.as_secs()).unwrap_or(u32::MAX);
         let (mut pause, mut is_told) = (PAUSE, false);
         loop {
             let asked_at = Instant::now();
-            let registered =
-                self.registry
-                    .register_machine(&self.id, &self.machine, seconds.max(1));
+            let machine = self.machine.borrow_and_update().clone();
+            let registry = &self.registry;
+            let registered = registry.register_machine(&self.id, &machine, seconds.max(1));
             let told = match registered.await {
                 Ok(Registered::As(registration)) => {
                     tracing::info!(machine = self.id, "the machine is registered");
@@ -108,7 +108,7 @@ impl<S: KeyStore> Keeper<S> {
     }
 
     /// Keeps a registration until its lease has run out, or it is void.
-    async fn keep_one(&self, registration: Registration, is_described: bool) {
+    async fn keep_one(&mut self, registration: Registration, is_described: bool) {
         let usual = self.lease / KEPT_PER_LEASE;
         let (mut next, mut is_described, mut is_told) = (Instant::now(), is_described, false);
         let mut count = 0;
@@ -117,14 +117,16 @@ impl<S: KeyStore> Keeper<S> {
                 () = sleep_until(next) => {}
                 // Whether that is so is looked at now: it may have been said of the registration before.
                 () = self.is_void.notified() => count = 0,
+                Ok(()) = self.machine.changed() => is_described = false,
             }
+            let machine = self.machine.borrow_and_update().clone();
             let asked_at = Instant::now();
             let kept = async {
                 self.registry.keep_machine(&registration).await?;
                 if !is_described {
-                    // One that was taken up may have been made with other settings.
+                    // It says something else now, or the registration was taken up and may have been made with other settings.
                     self.registry
-                        .update_machine(&registration, &self.machine)
+                        .update_machine(&registration, &machine)
                         .await?;
                 } else if count % KEPT_PER_LOOK == 0 {
                     self.registry.check_machine(&registration).await?;

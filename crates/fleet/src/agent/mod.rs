@@ -17,7 +17,9 @@
 mod dbus;
 mod disk;
 mod duties;
+mod hand_over;
 mod keeper;
+mod offline;
 mod systemd;
 mod telemetry;
 mod troubles;
@@ -43,12 +45,14 @@ use crate::registry::{Machine, Registry};
 pub struct Settings {
     /// The id of its machine.
     pub id: String,
-    /// What the machine says of itself.
-    pub machine: Machine,
+    /// What the machine says of itself. It may change while the agent runs.
+    pub machine: watch::Receiver<Machine>,
     /// How long the machine's lease lives.
     pub lease: Duration,
     /// The folder of unit files; it is the agent's own.
     pub units_directory: PathBuf,
+    /// Where duties are kept over a reboot, to be taken up without etcd; `None`: they are not.
+    pub offline_directory: Option<PathBuf>,
 }
 
 /// What becomes of the units when an agent ends.
@@ -58,6 +62,8 @@ pub enum Leave {
     Running,
     /// They are stopped, and the machine leaves the cluster.
     Stopped,
+    /// The same, once other machines run those that can run elsewhere.
+    Moved,
 }
 
 /// How an agent is.

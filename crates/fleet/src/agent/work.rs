@@ -14,11 +14,12 @@ use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use super::disk::{History, SavedRegistration};
 use super::duties::{self, Duties, Files, News, Orders};
 use super::keeper::{Keeper, MachineLease};
+use super::offline::Offline;
 use super::systemd::{Connect, Error};
 use super::units::Units;
-use super::{Agent, Leave, telemetry};
+use super::{Agent, Leave, hand_over, telemetry};
 use crate::keys::KeyStore;
-use crate::registry::{self, Key, Registration, Reports};
+use crate::registry::{self, Key, Machine, Registration, Reports};
 use hyperfleet_fleet_model::schedule::{self, MachineId};
 use hyperfleet_fleet_model::unit::{DesiredState, Options};
 use hyperfleet_server_kit::causes::chain;
@@ -51,11 +52,21 @@ pub(super) struct Work<S: KeyStore, C> {
     /// Until systemd was reached once: a machine that can run nothing is no member of the cluster.
     keeper: Option<Keeper<S>>,
     keeping: JoinSet<()>,
+    /// What the machine says of itself.
+    machine: watch::Receiver<Machine>,
     /// Tells the keeper that the registration is void.
     is_void: Arc<Notify>,
     reports: Option<Reports>,
     /// Whether singletons might run when all was last looked at.
     held_lease: bool,
+    /// What was to run before the machine was booted, where that is to be taken up without etcd.
+    offline: Option<Offline>,
+    /// When it is taken up, unless etcd has answered by then.
+    offline_at: Instant,
+    /// Ends when units were handed over.
+    handing_over: JoinSet<bool>,
+    /// Set once they were: whether the drain is this agent's to end.
+    ends_drain: Option<bool>,
     /// When to act next.
     act_at: Option<Instant>,
 }
@@ -80,8 +91,12 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         let revision = units.memory.history.map_or(0, |history| history.revision);
         let newest = Arc::new(AtomicI64::new(revision));
         let (following, news) = duties::follow(&agent.registry, &settings.id, &newest);
+        let offline = settings.offline_directory.as_deref();
+        let offline = offline.map(Offline::open).transpose()?;
         Ok(Self {
             told,
+            offline,
+            offline_at: Instant::now() + settings.lease,
             units,
             files,
             duties: Duties::default(),
@@ -91,6 +106,9 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             lease,
             keeper: Some(keeper),
             keeping: JoinSet::new(),
+            handing_over: JoinSet::new(),
+            ends_drain: None,
+            machine: settings.machine.clone(),
             is_void,
             reports: None,
             held_lease: true,
@@ -104,7 +122,26 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
     }
 
     fn is_leaving(&self) -> bool {
-        self.leave() == Some(Leave::Stopped)
+        match self.leave() {
+            None | Some(Leave::Running) => false,
+            Some(Leave::Stopped) => true,
+            Some(Leave::Moved) => self.ends_drain.is_some(),
+        }
+    }
+
+    /// Begins to hand units over, if the agent is to end so.
+    fn hand_over_if_told(&mut self) {
+        if self.leave() == Some(Leave::Moved) && self.handing_over.is_empty() && !self.is_leaving()
+        {
+            let registry = self.agent.registry.clone();
+            let (id, units) = (self.agent.settings.id.clone(), self.duties.placed_here());
+            self.handing_over.spawn(async move {
+                let handed = hand_over::hand_over(registry, id, units);
+                tokio::time::timeout(hand_over::TIME_MAX, handed)
+                    .await
+                    .unwrap_or(true)
+            });
+        }
     }
 
     /// Serves on one connection to systemd after the other, until the agent is to end; if its units are to stop, until
@@ -162,6 +199,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
     async fn serve_with(&mut self, mut systemd: C::Systemd) -> Result<(), Error> {
         use super::systemd::Systemd as _;
         self.units.take_up(&systemd).await?;
+        self.hand_over_if_told();
         self.act_soon(Duration::ZERO);
         loop {
             if self.leave() == Some(Leave::Running) {
@@ -174,6 +212,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
                     if told.is_err() {
                         return Ok(());
                     }
+                    self.hand_over_if_told();
                     self.act_soon(Duration::ZERO);
                 }
                 changed = self.lease.changed() => {
@@ -189,6 +228,11 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
                     self.resume_if_told();
                     self.act_soon(Duration::ZERO);
                 }
+                Some(ended) = self.handing_over.join_next() => {
+                    self.ends_drain = Some(ended.unwrap_or(true));
+                    self.act_soon(Duration::ZERO);
+                }
+                Ok(()) = self.machine.changed() => self.act_soon(Duration::ZERO),
                 changed = systemd.changed() => {
                     let unit = changed?;
                     if self.units.has(&unit) {
@@ -326,7 +370,15 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             self.units
                 .bring_about(systemd, &orders, &self.files)
                 .await?;
+            self.keep_for_offline(&orders);
             self.drop_files(&orders);
+        } else if let Some((orders, files)) = self.offline_orders() {
+            if Instant::now() < self.offline_at {
+                next = next.min(self.offline_at);
+            } else {
+                self.units.bring_about(systemd, &orders, &files).await?;
+                self.files.extend(files);
+            }
         }
         if !self.report(systemd).await? || self.units.has_lost_some() {
             next = Instant::now() + PAUSE;
@@ -386,7 +438,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         let machine = schedule::Machine::new(
             MachineId::new(settings.id.as_str()),
             self.duties
-                .metadata(&settings.id, &settings.machine.metadata),
+                .metadata(&settings.id, &settings.machine.borrow().metadata),
         );
         let mut orders = self
             .duties
@@ -409,6 +461,30 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             }
         }
         orders
+    }
+
+    fn keep_for_offline(&mut self, orders: &Orders) {
+        let memory = &self.units.memory;
+        let is_told = memory.halt.is_none() && memory.registration.is_some();
+        if let Some(offline) = self.offline.as_mut().filter(|_| is_told) {
+            offline.save(&self.agent.settings.id, orders, &self.files);
+        }
+    }
+
+    /// What the machine was last to run, for as long as etcd has said nothing. Units of which nothing is kept stay as they
+    /// are.
+    fn offline_orders(&self) -> Option<(Orders, Files)> {
+        let (mut orders, files) = self.offline.as_ref()?.orders(&self.agent.settings.id)?;
+        if let Some((reason, _)) = &self.units.memory.halt {
+            return Some((orders.halted(reason, &self.units.memory.units), files));
+        }
+        for unit in self.units.memory.units.keys() {
+            if !orders.desired.contains_key(unit) {
+                let reason = "etcd is away, and nothing is kept of it".to_owned();
+                orders.held.insert(unit.clone(), reason);
+            }
+        }
+        Some((orders, files))
     }
 
     /// Reads the files that are missing.
@@ -439,6 +515,13 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
 
     /// Stores what is to be known, or leaves the cluster at once, not when the lease runs out.
     pub(super) async fn end(mut self) {
+        if self.ends_drain == Some(true) {
+            let ended = self.agent.registry.end_drain(&self.agent.settings.id).await;
+            if let Err(error) = ended {
+                let error = chain(&error);
+                tracing::warn!(error, "the drain could not be ended; it runs out");
+            }
+        }
         if self.is_leaving() {
             self.keeping.shutdown().await;
             let saved = self.units.memory.registration.take();

@@ -7,7 +7,7 @@ use etcd_client::{EventType, WatchOptions, WatchResponse, WatchStream};
 use futures_util::future::BoxFuture;
 
 use super::error::sort;
-use super::{EtcdKeys, entry, revision, within};
+use super::{EtcdKeys, entry, headless, revision, within};
 use crate::keys::{Batch, Error, Event, KeyWatch, Range, Revision};
 
 const DOING: &str = "watch a range";
@@ -18,6 +18,8 @@ pub struct EtcdWatch {
     range: Range,
     /// Everything up to here has been told.
     told: Revision,
+    /// The cluster whose history that is; `None` before the first answer.
+    cluster: Option<u64>,
     stream: Option<WatchStream>,
     /// What opens it. Kept, so that a caller who gives up waiting again and again does not begin it anew each time.
     opening: Option<BoxFuture<'static, Result<WatchStream, Error>>>,
@@ -36,6 +38,7 @@ impl EtcdWatch {
             keys,
             range,
             told: after,
+            cluster: None,
             stream: None,
             opening: None,
         }
@@ -67,7 +70,9 @@ impl EtcdWatch {
         }
         if message.created() {
             // etcd waits for a revision that may never come, or comes with another history.
-            if revision(message.header(), DOING)? < self.told {
+            let header = message.header().ok_or_else(|| headless(DOING))?;
+            let cluster = *self.cluster.get_or_insert(header.cluster_id());
+            if header.revision() < self.told || header.cluster_id() != cluster {
                 return Err(Error::Future);
             }
             return Ok(None);

@@ -257,6 +257,20 @@ impl<S: KeyStore> Registry<S> {
         .await
     }
 
+    /// Has the units of a machine leave it for that many seconds, without a cordon. Gives `false` if they are to leave it
+    /// anyway.
+    ///
+    /// # Errors
+    /// As of [`cordon_machine`](Self::cordon_machine).
+    pub async fn drain_briefly(&self, id: &str, seconds: u32) -> Result<bool, Error> {
+        check_part("machine id", id)?;
+        let key = Key::Drain(id.to_owned());
+        let lease = self.store.grant(seconds).await?;
+        let put = Operation::Put(self.name(&key), record::write(&Drain {}), Some(lease));
+        let guard = Guard::Absent(self.name(&key));
+        Ok(self.commit(vec![guard], vec![put]).await?.succeeded)
+    }
+
     /// Says that the units of a machine need not leave it any more. It still takes no further ones. Returns since when.
     ///
     /// # Errors

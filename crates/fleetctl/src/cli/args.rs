@@ -206,13 +206,15 @@ pub(crate) struct DrainArgs {
     #[arg(long)]
     pub no_block: bool,
     #[command(flatten)]
+    pub output: OutputArgs,
+    #[command(flatten)]
     pub machines: MachineArgs,
 }
 
 /// Flags of `rebalance`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RebalanceArgs {
-    /// Move at most this many units
+    /// Move at most this many units [default: that of the server, 10]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max: Option<u32>,
     /// Do not ask
@@ -239,7 +241,7 @@ pub(crate) struct ImportArgs {
         required_unless_present = "file"
     )]
     pub endpoints: Option<String>,
-    /// File with the answer of etcd v2 to GET /v2/keys<PREFIX>?recursive=true
+    /// File with the answer of etcd v2 to GET /v2/keys/_coreos.com/fleet/?recursive=true
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// Key prefix of the old cluster

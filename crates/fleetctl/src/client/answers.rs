@@ -1,36 +1,10 @@
-//! Answers that only clients read: everything else is in `hyperfleet_fleet_model::wire`.
+//! Answers as clients read them: pages of lists, errors, and items that are gone.
 
-use std::collections::BTreeMap;
-
-use hyperfleet_fleet_model::wire::{StatePage, StateView, UnitPage, UnitView};
+use hyperfleet_fleet_model::wire::{
+    MachinePage, MachineView, StatePage, StateView, UnitPage, UnitView,
+};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-
-/// A machine of the cluster.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Machine {
-    pub id: String,
-    #[serde(default, rename = "primaryIP")]
-    pub ip: String,
-    #[serde(default)]
-    pub metadata: BTreeMap<String, String>,
-    /// No new units are placed there.
-    #[serde(default)]
-    pub cordoned: bool,
-    /// Its ordinary units are moved away.
-    #[serde(default)]
-    pub draining: bool,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub version: String,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct MachinePage {
-    #[serde(default)]
-    machines: Vec<Machine>,
-    #[serde(default, rename = "nextPageToken")]
-    next: Option<String>,
-}
 
 /// One page of a list.
 pub(super) trait Page: DeserializeOwned {
@@ -57,52 +31,11 @@ impl Page for StatePage {
 }
 
 impl Page for MachinePage {
-    type Item = Machine;
+    type Item = MachineView;
     const PATH: &'static str = "machines";
-    fn into_parts(self) -> (Vec<Machine>, Option<String>) {
+    fn into_parts(self) -> (Vec<MachineView>, Option<String>) {
         (self.machines, self.next)
     }
-}
-
-/// The drain of a machine.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-pub(crate) struct Drain {
-    #[serde(default)]
-    pub cordoned: bool,
-    #[serde(default)]
-    pub draining: bool,
-    /// Ordinary units that are still there.
-    #[serde(default)]
-    pub units: Vec<RemainingUnit>,
-}
-
-/// A unit that is still on a machine that is drained.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct RemainingUnit {
-    pub name: String,
-    /// Why it cannot move, if it cannot.
-    #[serde(default)]
-    pub reason: Option<String>,
-}
-
-/// Moves that would spread units more evenly.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct RebalancePlan {
-    #[serde(default)]
-    pub moves: Vec<Move>,
-    /// Units per machine ID.
-    #[serde(default)]
-    pub before: BTreeMap<String, u64>,
-    #[serde(default)]
-    pub after: BTreeMap<String, u64>,
-}
-
-/// A unit that changes its machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Move {
-    pub name: String,
-    pub from: String,
-    pub to: String,
 }
 
 /// The body of an error.

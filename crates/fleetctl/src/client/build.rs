@@ -6,6 +6,7 @@ use std::time::Duration;
 use reqwest::{Certificate, ClientBuilder, Identity, Url, redirect};
 
 use super::Client;
+use super::transport::Transport;
 use crate::cli::Endpoint;
 
 /// Longest time to wait for a connection.
@@ -68,13 +69,14 @@ pub(crate) fn connect(settings: ConnectionSettings) -> Result<Client, SetupError
         name: settings.name.clone(),
         cause: error.to_string(),
     })?;
-    Ok(Client {
+    let transport = Transport {
         http,
         base,
         endpoint: settings.name,
         timeout: settings.timeout,
         prints_calls: settings.prints_calls,
-    })
+    };
+    Ok(Client { transport })
 }
 
 /// A client for a URL of http or https.

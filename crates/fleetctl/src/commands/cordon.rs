@@ -25,6 +25,10 @@ pub(super) async fn run(
     for name in &args.machines {
         let done = match machines.find(name) {
             Ok(machine) => apply(client, &machine.id, scheduling).await,
+            // A machine that is away comes back as it was left.
+            Err(_) if scheduling == Scheduling::Included && is_whole_id(name) => {
+                apply(client, name, scheduling).await
+            }
             Err(unknown) => Err(unknown.to_string()),
         };
         match done {
@@ -47,6 +51,10 @@ async fn apply(client: &Client, id: &str, scheduling: Scheduling) -> Result<Stri
         Ok(()) => Ok(format!("Machine {id} {past}")),
         Err(error) => Err(refused(verb, id, &error)),
     }
+}
+
+fn is_whole_id(name: &str) -> bool {
+    name.len() == 32 && name.chars().all(|c| c.is_ascii_hexdigit())
 }
 
 /// Why an order about a machine was refused.

@@ -7,9 +7,10 @@ use serde::Serialize;
 
 use super::version::VERSION;
 use crate::cli::OutputArgs;
-use crate::client::{Client, Error, Machine};
+use crate::client::{Client, Error};
 use crate::output::{self, Colour, coloured, counted};
 use crate::session::Session;
+use hyperfleet_fleet_model::wire::MachineView;
 
 /// How far clocks may differ before logs and certificates become hard to understand.
 const CLOCK_DIFFERENCE_MAX: Duration = Duration::from_secs(5);
@@ -171,7 +172,7 @@ fn refused(error: &Error) -> Vec<Check> {
     }
 }
 
-fn versions(server: Option<&str>, machines: &[Machine]) -> Check {
+fn versions(server: Option<&str>, machines: &[MachineView]) -> Check {
     let server = server
         .and_then(|server| server.split_once('/'))
         .map(|(_, version)| version);
@@ -194,7 +195,7 @@ fn versions(server: Option<&str>, machines: &[Machine]) -> Check {
     )
 }
 
-fn cluster(machines: &[Machine]) -> Check {
+fn cluster(machines: &[MachineView]) -> Check {
     let ready = machines.iter().filter(|machine| !machine.cordoned).count();
     let text = format!("{}, {ready} ready", counted(machines.len(), "machine"));
     match (machines.len(), ready) {
@@ -257,9 +258,9 @@ mod tests {
 
     #[test]
     fn versions_that_differ_and_clocks_that_differ_are_warnings() {
-        let machine = |version: &str| Machine {
+        let machine = |version: &str| MachineView {
             version: version.to_owned(),
-            ..Machine::default()
+            ..MachineView::default()
         };
         assert_eq!(
             versions(Some(&format!("fleetd/{VERSION}")), &[machine("")]).level,
@@ -277,14 +278,14 @@ mod tests {
 
     #[test]
     fn a_cluster_without_ready_machines_is_a_warning() {
-        let cordoned = Machine {
+        let cordoned = MachineView {
             cordoned: true,
-            ..Machine::default()
+            ..MachineView::default()
         };
         for (machines, level) in [
             (vec![], Level::Warn),
             (vec![cordoned.clone()], Level::Warn),
-            (vec![cordoned, Machine::default()], Level::Ok),
+            (vec![cordoned, MachineView::default()], Level::Ok),
         ] {
             assert_eq!(cluster(&machines).level, level);
         }

@@ -1,17 +1,20 @@
 //! `drain`: moves all ordinary units off machines, and shows how far that is.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::bail;
+use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
 use super::cordon::refused;
-use crate::cli::DrainArgs;
-use crate::client::{Client, Drain};
+use crate::cli::{DrainArgs, Format};
+use crate::client::Client;
 use crate::output::{self, counted};
 use crate::session::Session;
 use crate::wait::Progress;
+use hyperfleet_fleet_model::wire::{DrainView, LeftUnit};
 
 /// How often the server is asked how far it is.
 const POLL: Duration = Duration::from_secs(1);
@@ -19,6 +22,14 @@ const POLL: Duration = Duration::from_secs(1);
 const BEGINNING: Duration = Duration::from_secs(3);
 /// The status of a program that Ctrl-C ends.
 const INTERRUPTED: u8 = 130;
+
+/// The result of a drain, for programs.
+#[derive(Debug, Serialize)]
+struct DrainResult<'d> {
+    machine: &'d str,
+    drained: bool,
+    units: &'d [LeftUnit],
+}
 
 pub(super) async fn run(session: &Session, args: &DrainArgs) -> anyhow::Result<ExitCode> {
     let client = session.client().await?;
@@ -33,6 +44,7 @@ pub(super) async fn run(session: &Session, args: &DrainArgs) -> anyhow::Result<E
         .into_iter()
         .map(|machine| machine.id.clone())
         .collect();
+    let is_table = args.output.format == Format::Table;
     for id in &ids {
         let begun = async {
             client.cordon(id).await?;
@@ -41,48 +53,75 @@ pub(super) async fn run(session: &Session, args: &DrainArgs) -> anyhow::Result<E
         if let Err(error) = begun.await {
             bail!(refused("drain", id, &error));
         }
-        output::line(&format!("Machine {id} cordoned, draining"))?;
+        if is_table {
+            output::line(&format!("Machine {id} cordoned, draining"))?;
+        }
     }
     if args.no_block {
         return Ok(ExitCode::SUCCESS);
     }
-    let drained = async {
-        let mut exit = ExitCode::SUCCESS;
+    let ended = async {
+        let mut ended = Vec::new();
         for id in &ids {
-            if let Ended::UnitsLeft(drain) = follow(client, id).await? {
-                eprintln!("{}", left(id, &drain));
-                exit = ExitCode::FAILURE;
-            } else {
-                output::line(&format!("Machine {id} drained"))?;
+            let drain = follow(client, id).await?;
+            if is_table {
+                say(id, &drain)?;
             }
+            ended.push(drain);
         }
-        Ok(exit)
+        anyhow::Ok(ended)
     };
-    tokio::select! {
-        exit = drained => exit,
+    let ended = tokio::select! {
+        ended = ended => ended?,
         () = session.interrupted() => {
             eprintln!("\nThe drain goes on. Stop it with: fleetctl uncordon {}", ids.join(" "));
-            Ok(ExitCode::from(INTERRUPTED))
+            return Ok(ExitCode::from(INTERRUPTED));
         }
+    };
+    let results = ids.iter().zip(&ended).map(|(id, drain)| DrainResult {
+        machine: id,
+        drained: left(drain) == 0,
+        units: &drain.units,
+    });
+    let results: Vec<_> = results.collect();
+    if let Some(text) = output::structured(args.output.format, &results)? {
+        output::print(&text)?;
     }
+    let is_done = results.iter().all(|result| result.drained);
+    Ok(if is_done {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
-/// How a drain ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Ended {
-    Empty,
-    UnitsLeft(Drain),
+/// How many units are left; of many the server names the first.
+fn left(drain: &DrainView) -> usize {
+    let count = usize::try_from(drain.unit_count).unwrap_or(usize::MAX);
+    count.max(drain.units.len())
 }
 
-async fn follow(client: &Client, id: &str) -> anyhow::Result<Ended> {
+/// Says how a drain ended.
+fn say(id: &str, drain: &DrainView) -> anyhow::Result<()> {
+    if left(drain) == 0 {
+        return Ok(output::line(&format!("Machine {id} drained"))?);
+    }
+    eprintln!("{}", left_behind(id, drain));
+    Ok(())
+}
+
+/// Waits until a drain has ended; gives its last state. Units that are left in it did not move.
+async fn follow(client: &Client, id: &str) -> anyhow::Result<DrainView> {
     let since = Instant::now();
     let (mut progress, mut was_draining) = (Progress::new(), false);
+    let mut reasons = BTreeMap::new();
     loop {
         match client.drain_progress(id).await {
-            Ok(drain) => {
+            Ok(mut drain) => {
                 was_draining |= drain.draining;
-                if let Some(ended) = ended(&drain, was_draining || since.elapsed() >= BEGINNING) {
-                    return Ok(ended);
+                remember_reasons(&mut drain, &mut reasons);
+                if has_ended(&drain, was_draining || since.elapsed() >= BEGINNING) {
+                    return Ok(drain);
                 }
                 progress.say(&text(id, &drain));
             }
@@ -94,16 +133,22 @@ async fn follow(client: &Client, id: &str) -> anyhow::Result<Ended> {
     }
 }
 
-/// Whether a drain has ended, and how. One that has not begun looks like one that has ended with units left.
-fn ended(drain: &Drain, has_begun: bool) -> Option<Ended> {
-    match (drain.units.is_empty(), drain.draining) {
-        (true, _) => Some(Ended::Empty),
-        (false, false) if has_begun => Some(Ended::UnitsLeft(drain.clone())),
-        (false, _) => None,
+/// Keeps why units cannot leave: the server says it only while the drain is under way.
+fn remember_reasons(drain: &mut DrainView, reasons: &mut BTreeMap<String, String>) {
+    for unit in &mut drain.units {
+        match &unit.reason {
+            Some(reason) => _ = reasons.insert(unit.name.clone(), reason.clone()),
+            None => unit.reason = reasons.get(&unit.name).cloned(),
+        }
     }
 }
 
-fn text(id: &str, drain: &Drain) -> String {
+/// Whether a drain has ended. One that has not begun looks like one that has ended with units left.
+fn has_ended(drain: &DrainView, has_begun: bool) -> bool {
+    left(drain) == 0 || (has_begun && !drain.draining)
+}
+
+fn text(id: &str, drain: &DrainView) -> String {
     let stuck = drain
         .units
         .iter()
@@ -111,22 +156,25 @@ fn text(id: &str, drain: &Drain) -> String {
     let stuck = stuck.map(|(name, reason)| format!("; {name}: {reason}"));
     format!(
         "draining {id}: {} left{}",
-        counted(drain.units.len(), "unit"),
+        counted(left(drain), "unit"),
         stuck.unwrap_or_default()
     )
 }
 
 /// The units that a drain has left behind, with reasons.
-fn left(id: &str, drain: &Drain) -> String {
+fn left_behind(id: &str, drain: &DrainView) -> String {
     let mut lines = vec![format!(
         "Machine {id}: the drain has ended with {} left; the machine stays cordoned:",
-        counted(drain.units.len(), "unit")
+        counted(left(drain), "unit")
     )];
     let units = drain.units.iter();
     lines.extend(units.map(|unit| match &unit.reason {
         Some(reason) => format!("  {}: {reason}", unit.name),
         None => format!("  {}", unit.name),
     }));
+    if left(drain) > drain.units.len() {
+        lines.push("  …".to_owned());
+    }
     lines.join("\n")
 }
 
@@ -135,17 +183,32 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn drain(draining: bool, units: &[&str]) -> Drain {
-        let units: Vec<_> = units.iter().map(|name| json!({"name": name})).collect();
-        serde_json::from_value(json!({"draining": draining, "units": units})).unwrap()
+    fn drain(draining: bool, units: &[&str]) -> DrainView {
+        let unit = |name: &&str| json!({"name": name});
+        let units: Vec<_> = units.iter().map(unit).collect();
+        let drain = json!({
+            "cordoned": true, "draining": draining, "machineID": "m", "unitCount": units.len(), "units": units,
+        });
+        serde_json::from_value(drain).unwrap()
+    }
+
+    #[test]
+    fn the_reasons_of_a_drain_outlive_it() {
+        let mut reasons = BTreeMap::new();
+        let mut under_way = drain(true, &["a", "b"]);
+        under_way.units[0].reason = Some("no machine".to_owned());
+        remember_reasons(&mut under_way, &mut reasons);
+        let mut ended = drain(false, &["a", "b"]);
+        remember_reasons(&mut ended, &mut reasons);
+        assert_eq!(ended.units[0].reason.as_deref(), Some("no machine"));
+        assert_eq!(ended.units[1].reason, None);
     }
 
     #[test]
     fn a_drain_ends_without_units_or_when_the_server_says_so() {
-        assert_eq!(ended(&drain(true, &[]), true), Some(Ended::Empty));
-        assert_eq!(ended(&drain(true, &["a"]), true), None);
-        assert_eq!(ended(&drain(false, &["a"]), false), None);
-        let stuck = drain(false, &["a"]);
-        assert_eq!(ended(&stuck, true), Some(Ended::UnitsLeft(stuck.clone())));
+        assert!(has_ended(&drain(true, &[]), true));
+        assert!(!has_ended(&drain(true, &["a"]), true));
+        assert!(!has_ended(&drain(false, &["a"]), false));
+        assert!(has_ended(&drain(false, &["a"]), true));
     }
 }

@@ -1,14 +1,19 @@
 //! `journal`: what the journal of its machine has of a unit.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use tokio::time::sleep;
 
 use super::named_units::{self, Running};
 use super::remote;
 use crate::cli::JournalArgs;
-use crate::client::Machine;
 use crate::session::Session;
+use hyperfleet_fleet_model::wire::MachineView;
+
+/// How long to wait before an answer that has ended is asked for again.
+const RETRY: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(session: &Session, args: &JournalArgs) -> anyhow::Result<ExitCode> {
     let [argument] = &args.names.units[..] else {
@@ -32,16 +37,13 @@ pub(super) async fn run(session: &Session, args: &JournalArgs) -> anyhow::Result
     };
     let client = session.client().await?;
     if !args.ssh.ssh && !args.sudo && session.bastion()?.is_none() {
-        let query = [
-            ("lines", args.lines.to_string()),
-            ("output", args.output.clone()),
-            ("follow", args.follow.to_string()),
-            ("machineID", machine.id.clone()),
-        ];
-        match client.journal(&unit.name, &query).await {
-            Ok(response) => {
-                client.print_text(response).await?;
-                return Ok(ExitCode::SUCCESS);
+        match client
+            .journal(&unit.name, &query(args, args.lines, machine))
+            .await
+        {
+            Ok(text) => {
+                remote::print_text(text).await?;
+                return follow(session, args, &unit.name, machine).await;
             }
             Err(error) if error.is_missing_route() => named_units::say_fallback(&error),
             Err(error) => {
@@ -53,11 +55,39 @@ pub(super) async fn run(session: &Session, args: &JournalArgs) -> anyhow::Result
     over_ssh(session, args, &unit.name, machine).await
 }
 
+/// Goes on with a journal that is followed: the server ends each answer after a while.
+async fn follow(
+    session: &Session,
+    args: &JournalArgs,
+    unit: &str,
+    machine: &MachineView,
+) -> anyhow::Result<ExitCode> {
+    if !args.follow {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let client = session.client().await?;
+    loop {
+        sleep(RETRY).await;
+        let text = client.journal(unit, &query(args, 0, machine)).await;
+        let text = text.with_context(|| format!("Error following the journal of {unit}"))?;
+        remote::print_text(text).await?;
+    }
+}
+
+fn query(args: &JournalArgs, lines: u32, machine: &MachineView) -> [(&'static str, String); 4] {
+    [
+        ("lines", lines.to_string()),
+        ("output", args.output.clone()),
+        ("follow", args.follow.to_string()),
+        ("machineID", machine.id.clone()),
+    ]
+}
+
 async fn over_ssh(
     session: &Session,
     args: &JournalArgs,
     unit: &str,
-    machine: &Machine,
+    machine: &MachineView,
 ) -> anyhow::Result<ExitCode> {
     let lines = args.lines.to_string();
     let mut words = vec![

@@ -7,12 +7,12 @@ use tokio::time::sleep;
 
 use super::list::{Listing, POLL, Screen, Shown};
 use crate::cli::ListArgs;
-use crate::client::Machine;
 use crate::machines::id_legend;
 use crate::output::{self, Column, or_dash};
 use crate::session::Session;
+use hyperfleet_fleet_model::wire::MachineView;
 
-const COLUMNS: [Column<Machine, Shown>; 5] = [
+const COLUMNS: [Column<MachineView, Shown>; 5] = [
     Column {
         name: "machine",
         text: |machine, shown| id_legend(&machine.id, shown.detail),
@@ -43,7 +43,7 @@ const COLUMNS: [Column<Machine, Shown>; 5] = [
 const USUAL: &str = "machine,ip,metadata";
 
 /// Whether units are placed on a machine.
-fn state(machine: &Machine) -> &'static str {
+fn state(machine: &MachineView) -> &'static str {
     match (machine.draining, machine.cordoned) {
         (true, _) => "draining",
         (false, true) => "cordoned",

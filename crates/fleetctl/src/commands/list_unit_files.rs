@@ -7,7 +7,8 @@ use hyperfleet_fleet_model::unit::DesiredState;
 use hyperfleet_fleet_model::wire::UnitView;
 use serde::Serialize;
 
-use super::list::{Listing, Screen, Shown, follow};
+use super::follow::follow;
+use super::list::{Listing, Screen, Shown};
 use super::list_units::shown_hash;
 use super::named_units::is_global;
 use crate::cli::ListArgs;

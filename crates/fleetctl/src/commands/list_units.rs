@@ -6,7 +6,8 @@ use anyhow::Context as _;
 use hyperfleet_fleet_model::unit::UnitHash;
 use hyperfleet_fleet_model::wire::StateView;
 
-use super::list::{Listing, Screen, Shown, follow};
+use super::follow::follow;
+use super::list::{Listing, Screen, Shown};
 use crate::cli::ListArgs;
 use crate::machines::Detail;
 use crate::output::{Column, or_dash};

@@ -7,6 +7,7 @@ mod doctor;
 mod drain;
 mod ensure;
 mod explain;
+mod follow;
 mod forward;
 mod import;
 mod journal;

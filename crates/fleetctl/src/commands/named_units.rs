@@ -4,10 +4,11 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use hyperfleet_fleet_model::unit::{DesiredState, FleetSection, NameParts, UnitOption};
 use hyperfleet_fleet_model::wire::UnitView;
 
-use crate::client::{Client, Error, Machine};
+use crate::client::{Client, Error};
 use crate::machines::Machines;
 use crate::session::Session;
 use crate::source::UnitArgument;
+use hyperfleet_fleet_model::wire::MachineView;
 
 /// How many units are looked up at the same time.
 const CALLS_MAX: usize = 16;
@@ -53,7 +54,7 @@ pub(super) enum Running {
 pub(super) struct RunningUnit {
     pub(super) name: String,
     pub(super) is_global: bool,
-    pub(super) machines: Vec<Machine>,
+    pub(super) machines: Vec<MachineView>,
 }
 
 /// Finds out where a unit is: by its placement, or for a global unit by what machines report.
@@ -89,10 +90,10 @@ pub(super) async fn running(session: &Session, argument: &str) -> anyhow::Result
 }
 
 /// A machine, known by its ID at least.
-fn machine(known: &Machines, id: &str) -> Machine {
-    known.get(id).cloned().unwrap_or_else(|| Machine {
+fn machine(known: &Machines, id: &str) -> MachineView {
+    known.get(id).cloned().unwrap_or_else(|| MachineView {
         id: id.to_owned(),
-        ..Machine::default()
+        ..MachineView::default()
     })
 }
 

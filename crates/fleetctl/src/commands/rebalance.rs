@@ -7,12 +7,13 @@ use anyhow::{Context as _, bail};
 use tokio::time::{Instant, sleep};
 
 use super::list::POLL;
-use crate::cli::RebalanceArgs;
-use crate::client::{Client, Move, RebalancePlan};
+use crate::cli::{Format, RebalanceArgs};
+use crate::client::Client;
 use crate::machines::{Detail, Machines};
 use crate::output::{self, Table, counted};
 use crate::session::Session;
 use crate::wait::Progress;
+use hyperfleet_fleet_model::wire::{MoveView, RebalanceView};
 
 pub(super) async fn run(session: &Session, args: &RebalanceArgs) -> anyhow::Result<ExitCode> {
     let client = session.client().await?;
@@ -39,7 +40,9 @@ pub(super) async fn run(session: &Session, args: &RebalanceArgs) -> anyhow::Resu
         .context("Error ordering moves")?;
     let unmoved = follow(client, &plan.moves, args).await?;
     if unmoved.is_empty() {
-        output::line(&format!("Moved {}", counted(count, "unit")))?;
+        if args.output.format == Format::Table {
+            output::line(&format!("Moved {}", counted(count, "unit")))?;
+        }
         return Ok(ExitCode::SUCCESS);
     }
     let time = humantime::format_duration(args.timeout);
@@ -57,19 +60,19 @@ pub(super) async fn run(session: &Session, args: &RebalanceArgs) -> anyhow::Resu
     Ok(ExitCode::FAILURE)
 }
 
-fn text(plan: &RebalancePlan, machines: &Machines) -> String {
+fn text(plan: &RebalanceView, machines: &Machines) -> String {
     if plan.moves.is_empty() {
         return "Nothing to move: units are spread evenly.\n".to_owned();
     }
     let legend = |id: &str| machines.legend(id, Detail::Short);
     let mut moves = Table::new(["UNIT", "FROM", "TO"].map(str::to_owned).to_vec());
-    for Move { name, from, to } in &plan.moves {
+    for MoveView { name, from, to } in &plan.moves {
         moves.push(vec![name.clone(), legend(from), legend(to)]);
     }
     let mut counts = Table::new(["MACHINE", "BEFORE", "AFTER"].map(str::to_owned).to_vec());
     let ids: BTreeSet<&String> = plan.before.keys().chain(plan.after.keys()).collect();
     for id in ids {
-        let count = |of: Option<&u64>| of.copied().unwrap_or_default().to_string();
+        let count = |of: Option<&u32>| of.copied().unwrap_or_default().to_string();
         counts.push(vec![
             legend(id),
             count(plan.before.get(id)),
@@ -82,11 +85,11 @@ fn text(plan: &RebalancePlan, machines: &Machines) -> String {
 /// Waits until each unit is on its new machine; gives those that are not in time.
 async fn follow(
     client: &Client,
-    moves: &[Move],
+    moves: &[MoveView],
     args: &RebalanceArgs,
 ) -> anyhow::Result<BTreeSet<String>> {
     let deadline = Instant::now() + args.timeout;
-    let mut waiting: Vec<&Move> = moves.iter().collect();
+    let mut waiting: Vec<&MoveView> = moves.iter().collect();
     let mut progress = Progress::new();
     loop {
         let mut still = Vec::new();
@@ -127,13 +130,15 @@ mod tests {
             "moves": [{"name": "a.service", "from": "aaaaaaaaaa", "to": "bbbbbbbbbb"}],
             "before": {"aaaaaaaaaa": 2}, "after": {"aaaaaaaaaa": 1, "bbbbbbbbbb": 1},
         });
-        let plan: RebalancePlan = serde_json::from_value(plan).unwrap();
+        let plan: RebalanceView = serde_json::from_value(plan).unwrap();
         assert_eq!(
             text(&plan, &Machines::default()),
             "UNIT\t\tFROM\t\tTO\na.service\taaaaaaaa...\tbbbbbbbb...\n\n\
              MACHINE\t\tBEFORE\tAFTER\naaaaaaaa...\t2\t1\nbbbbbbbb...\t0\t1\n"
         );
-        let nothing = text(&RebalancePlan::default(), &Machines::default());
+        let nothing = json!({"moves": [], "before": {}, "after": {}});
+        let nothing: RebalanceView = serde_json::from_value(nothing).unwrap();
+        let nothing = text(&nothing, &Machines::default());
         assert_eq!(nothing, "Nothing to move: units are spread evenly.\n");
     }
 }

@@ -6,9 +6,11 @@ use std::process::{ExitCode, ExitStatus};
 use anyhow::Context as _;
 use tokio::process::Command;
 
-use crate::client::Machine;
+use crate::client::Text;
+use crate::output;
 use crate::session::Session;
 use crate::ssh::{self, RemoteCommand, SshHost};
+use hyperfleet_fleet_model::wire::MachineView;
 
 /// The identity of this host.
 const MACHINE_ID: &str = "/etc/machine-id";
@@ -24,7 +26,7 @@ fn is_local(id: &str) -> bool {
 /// The command, or ssh, could not be started.
 pub(super) async fn run_on(
     session: &Session,
-    machine: &Machine,
+    machine: &MachineView,
     ssh_port: u16,
     words: &[&str],
 ) -> anyhow::Result<ExitCode> {
@@ -47,7 +49,7 @@ pub(super) async fn run_on(
 /// ssh could not be started, or the machine has no address.
 pub(super) async fn over_ssh(
     session: &Session,
-    machine: &Machine,
+    machine: &MachineView,
     port: u16,
     command: &RemoteCommand,
 ) -> anyhow::Result<ExitCode> {
@@ -63,6 +65,17 @@ pub(super) async fn over_ssh(
     let bastion = session.bastion()?;
     let status = ssh::run(&session.ssh_options(), &host, bastion.as_ref(), command).await?;
     Ok(code(status))
+}
+
+/// Prints a text of the API as it comes.
+///
+/// # Errors
+/// The connection broke, or the reader has closed the pipe.
+pub(super) async fn print_text(mut text: Text) -> anyhow::Result<()> {
+    while let Some(piece) = text.next().await? {
+        output::print_bytes(&piece)?;
+    }
+    Ok(())
 }
 
 /// The status of a program that has ended, as shells have it.

@@ -7,10 +7,10 @@ use anyhow::bail;
 use super::named_units::{self, Running};
 use super::remote;
 use crate::cli::SshArgs;
-use crate::client::Machine;
 use crate::machines::UnknownMachine;
 use crate::session::Session;
 use crate::ssh::RemoteCommand;
+use hyperfleet_fleet_model::wire::MachineView;
 
 pub(super) async fn run(session: &Session, args: &SshArgs) -> anyhow::Result<ExitCode> {
     let mut words = args.words.clone();
@@ -31,7 +31,7 @@ pub(super) async fn run(session: &Session, args: &SshArgs) -> anyhow::Result<Exi
 }
 
 /// The machine that a name means, as a machine or as a unit that runs there.
-async fn named(session: &Session, name: &str) -> anyhow::Result<Machine> {
+async fn named(session: &Session, name: &str) -> anyhow::Result<MachineView> {
     let machines = session.machines().await?;
     let machine = match machines.find(name) {
         Ok(machine) => Some(machine.clone()),
@@ -48,7 +48,7 @@ async fn named(session: &Session, name: &str) -> anyhow::Result<Machine> {
 }
 
 /// The machine of a unit; of one on several machines the first.
-async fn machine_of_unit(session: &Session, unit: &str) -> anyhow::Result<Option<Machine>> {
+async fn machine_of_unit(session: &Session, unit: &str) -> anyhow::Result<Option<MachineView>> {
     match named_units::running(session, unit).await? {
         Running::On(unit) => Ok(unit.machines.into_iter().next()),
         Running::Unknown(_) | Running::Nowhere(_) => Ok(None),

@@ -7,9 +7,9 @@ use anyhow::Context as _;
 use super::named_units::{self, Running};
 use super::remote;
 use crate::cli::StatusArgs;
-use crate::client::{Client, Error};
 use crate::output;
 use crate::session::Session;
+use hyperfleet_fleet_model::wire::MachineView;
 
 /// The header with the status that systemctl ended with.
 const EXIT_STATUS: &str = "fleet-exit-status";
@@ -52,27 +52,25 @@ async fn status_on(
     session: &Session,
     args: &StatusArgs,
     unit: &str,
-    machine: &crate::client::Machine,
+    machine: &MachineView,
 ) -> anyhow::Result<ExitCode> {
     let client = session.client().await?;
     if !args.ssh.ssh && session.bastion()?.is_none() {
-        match status_of_api(client, unit, &machine.id).await {
+        match client.unit_status(unit, &machine.id).await {
+            Ok(text) => {
+                let status = text
+                    .header(EXIT_STATUS)
+                    .and_then(|status| status.parse().ok());
+                remote::print_text(text).await?;
+                return Ok(ExitCode::from(status.unwrap_or(0)));
+            }
             Err(error) if error.is_missing_route() => named_units::say_fallback(&error),
-            status => {
-                return status.with_context(|| format!("Error retrieving the status of {unit}"));
+            Err(error) => {
+                let doing = || format!("Error retrieving the status of {unit}");
+                return Err(error).with_context(doing);
             }
         }
     }
     let words = ["systemctl", "status", "-l", unit];
     remote::run_on(session, machine, args.ssh.ssh_port, &words).await
-}
-
-async fn status_of_api(client: &Client, unit: &str, machine: &str) -> Result<ExitCode, Error> {
-    let response = client.unit_status(unit, machine).await?;
-    let status = response.headers().get(EXIT_STATUS);
-    let status = status
-        .and_then(|status| status.to_str().ok()?.parse().ok())
-        .unwrap_or(0);
-    client.print_text(response).await?;
-    Ok(ExitCode::from(status))
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use futures_util::TryStreamExt as _;
-use hyperfleet_fleet_model::wire::StateView;
+use hyperfleet_fleet_model::wire::{MachineView, StateView};
 use serde::Serialize;
 
 use crate::cli::OutputArgs;
@@ -48,7 +48,7 @@ pub(super) async fn run(session: &Session, args: OutputArgs) -> anyhow::Result<E
 }
 
 fn empty(machines: &Machines) -> BTreeMap<String, Load> {
-    let load = |machine: &crate::client::Machine| Load {
+    let load = |machine: &MachineView| Load {
         machine: machine.id.clone(),
         ip: machine.ip.clone(),
         cordoned: machine.cordoned,
@@ -88,14 +88,14 @@ fn text(loads: &[Load]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::Machine;
+    use hyperfleet_fleet_model::wire::MachineView;
 
     #[test]
     fn units_are_counted_by_machine_and_state() {
-        let mut loads = empty(&Machines::new([Machine {
+        let mut loads = empty(&Machines::new([MachineView {
             id: "aaaaaaaaaa".to_owned(),
             cordoned: true,
-            ..Machine::default()
+            ..MachineView::default()
         }]));
         for (machine, active) in [
             ("aaaaaaaaaa", "active"),

@@ -17,8 +17,16 @@ use crate::cli::Format;
 /// # Errors
 /// The reader has closed the pipe.
 pub(crate) fn print(text: &str) -> io::Result<()> {
+    print_bytes(text.as_bytes())
+}
+
+/// Prints bytes to standard output.
+///
+/// # Errors
+/// The reader has closed the pipe.
+pub(crate) fn print_bytes(bytes: &[u8]) -> io::Result<()> {
     let mut output = io::stdout().lock();
-    output.write_all(text.as_bytes())?;
+    output.write_all(bytes)?;
     output.flush()
 }
 

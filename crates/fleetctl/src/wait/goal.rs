@@ -59,6 +59,8 @@ pub(crate) fn judge(goal: Goal, seen: &Observation) -> Verdict {
     let current = unit.current.unwrap_or(unit.desired);
     let state = seen.states.first();
     match goal {
+        // The agent has let go, and the engine is still to withdraw the unit.
+        Goal::State(DesiredState::Inactive) if unit.machine.is_some() => Verdict::NotYet,
         Goal::State(goal) if current == goal => Verdict::Reached,
         Goal::Stopped if current == DesiredState::Loaded && !state.is_some_and(is_busy) => {
             Verdict::Reached

@@ -15,5 +15,6 @@ mod operations;
 mod program;
 mod remote;
 mod stub;
+mod terminal;
 mod units;
 mod waiting;

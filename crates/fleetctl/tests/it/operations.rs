@@ -91,7 +91,13 @@ async fn a_server_without_a_route_is_named_as_such() {
     }
 }
 
-/// A machine whose drain goes through these steps, of units that are left; the last one stays.
+/// The state of a drain with these units left.
+fn progress(is_draining: bool, units: &Value) -> Value {
+    let count = units.as_array().unwrap().len();
+    json!({"machineID": FIRST, "cordoned": true, "draining": is_draining, "unitCount": count, "units": units})
+}
+
+/// A machine whose drain goes through these steps; the last one stays.
 async fn draining(steps: Vec<Value>) -> Stub {
     let count = Arc::new(Mutex::new(0));
     Stub::spawn(move |line| {
@@ -111,31 +117,28 @@ async fn draining(steps: Vec<Value>) -> Stub {
 
 #[tokio::test]
 async fn a_drain_is_followed_until_no_unit_is_left() {
-    let left = |names: &[&str]| {
-        let units: Vec<_> = names.iter().map(|name| json!({"name": name})).collect();
-        json!({"machineID": FIRST, "cordoned": true, "draining": true, "units": units})
-    };
+    let both = json!([{"name": "a"}, {"name": "b"}]);
     // The first answer may be older than the order.
-    let first = json!({"machineID": FIRST, "cordoned": true, "draining": false, "units": [{"name": "a"}, {"name": "b"}]});
-    let stub = draining(vec![first, left(&["a", "b"]), left(&["b"]), left(&[])]).await;
+    let steps = [
+        progress(false, &both),
+        progress(true, &both),
+        progress(true, &json!([{"name": "b"}])),
+        progress(true, &json!([])),
+    ];
+    let stub = draining(steps.to_vec()).await;
     let drained = ask(&stub, &["drain", "0f1e2d3c", "--deadline", "2m"]).await;
-    drained.is(
-        0,
-        &format!("Machine {FIRST} cordoned, draining\nMachine {FIRST} drained\n"),
-        "",
-    );
+    let lines = format!("Machine {FIRST} cordoned, draining\nMachine {FIRST} drained\n");
+    drained.is(0, &lines, "");
     let changes = stub.changes();
     assert_eq!(
         changes[0],
         (format!("PUT /machines/{FIRST}/cordon"), String::new())
     );
     let body: Value = serde_json::from_str(&changes[1].1).unwrap();
+    let order = format!("PUT /machines/{FIRST}/drain");
     assert_eq!(
-        (changes[1].0.as_str(), body),
-        (
-            format!("PUT /machines/{FIRST}/drain").as_str(),
-            json!({"deadlineSeconds": 120})
-        )
+        (&changes[1].0, body),
+        (&order, json!({"deadlineSeconds": 120}))
     );
     let unblocked = ask(&stub, &["drain", FIRST, "--no-block"]).await;
     unblocked.is(0, &format!("Machine {FIRST} cordoned, draining\n"), "");
@@ -145,9 +148,8 @@ async fn a_drain_is_followed_until_no_unit_is_left() {
 async fn a_drain_that_ends_with_units_left_lists_them() {
     let units =
         json!([{"name": "a.service", "reason": "no machine can run it"}, {"name": "b.service"}]);
-    let step = |is_draining: bool| json!({"machineID": FIRST, "cordoned": true, "draining": is_draining, "units": units.clone()});
-    let stub = draining(vec![step(true), step(false)]).await;
-    let stuck = ask(&stub, &["drain", FIRST]).await;
+    let steps = vec![progress(true, &units), progress(false, &units)];
+    let stuck = ask(&draining(steps.clone()).await, &["drain", FIRST]).await;
     assert_eq!(stuck.status, 1);
     assert_eq!(
         stuck.errors,
@@ -155,13 +157,18 @@ async fn a_drain_that_ends_with_units_left_lists_them() {
             "Machine {FIRST}: the drain has ended with 2 units left; the machine stays cordoned:\n  a.service: no machine can run it\n  b.service\n"
         )
     );
+    let json = ask(&draining(steps).await, &["drain", FIRST, "-o", "json"]).await;
+    let result: Value = serde_json::from_str(&json.output).unwrap();
+    let expected = json!([{"machine": FIRST, "drained": false, "units": units}]);
+    assert_eq!(
+        (json.status, result, json.errors.as_str()),
+        (1, expected, "")
+    );
 }
 
 #[tokio::test]
 async fn ctrl_c_leaves_a_drain_going_and_says_how_to_stop_it() {
-    let step =
-        json!({"machineID": FIRST, "cordoned": true, "draining": true, "units": [{"name": "a"}]});
-    let stub = draining(vec![step]).await;
+    let stub = draining(vec![progress(true, &json!([{"name": "a"}]))]).await;
     let endpoint = stub.base();
     let command = command(&[("FLEETCTL_ENDPOINT", &endpoint)], &["drain", FIRST]);
     let mut program = RunningProgram::start(command.into_std());
@@ -227,7 +234,8 @@ async fn a_rebalance_is_shown_before_it_is_done() {
 
 #[tokio::test]
 async fn moves_that_do_not_happen_are_named() {
-    let plan = json!({"moves": [{"name": "a.service", "from": FIRST, "to": SECOND}]});
+    let moves = json!([{"name": "a.service", "from": FIRST, "to": SECOND}]);
+    let plan = json!({"moves": moves, "before": {}, "after": {}});
     let stub = Stub::spawn(move |line| match line {
         "GET /machines" => machines(),
         "GET /rebalance" => Reply::Json(200, plan.clone()),
@@ -300,4 +308,77 @@ async fn the_doctor_says_what_is_wrong_and_what_to_do() {
     let json = run(&[], &["doctor", "-o", "json", "--endpoint=h"]).await;
     let checks: Value = serde_json::from_str(&json.output).unwrap();
     assert_eq!((json.status, &checks[0]["level"]), (1, &json!("FAIL")));
+}
+
+#[tokio::test]
+async fn units_leave_a_machine_that_is_drained_and_come_back_by_rebalancing() {
+    let cluster = Cluster::of(&[FIRST, SECOND]).await;
+    let names = ["a.service", "b.service", "c.service", "d.service"];
+    for name in names {
+        cluster.service(name);
+    }
+    let start: Vec<&str> = ["start"].into_iter().chain(names).collect();
+    cluster.run(&start).await.succeeded();
+    let drained = cluster.run(&["drain", "0f1e2d3c"]).await;
+    let lines = format!("Machine {FIRST} cordoned, draining\nMachine {FIRST} drained\n");
+    drained.is(0, &lines, "");
+    let top = cluster
+        .run(&["list-machines", "--fields=machine,state", "--no-legend"])
+        .await;
+    top.is(0, "0f1e2d3c...\tdraining\n1f1e2d3c...\tready\n", "");
+    hyperfleet_testkit::until("all run on the second", async || {
+        cluster.machines[1].running().len() == names.len() && cluster.running().is_empty()
+    })
+    .await;
+    let uncordoned = cluster.run(&["uncordon", FIRST]).await;
+    uncordoned.is(0, &format!("Machine {FIRST} uncordoned\n"), "");
+    let moved = cluster.run(&["rebalance", "--yes"]).await.succeeded();
+    assert!(moved.starts_with("UNIT\t\tFROM\t\t\tTO\n"), "{moved}");
+    assert!(moved.ends_with("Moved 2 units\n"), "{moved}");
+    let even = cluster.run(&["rebalance"]).await;
+    even.is(0, "Nothing to move: units are spread evenly.\n", "");
+}
+
+#[tokio::test]
+async fn a_unit_that_cannot_leave_outlives_the_drain() {
+    let cluster = Cluster::of(&[FIRST, SECOND]).await;
+    cluster.file(
+        "a.service",
+        &format!("[Service]\nExecStart=/bin/true\n[X-Fleet]\nMachineID={FIRST}\n"),
+    );
+    cluster.run(&["start", "a"]).await.succeeded();
+    let stuck = cluster.run(&["drain", FIRST, "--deadline=2s"]).await;
+    assert_eq!(stuck.status, 1, "{stuck:?}");
+    let words = format!(
+        "Machine {FIRST}: the drain has ended with 1 unit left; the machine stays cordoned:\n  a.service"
+    );
+    assert!(stuck.errors.starts_with(&words), "{stuck:?}");
+    assert_eq!(cluster.running(), ["a.service"]);
+}
+
+#[tokio::test]
+async fn global_units_restart_on_every_machine() {
+    let cluster = Cluster::of(&[FIRST, SECOND]).await;
+    cluster.file(
+        "g.service",
+        "[Service]\nExecStart=/bin/true\n[X-Fleet]\nGlobal=true\n",
+    );
+    cluster.run(&["start", "g"]).await.succeeded();
+    hyperfleet_testkit::until("it runs on both", async || {
+        cluster
+            .machines
+            .iter()
+            .all(|machine| machine.running().contains("g.service"))
+    })
+    .await;
+    cluster
+        .run(&["restart", "g"])
+        .await
+        .is(0, "Triggered global unit g.service restart\n", "");
+    let is_restarted = |calls: &[String]| calls.iter().any(|call| call == "restart g.service");
+    hyperfleet_testkit::until("both have restarted it", async || {
+        let mut machines = cluster.machines.iter();
+        machines.all(|machine| machine.systemd.with(|state| is_restarted(&state.calls)))
+    })
+    .await;
 }

@@ -2,12 +2,13 @@
 //!
 //! `make bench-fleet` prints tables; it ends with 1 if an aim is missed. etcd and two fleetd are the real programs,
 //! the agents are real but for systemd, and all are on this one machine: they take their share of it.
-//! `ARGS="units=500 machines=10 idle=5"` makes it smaller, for trying.
+//! `ARGS="units=500 machines=10 idle=5"` makes it smaller, for trying; `ARGS="machines=1000 lost=100"` larger.
 #![expect(
     clippy::cast_precision_loss,
     reason = "counts and times are far below 2^52"
 )]
 
+mod agent;
 mod ceiling;
 mod figures;
 mod processes;
@@ -34,6 +35,8 @@ pub(crate) struct Size {
     pub(crate) idle_seconds: u64,
     /// Units that are submitted one by one.
     pub(crate) singles: usize,
+    /// Machines that are lost at once.
+    pub(crate) lost: usize,
 }
 
 impl Size {
@@ -44,6 +47,7 @@ impl Size {
             units: 10_000,
             idle_seconds: 60,
             singles: 200,
+            lost: 1,
         };
         for argument in arguments {
             let Some((name, value)) = argument.split_once('=') else {
@@ -54,8 +58,9 @@ impl Size {
                 "machines" => size.machines = count,
                 "units" => size.units = count,
                 "singles" => size.singles = count,
+                "lost" => size.lost = count,
                 "idle" => size.idle_seconds = count as u64,
-                _ => panic!("machines=, units=, singles= or idle=, not {name}="),
+                _ => panic!("machines=, units=, singles=, lost= or idle=, not {name}="),
             }
         }
         size
@@ -118,13 +123,14 @@ impl Scene {
 async fn measure(size: Size) -> Figures {
     let mut figures = Figures::default();
     println!("{size:?}, etcd syncs every write to disk");
+    agent::idle_agent(size.idle_seconds, &mut figures).await;
     let ceiling = ceiling::measure().await;
     let mut scene = Scene::set(size).await;
     steps::burst(&scene, ceiling).await;
     steps::idle(&scene, &mut figures).await;
     steps::singles(&scene, &mut figures).await;
     steps::lists(&scene, &mut figures).await;
-    steps::lose_machine(&mut scene).await;
+    steps::lose_machines(&mut scene).await;
     steps::hand_over(&mut scene, &mut figures).await;
     for (id, agent) in &scene.agents {
         let stopped = agent.stopped();
@@ -142,6 +148,7 @@ async fn measure(size: Size) -> Figures {
 fn main() -> ExitCode {
     let size = Size::read(std::env::args().skip(1));
     hyperfleet_server_kit::crypto::install();
+    processes::allow_many_files();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build();

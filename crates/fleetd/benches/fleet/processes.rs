@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use hyperfleet_testkit::PrivateSystemd;
+use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process, setrlimit};
 
 /// Clock ticks of a second of processor time: the same on every Linux that Rust runs on.
 const TICKS_PER_SECOND: f64 = 100.0;
@@ -14,15 +15,26 @@ const TICKS_PER_SECOND: f64 = 100.0;
 /// A program that runs.
 pub(crate) struct Process(Child);
 
+/// Lets this process have as many connections as it may: each agent has one of its own.
+pub(crate) fn allow_many_files() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Without, a large bench fails by itself, and says at what.
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
 impl Process {
-    fn start(program: &str, with: impl FnOnce(&mut Command) -> &mut Command, log: &Path) -> Self {
+    fn spawn(mut command: Command, log: &Path) -> Self {
         let log = fs::File::create(log).expect("a log");
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        Self(command.stderr(log).spawn().expect("setpriv, of util-linux"))
+    }
+
+    fn start(program: &str, with: impl FnOnce(&mut Command) -> &mut Command, log: &Path) -> Self {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--", program]);
-        with(&mut command)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null());
-        Self(command.stderr(log).spawn().expect("setpriv, of util-linux"))
+        with(&mut command);
+        Self::spawn(command, log)
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
@@ -149,7 +161,26 @@ impl Fleetd {
             },
             &folder.join(format!("{id}.log")),
         );
-        let client = reqwest::Client::builder().unix_socket(socket.as_path());
+        Self::serving(process, &socket, id).await
+    }
+
+    /// The same with an agent, on the systemd of a user.
+    pub(crate) async fn start_on(etcd: &Etcd, systemd: &PrivateSystemd, program: &Path) -> Self {
+        let (id, home) = ("machine", systemd.home());
+        let socket = home.join("fleet.sock");
+        let mut command = systemd.command(program);
+        command
+            .env("FLEET_ETCD_SERVERS", &etcd.url)
+            .env("FLEET_MACHINE_ID", id)
+            .env("FLEET_SYSTEMD_USER", "true")
+            .env("FLEET_UNITS_DIRECTORY", home.join("units"))
+            .env("FLEET_LISTEN", format!("unix:{}", socket.display()));
+        let process = Process::spawn(command, &home.join("log"));
+        Self::serving(process, &socket, id).await
+    }
+
+    async fn serving(process: Process, socket: &Path, id: &str) -> Self {
+        let client = reqwest::Client::builder().unix_socket(socket);
         let fleetd = Self {
             process,
             client: client.build().expect("a client"),

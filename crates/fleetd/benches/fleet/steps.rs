@@ -1,5 +1,6 @@
 //! What is measured, in this order.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -190,29 +191,32 @@ pub(crate) async fn lists(scene: &Scene, figures: &mut Figures) {
     }
 }
 
-/// An agent is lost. What it had runs elsewhere once its lease has run out.
-pub(crate) async fn lose_machine(scene: &mut Scene) {
-    print_title("one machine lost");
-    let (lost, agent) = scene.agents.pop().expect("a machine");
-    let units = agent.running().len();
+/// Agents are lost at once. What they had runs elsewhere once their leases have run out.
+pub(crate) async fn lose_machines(scene: &mut Scene) {
+    let count = scene.size.lost.min(scene.agents.len().saturating_sub(1));
+    print_title(&format!("machines lost at once: {count}"));
+    let lost = scene.agents.split_off(scene.agents.len() - count);
+    let units: usize = lost.iter().map(|(_, agent)| agent.running().len()).sum();
+    let ids: HashSet<String> = lost.iter().map(|(id, _)| id.clone()).collect();
     let begun = Instant::now();
-    drop(agent);
-    let gone = scene
-        .seen
-        .until("it is gone", |times| times.gone.get(&lost).copied());
+    drop(lost);
+    let gone = scene.seen.until("they are gone", |times| {
+        let gone = ids.iter().map(|id| times.gone.get(id).copied());
+        gone.collect::<Option<Vec<_>>>()?.into_iter().max()
+    });
     let gone = gone.await;
     let moved = scene.seen.until("all have moved", |times| {
         let mut places = times.placed.values();
-        let is_left = places.any(|(machine, _)| *machine == lost);
+        let is_left = places.any(|(machine, _)| ids.contains(machine));
         (!is_left).then(|| times.placed.values().map(|(_, at)| *at).max())?
     });
     let moved = moved.await;
-    print_row("units that it had", &units.to_string());
+    print_row("units that they had", &units.to_string());
     let seconds = (gone - begun).as_secs_f64();
-    print_row("lost to lease run out", &format!("{seconds:.1} s"));
+    print_row("lost to the last lease run out", &format!("{seconds:.1} s"));
     let time = milliseconds(moved.saturating_duration_since(gone));
     print_row(
-        "lease run out to all placed elsewhere",
+        "the last lease run out to all placed elsewhere",
         &format!("{time:.0} ms"),
     );
 }

@@ -79,6 +79,8 @@ pub struct Agent {
     pub metadata: String,
     pub units_directory: PathBuf,
     pub systemd_user: bool,
+    is_offline_start: bool,
+    state_directory: PathBuf,
     shutdown_mode: ShutdownMode,
 }
 
@@ -87,6 +89,7 @@ pub struct Agent {
 enum ShutdownMode {
     Keep,
     Stop,
+    Move,
 }
 
 /// Where the API is served, and to whom.
@@ -140,11 +143,17 @@ impl Agent {
         }
     }
 
+    /// Where duties are kept over a reboot, if they are to be taken up without etcd.
+    pub fn offline_directory(&self) -> Option<PathBuf> {
+        self.is_offline_start.then(|| self.state_directory.clone())
+    }
+
     /// What becomes of units when it ends.
     pub fn leave(&self) -> Leave {
         match self.shutdown_mode {
             ShutdownMode::Keep => Leave::Running,
             ShutdownMode::Stop => Leave::Stopped,
+            ShutdownMode::Move => Leave::Moved,
         }
     }
 }

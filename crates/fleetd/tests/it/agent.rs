@@ -41,6 +41,11 @@ impl Machine {
         self.systemd.home().join("fleet.sock")
     }
 
+    /// The file of settings, if a test has written one.
+    fn file(&self) -> PathBuf {
+        self.systemd.home().join("fleet.conf")
+    }
+
     /// The listener of its unix socket.
     pub(super) fn listen(&self) -> String {
         format!("unix:{}", self.socket().display())
@@ -61,6 +66,10 @@ impl Machine {
             .stdin(Stdio::null());
         for (key, value) in settings {
             command.env(format!("FLEET_{}", key.to_uppercase()), value);
+        }
+        let file = self.file();
+        if file.exists() {
+            command.arg("--config").arg(file);
         }
         Fleetd::start(command, self.socket())
     }
@@ -395,4 +404,72 @@ async fn a_machine_that_leaves_stops_its_units() {
     other.until_serving().await;
     let (_, machines) = other.get("/fleet/v1/machines").await.unwrap();
     assert_eq!(machines, json!({}));
+}
+
+#[tokio::test]
+async fn with_offline_start_a_machine_that_boots_without_etcd_runs_what_it_last_ran() {
+    let mut etcd = TestEtcd::start().await;
+    let Some(machine) = Machine::on(etcd.url()).await else {
+        return;
+    };
+    let state = machine.systemd.home().join("state");
+    let state = state.display().to_string();
+    let settings = [("offline_start", "true"), ("state_directory", &state)];
+    let mut fleetd = machine.start_with(&settings).await;
+    let api = fleetd.api();
+    let singleton = [SLEEP[0], "X-Fleet Singleton=true"];
+    api.put("a.service", &SLEEP, "launched").await;
+    api.put("b.service", &SLEEP, "loaded").await;
+    api.put("one.service", &singleton, "launched").await;
+    for unit in ["a.service", "one.service"] {
+        api.until_state(unit, "active").await;
+    }
+    api.until_state("b.service", "inactive").await;
+    fleetd.stop().await;
+    etcd.kill();
+    // As after a boot: nothing runs, and what is in memory is gone.
+    machine
+        .systemd
+        .systemctl(&["stop", "a.service", "one.service"]);
+    std::fs::remove_dir_all(machine.units()).unwrap();
+
+    let fleetd = machine.spawn(&settings);
+    until("the unit runs", async || machine.is("a.service", "active")).await;
+    let process = machine.main_pid("a.service");
+    assert!(machine.is("b.service", "inactive"));
+    assert!(
+        machine.is("one.service", "inactive"),
+        "it may run elsewhere"
+    );
+    etcd.resume().await;
+    fleetd.api().until_state("one.service", "active").await;
+    fleetd.api().until_state("a.service", "active").await;
+    assert_eq!(machine.main_pid("a.service"), process);
+}
+
+#[tokio::test]
+async fn a_reload_changes_what_the_machine_says_of_itself() {
+    let Some(machine) = Machine::new().await else {
+        return;
+    };
+    machine.systemd.write("fleet.conf", "metadata = zone=a\n");
+    let mut fleetd = machine.start().await;
+    let api = fleetd.api();
+    let here = [SLEEP[0], "X-Fleet MachineMetadata=zone=b"];
+    api.put("a.service", &here, "launched").await;
+    let global = [here[0], here[1], "X-Fleet Global=true"];
+    api.put("all.service", &global, "launched").await;
+    api.until_explained("a.service", "no machine can run it")
+        .await;
+    let settings = "metadata = zone=b\npublic_ip = 192.0.2.9\nshutdown_mode = stop\n";
+    machine.systemd.write("fleet.conf", settings);
+    fleetd.signal(Signal::HUP);
+    for unit in ["a.service", "all.service"] {
+        api.until_state(unit, "active").await;
+    }
+    let machines = api.list("machines").await;
+    assert_eq!(machines[0]["metadata"], json!({"zone": "b"}));
+    assert_eq!(machines[0]["primaryIP"], "192.0.2.9");
+    fleetd.stop().await;
+    assert!(machine.is("a.service", "inactive"), "shutdown_mode counts");
 }

@@ -111,6 +111,28 @@ async fn who_watches_and_reads_nothing_does_not_make_a_stop_fail() {
 }
 
 #[tokio::test]
+async fn a_watchdog_of_the_service_manager_gets_signs_of_life() {
+    let place = Place::new().await;
+    let path = place.file("notify.sock");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager
+        .set_read_timeout(Some(Duration::from_mins(1)))
+        .unwrap();
+    let mut command = place.command("m1", &[]);
+    command
+        .env("NOTIFY_SOCKET", &path)
+        .env("WATCHDOG_USEC", "200000");
+    let mut fleetd = Fleetd::start(command, place.socket("m1"));
+    let mut signs = 0;
+    while signs < 5 {
+        let mut buffer = [0; 256];
+        let count = manager.recv(&mut buffer).unwrap();
+        signs += usize::from(&buffer[..count] == b"WATCHDOG=1\n");
+    }
+    fleetd.stop().await;
+}
+
+#[tokio::test]
 async fn the_service_manager_is_told_what_it_does() {
     let place = Place::new().await;
     let path = place.file("notify.sock");

@@ -15,19 +15,23 @@ impl TestEtcd {
         snapshot
     }
 
-    /// Starts again on what it held when the snapshot was saved, and waits until it answers.
-    pub async fn restore(&mut self, snapshot: &Path) {
+    /// Starts again on what it held when the snapshot was saved, and waits until it answers. It counts as another cluster
+    /// if a token is given, and as the same one otherwise.
+    pub async fn restore(&mut self, snapshot: &Path, token: Option<&str>) {
         self.lose_data();
         let [_, peer] = self.member();
-        let restore = ["snapshot", "restore", &snapshot.display().to_string()];
-        let data = self.data().display().to_string();
-        let cluster = format!("{NAME}={peer}");
-        let server = ["--name", NAME, "--data-dir", &data, "--initial-cluster"];
-        let peer = [&cluster, "--initial-advertise-peer-urls", &peer];
+        let (snapshot, data) = (snapshot.display().to_string(), self.data());
         // The tool for files came with etcd 3.5, and is the only one that restores since 3.6.
         let tool = tool("etcdutl").or_else(|| tool("etcdctl"));
         let mut command = Command::new(tool.expect(NO_TOOL));
-        command.args(restore).args(server).args(peer);
+        command
+            .args(["snapshot", "restore", &snapshot, "--name", NAME])
+            .args(["--data-dir", &data.display().to_string()])
+            .args(["--initial-cluster", &format!("{NAME}={peer}")])
+            .args(["--initial-advertise-peer-urls", &peer]);
+        if let Some(token) = token {
+            command.args(["--initial-cluster-token", token]);
+        }
         finish(command);
         self.resume().await;
     }

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::cluster::{fleet_of, launch, until_on};
 use super::error;
-use hyperfleet_testkit::{TestFleet, until};
+use hyperfleet_fleet::agent::Leave;
+use hyperfleet_testkit::{SimulatedMachine, TestFleet, until};
 
 async fn drain(fleet: &TestFleet, machine: &str, body: &str) -> u16 {
     let path = format!("/fleet/v1/machines/{machine}/drain");
@@ -169,4 +170,25 @@ async fn a_machine_is_cordoned_over_its_restarts() {
     machines[0].restart(fleet.registry.clone(), "m1", 60);
     launch(&fleet, "a.service", &[]).await;
     until_on(&fleet, "a.service", "m2").await;
+}
+
+#[tokio::test]
+async fn an_agent_that_is_to_end_hands_its_units_over_first() {
+    let (fleet, mut machines) = fleet_of(&["m1", "m2"]).await;
+    launch(&fleet, "a.service", &[]).await;
+    until_on(&fleet, "a.service", "m1").await;
+    launch(&fleet, "stays.service", &[("MachineID", "m1")]).await;
+    launch(&fleet, "all.service", &[("Global", "true")]).await;
+    until_on(&fleet, "stays.service", "m1").await;
+    let systemd = machines.remove(0).leave(Leave::Moved).await;
+    // By now it runs elsewhere, and what cannot is stopped.
+    assert!(machines[0].running().contains("a.service"));
+    let is_empty = systemd.with(|state| state.running.is_empty());
+    assert!(is_empty, "all are stopped");
+    let snapshot = fleet.registry.snapshot().await.unwrap();
+    assert!(!snapshot.machines.contains_key("m1"));
+    assert!(snapshot.drains.is_empty() && snapshot.cordons.is_empty());
+    // It comes back as it was.
+    let _back = SimulatedMachine::start(fleet.registry.clone(), "m1", 60);
+    until_on(&fleet, "stays.service", "m1").await;
 }

@@ -26,7 +26,7 @@ pub(super) struct Cluster {
     /// `None`: all share the network of this machine.
     pub(super) network: Option<PrivateNetwork>,
     /// Which machine's API is asked, unless a test names one.
-    pub(super) speaker: usize,
+    pub(super) endpoint: usize,
 }
 
 impl Cluster {
@@ -55,7 +55,7 @@ impl Cluster {
             machines: Vec::new(),
             etcd,
             network,
-            speaker: 0,
+            endpoint: 0,
         };
         let ids = (1..=count).map(|number| (number, PrivateMachine::id_of(number)));
         let booting = ids.map(|(number, id)| cluster.boot_machine(number, id, settings));
@@ -99,7 +99,7 @@ impl Cluster {
     }
 
     pub(super) fn api(&self) -> FleetSocket {
-        Self::api_of(&self.machines[self.speaker])
+        Self::api_of(&self.machines[self.endpoint])
     }
 
     pub(super) fn api_of(machine: &PrivateMachine) -> FleetSocket {
@@ -219,6 +219,17 @@ impl Cluster {
         }
         assert!(processes.values().all(|pid| pid != "0"), "{processes:?}");
         processes
+    }
+
+    /// Cuts the link of a machine.
+    pub(super) fn cut(&self, index: usize) {
+        let network = self.network.as_ref().unwrap();
+        network.cut(self.machines[index].number);
+    }
+
+    pub(super) fn heal(&self, index: usize) {
+        let network = self.network.as_ref().unwrap();
+        network.heal(self.machines[index].number);
     }
 
     /// Waits until one engine leads; gives the index of its machine.

@@ -22,7 +22,7 @@ async fn units_of_a_machine_that_dies_run_elsewhere_and_the_others_are_not_touch
     let active = cluster.until_active(6).await;
     let leader = cluster.settled_leader().await;
     let dying = (leader + 1) % 3;
-    cluster.speaker = leader;
+    cluster.endpoint = leader;
     let id = cluster.machines[dying].id.clone();
     let lost = units_on(&active, &id);
     assert_eq!(lost.len(), 2, "{active:?}");
@@ -54,7 +54,7 @@ async fn the_machine_of_the_leading_engine_dies() {
     }
     let active = cluster.until_active(6).await;
     let leader = cluster.settled_leader().await;
-    cluster.speaker = (leader + 1) % 3;
+    cluster.endpoint = (leader + 1) % 3;
     let id = cluster.machines[leader].id.clone();
     let mut before = cluster.processes(&active);
     before.retain(|(_, machine), _| *machine != id);
@@ -93,7 +93,7 @@ async fn only_the_unit_of_a_lost_member_moves_and_none_moves_back() {
     let free: Vec<_> = ids.difference(&used).collect();
     assert_eq!(free.len(), 1, "{active:?}");
     let leader = cluster.settled_leader().await;
-    cluster.speaker = leader;
+    cluster.endpoint = leader;
     let leading = cluster.machines[leader].id.clone();
     let dying = used.iter().find(|id| **id != leading).unwrap();
     let index = cluster.index(dying);
@@ -176,7 +176,7 @@ async fn a_machine_that_boots_again_at_once_runs_no_unit_twice() {
     };
     let leader = cluster.settled_leader().await;
     let booting = (leader + 1) % 3;
-    cluster.speaker = leader;
+    cluster.endpoint = leader;
     for unit in names("u", 6) {
         cluster.launch(&unit).await;
     }
@@ -236,7 +236,7 @@ async fn a_second_machine_of_the_same_id_stays_out_until_the_first_is_gone() {
     assert_eq!(cluster.processes(&active), before);
     cluster.machines[0].kill();
     cluster.machines.push(second);
-    cluster.speaker = 1;
+    cluster.endpoint = 1;
     until("the second is a member", async || {
         api.metric("fleet_agent_registered").await == Some(1.0)
     })

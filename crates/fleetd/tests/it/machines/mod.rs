@@ -9,14 +9,14 @@
 //! | `UnitSubmit`, `UnitLoad`, `UnitStart` | `life_cycle`: submitted, loaded, started, each undone and done again |
 //! | `UnitSubmitReplace`, `UnitLoadReplace`, `UnitStartReplace` | `life_cycle`: replaced |
 //! | `UnitRestart` | `life_cycle`: restarted (by `loaded`, then `launched`) |
-//! | `UnitSSHActions`, `UnitCat`, `UnitStatus` | needs `fleetctl`: later |
-//! | `ListUnitFilesOrder` | `life_cycle`: submitted; `crates/fleet/tests/it/api/pages.rs`; as `fleetctl` prints it: later |
+//! | `UnitSSHActions`, `UnitCat`, `UnitStatus` | `command_line` (status and journal through the API); by ssh: `crates/fleetctl/tests/it/remote.rs` |
+//! | `ListUnitFilesOrder` | `life_cycle`: submitted; `crates/fleet/tests/it/api/pages.rs`; as `fleetctl` prints it: `command_line` |
 //! | `ScheduleMachineOf` | `services::a_machine_that_leaves_takes_its_states_along_and_its_pairs_of_units_move_together` |
 //! | `ScheduleConflicts`, `ScheduleOneWayConflict`, `ScheduleMultipleConflicts` | `placement`: conflicts, one-way conflict, several conflicts |
 //! | `ScheduleReplace`, `ScheduleCircularReplace` | `placement`: replaces, circular replaces (refused with 400) |
 //! | `ScheduleConditionMachineID` | `placement`: machines by id |
 //! | `ScheduleGlobalUnits`, `ScheduleGlobalConflicts` | `placement`: globals, global conflicts |
-//! | `TemplatesWithSpecifiersInMetadata` | `placement`: specifiers; `start --block-attempts`: later |
+//! | `TemplatesWithSpecifiersInMetadata` | `placement`: specifiers; `command_line`: `start --block-attempts` |
 //! | `DynamicClusterNewMemberUnitMigration`, `DynamicClusterMemberReboot` | `loss::only_the_unit_of_a_lost_member_moves_and_none_moves_back`, `loss::a_machine_that_boots_again_at_once_runs_no_unit_twice` |
 //! | `NodeShutdown` | `services::a_machine_that_leaves_takes_its_states_along_and_its_pairs_of_units_move_together` |
 //! | `DetectMachineId` | `loss::a_second_machine_of_the_same_id_stays_out_until_the_first_is_gone` |
@@ -24,13 +24,15 @@
 //! | `Shutdown`, `ShutdownVsMonitor` | `services::with_etcd_away_fleetd_ends_in_time_whatever_becomes_of_its_units`, `stopping` |
 //! | `ReconfigureServer` | `services::a_reload_keeps_the_process_and_its_listeners_and_a_stop_after_it_is_clean`, `reload` |
 //! | `InstallUnit` | `life_cycle`: sidekick |
-//! | `KnownHostsVerification`, `FleetctlWithEnv`, `TunnelScheduleBatchUnits` | needs `fleetctl`: later |
-//! | `ClientVersionFlag`, `VersionHelpOutput`, `HelpFlag` | needs `fleetctl`: later |
+//! | `FleetctlWithEnv` | `command_line` |
+//! | `KnownHostsVerification`, `TunnelScheduleBatchUnits` | `crates/fleetctl/tests/it/remote.rs`: what the system's `ssh` is run with |
+//! | `ClientVersionFlag`, `VersionHelpOutput`, `HelpFlag` | `crates/fleetctl/tests/it/command_line.rs` |
 //! | `MachinesList` and bad page tokens | `crates/fleet/tests/it/api/pages.rs` |
 //! | `MachinesPatchAddModify`, `MachinesPatchDelete`, `MachinesPatchBad` | `placement`: patched metadata; `crates/fleet/tests/it/api/machines.rs` |
 //! | `SystemdUnitFlow` | `life_cycle`: as systemd sees it |
 
 mod cluster;
+mod command_line;
 mod life_cycle;
 mod loss;
 mod outages;

@@ -57,7 +57,7 @@ async fn after_etcd_was_restored_nothing_healthy_stops_until_an_operator_says_re
     })
     .await;
     let before = cluster.processes(&active);
-    cluster.etcd[0].restore(&snapshot).await;
+    cluster.etcd[0].restore(&snapshot, None).await;
     for machine in &cluster.machines {
         let api = Cluster::api_of(machine);
         until("the agent has halted", async || {
@@ -113,6 +113,58 @@ async fn after_etcd_was_restored_nothing_healthy_stops_until_an_operator_says_re
     }
     api.put("later.service", &SLEEP, "launched").await;
     cluster.until_active(5).await;
+}
+
+#[tokio::test]
+async fn an_etcd_that_was_restored_as_another_cluster_is_noticed_however_far_it_is() {
+    let Some(mut cluster) = Cluster::boot_apart(2).await else {
+        return;
+    };
+    let here = format!("X-Fleet MachineID={}", cluster.machines[1].id);
+    cluster.launch_with("kept.service", &[&here]).await;
+    cluster.until_active(1).await;
+    let snapshot = cluster.etcd[0].save();
+    cluster.launch_with("new.service", &[&here]).await;
+    let active = cluster.until_active(2).await;
+    let before = cluster.processes(&active);
+    // The second machine is back when etcd has come beyond all revisions that its agent has seen.
+    cluster.cut(1);
+    cluster.etcd[0].restore(&snapshot, Some("restored")).await;
+    let api = cluster.api();
+    for unit in names("later", 40) {
+        until(&format!("{unit} is accepted"), async || {
+            let answer = api.try_put(&unit, &SLEEP, "inactive").await;
+            matches!(answer, Some((200..=299, _)))
+        })
+        .await;
+    }
+    cluster.heal(1);
+    for machine in &cluster.machines {
+        let api = Cluster::api_of(machine);
+        until("the agent has halted", async || {
+            api.metric("fleet_agent_halted").await == Some(1.0)
+        })
+        .await;
+        // What its API shows is what etcd holds.
+        until(
+            "it lists the units of the snapshot and the later ones",
+            async || api.list("units").await.len() == 41,
+        )
+        .await;
+    }
+    assert_eq!(cluster.processes(&active), before);
+    api.resume().await;
+    let machine = &cluster.machines[1];
+    until("the new unit has stopped", async || {
+        machine.property("new.service", "LoadState") == "not-found"
+    })
+    .await;
+    cluster.until_active(1).await;
+    let mut kept = active;
+    kept.retain(|(unit, _)| unit == "kept.service");
+    for (unit, pid) in cluster.processes(&kept) {
+        assert_eq!(pid, before[&unit], "{unit:?}");
+    }
 }
 
 #[tokio::test]

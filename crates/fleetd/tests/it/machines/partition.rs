@@ -14,16 +14,6 @@ const TIMED: [&str; 2] = [
 ];
 
 impl Cluster {
-    fn cut(&self, index: usize) {
-        let network = self.network.as_ref().unwrap();
-        network.cut(self.machines[index].number);
-    }
-
-    fn heal(&self, index: usize) {
-        let network = self.network.as_ref().unwrap();
-        network.heal(self.machines[index].number);
-    }
-
     /// Seconds that one of the files of [`TIMED`] says; `None` if there is none.
     fn moment(&self, index: usize, file: &str) -> Option<f64> {
         let text = std::fs::read_to_string(self.machines[index].file(file)).ok()?;
@@ -83,7 +73,7 @@ async fn a_machine_that_is_cut_off_goes_on_and_gives_way_when_it_is_back() {
     };
     let leader = cluster.settled_leader().await;
     let lost = (leader + 1) % 3;
-    cluster.speaker = leader;
+    cluster.endpoint = leader;
     let id = cluster.machines[lost].id.clone();
     for unit in names("u", 5) {
         cluster.launch(&unit).await;
@@ -152,7 +142,7 @@ async fn a_singleton_on_a_machine_that_is_cut_off_stops_before_another_starts() 
         return;
     };
     let leader = cluster.settled_leader().await;
-    cluster.speaker = leader;
+    cluster.endpoint = leader;
     // The machine of the leading engine has a unit more than the others.
     let here = format!("X-Fleet MachineID={}", cluster.machines[leader].id);
     cluster.launch_with("weight.service", &[&here]).await;
@@ -198,7 +188,7 @@ async fn what_a_leading_engine_decides_that_is_cut_off_does_not_count() {
     let old = cluster.settled_leader().await;
     let old_api = Cluster::api_of(&cluster.machines[old]);
     let epoch = old_api.metric("fleet_engine_epoch").await.unwrap();
-    cluster.speaker = (old + 1) % 3;
+    cluster.endpoint = (old + 1) % 3;
     // It is cut off while units are submitted, so that it has decisions on their way.
     for number in 1..=20 {
         if number == 10 {
@@ -206,7 +196,6 @@ async fn what_a_leading_engine_decides_that_is_cut_off_does_not_count() {
         }
         cluster.launch(&format!("more{number}.service")).await;
     }
-    assert_eq!(old_api.metric("fleet_engine_leading").await, Some(1.0));
     let since = Instant::now();
     until("the engine that is cut off gives up", async || {
         old_api.metric("fleet_engine_leading").await == Some(0.0)

@@ -36,7 +36,7 @@ async fn three_hundred_units_come_move_and_go() {
     cluster.processes(&active);
 
     let leader = cluster.settled_leader().await;
-    cluster.speaker = leader;
+    cluster.endpoint = leader;
     let since = Instant::now();
     cluster.machines[(leader + 1) % 3].kill();
     cluster.until_members(&cluster.ids()).await;

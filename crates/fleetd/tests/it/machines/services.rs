@@ -158,7 +158,7 @@ async fn units_of_a_fleetd_that_stays_away_run_twice_until_it_is_back() {
     }
     let active = cluster.until_active(4).await;
     let leader = cluster.settled_leader().await;
-    cluster.speaker = leader;
+    cluster.endpoint = leader;
     let away = &cluster.machines[1 - leader];
     let mut left = active.clone();
     left.retain(|(_, id)| *id == away.id);

@@ -6,7 +6,9 @@
 //!
 //! The first that exists counts. `--replace` compares a stored unit with the local file.
 
-use std::path::{Path, PathBuf};
+mod files;
+
+use std::path::PathBuf;
 
 use hyperfleet_fleet_model::unit::validity::{self, Contradiction};
 use hyperfleet_fleet_model::unit::{
@@ -16,6 +18,8 @@ use hyperfleet_fleet_model::unit::{
 use hyperfleet_fleet_model::wire::UnitView;
 
 use crate::output::counted;
+
+pub(crate) use files::{LocalFile, local_file, read_file};
 
 /// A unit as an argument names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,47 +76,6 @@ pub(crate) enum SourceError {
     Name { name: String, cause: InvalidName },
     #[error("{name}: {cause}")]
     Contradiction { name: String, cause: Contradiction },
-}
-
-/// A unit that was read from a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LocalFile {
-    pub path: PathBuf,
-    pub options: Options,
-}
-
-/// The local file of a unit, or of its template; none if there is neither.
-///
-/// # Errors
-/// The file cannot be read, or is no unit file.
-pub(crate) fn local_file(argument: &UnitArgument) -> Result<Option<LocalFile>, SourceError> {
-    let candidates = [Some(argument.path.clone()), argument.template_path()];
-    for path in candidates.into_iter().flatten() {
-        if let Some(options) = read_file(&path)? {
-            return Ok(Some(LocalFile { path, options }));
-        }
-    }
-    Ok(None)
-}
-
-/// The options of a file; none if it does not exist.
-///
-/// # Errors
-/// The file cannot be read, or is no unit file.
-pub(crate) fn read_file(path: &Path) -> Result<Option<Options>, SourceError> {
-    let bytes = match std::fs::read(path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => {
-            let path = path.to_owned();
-            return Err(SourceError::File { path, source });
-        }
-    };
-    let options = Options::parse(&bytes).map_err(|cause| SourceError::Options {
-        name: path.display().to_string(),
-        cause,
-    })?;
-    Ok(Some(options))
 }
 
 /// The options of a stored unit.

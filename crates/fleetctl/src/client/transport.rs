@@ -1,0 +1,197 @@
+//! Requests and answers: addresses, limits of time, pages and failures.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use futures_util::{Stream, stream};
+use reqwest::{Method, RequestBuilder, Response, Url};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::answers::{ErrorAnswer, Page};
+use super::error::Error;
+
+/// The way to one server.
+#[derive(Debug, Clone)]
+pub(super) struct Transport {
+    pub(super) http: reqwest::Client,
+    /// `…/fleet/v1/`
+    pub(super) base: Url,
+    /// The endpoint as users name it.
+    pub(super) endpoint: String,
+    pub(super) timeout: Duration,
+    pub(super) prints_calls: bool,
+}
+
+/// A text that comes in pieces.
+#[derive(Debug)]
+pub(crate) struct Text {
+    response: Response,
+    endpoint: String,
+}
+
+impl Text {
+    /// A header of the answer.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.response.headers().get(name)?.to_str().ok()
+    }
+
+    /// The next piece; none at the end.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<u8>>, Error> {
+        let piece = self.response.chunk().await;
+        let piece = piece.map_err(|error| broken(&self.endpoint, &error))?;
+        Ok(piece.map(|piece| piece.to_vec()))
+    }
+}
+
+impl Transport {
+    pub(super) fn url(&self, path: &[&str], query: &[(&str, String)]) -> Url {
+        let mut url = self.base.clone();
+        url.path_segments_mut()
+            .expect("URLs of http have paths")
+            .pop_if_empty()
+            .extend(path);
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        url
+    }
+
+    pub(super) fn request(&self, method: Method, url: Url) -> RequestBuilder {
+        self.http.request(method, url)
+    }
+
+    pub(super) fn with_json(request: RequestBuilder, body: &Value) -> RequestBuilder {
+        request
+            .header("content-type", "application/json")
+            .body(body.to_string())
+    }
+
+    pub(super) async fn put(&self, url: Url, body: &Value) -> Result<(), Error> {
+        let request = Self::with_json(self.request(Method::PUT, url), body);
+        self.done(request).await.map(drop)
+    }
+
+    pub(super) async fn get<T: DeserializeOwned>(&self, url: Url) -> Result<T, Error> {
+        let call = format!("GET {}", url.path());
+        let bytes = self.done(self.request(Method::GET, url)).await?;
+        serde_json::from_slice(&bytes).map_err(|error| Error::Unreadable {
+            endpoint: self.endpoint.clone(),
+            call,
+            cause: error.to_string(),
+        })
+    }
+
+    pub(super) fn pages<P: Page>(
+        &self,
+        filter: Vec<(&'static str, String)>,
+    ) -> impl Stream<Item = Result<Vec<P::Item>, Error>> {
+        let client = self.clone();
+        stream::try_unfold(Some(None::<String>), move |token| {
+            let (client, mut query) = (client.clone(), filter.clone());
+            async move {
+                let Some(token) = token else { return Ok(None) };
+                query.extend(token.map(|token| ("nextPageToken", token)));
+                let page: P = client.get(client.url(&[P::PATH], &query)).await?;
+                let (items, next) = page.into_parts();
+                Ok(Some((items, next.map(Some))))
+            }
+        })
+    }
+
+    /// Sends a request with a limit on the whole answer; gives its body.
+    pub(super) async fn done(&self, request: RequestBuilder) -> Result<Vec<u8>, Error> {
+        let answer = async {
+            let response = accepted(self.send(request).await?).await?;
+            let bytes = response.bytes().await;
+            Ok(bytes
+                .map_err(|error| broken(&self.endpoint, &error))?
+                .to_vec())
+        };
+        self.in_time(answer).await
+    }
+
+    /// Sends a request with a limit on the head of the answer alone.
+    pub(super) async fn stream(&self, url: Url) -> Result<Response, Error> {
+        let request = self.request(Method::GET, url);
+        self.in_time(async { accepted(self.send(request).await?).await })
+            .await
+    }
+
+    pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response, Error> {
+        if self.prints_calls
+            && let Some(request) = request.try_clone().and_then(|r| r.build().ok())
+        {
+            eprintln!("DEBUG {} {}", request.method(), request.url());
+        }
+        let sent =
+            self.in_time(async { request.send().await.map_err(|e| broken(&self.endpoint, &e)) });
+        let response = sent.await?;
+        if self.prints_calls {
+            eprintln!("DEBUG {}", response.status());
+        }
+        Ok(response)
+    }
+
+    pub(super) async fn in_time<T>(
+        &self,
+        answer: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let in_time = tokio::time::timeout(self.timeout, answer).await;
+        in_time.unwrap_or_else(|_| {
+            Err(Error::TimedOut {
+                endpoint: self.endpoint.clone(),
+                time: self.timeout,
+            })
+        })
+    }
+
+    pub(super) async fn text(&self, url: Url) -> Result<Text, Error> {
+        let response = self.stream(url).await?;
+        let endpoint = self.endpoint.clone();
+        Ok(Text { response, endpoint })
+    }
+}
+
+/// A failure of the connection.
+fn broken(endpoint: &str, error: &reqwest::Error) -> Error {
+    Error::Unreachable {
+        endpoint: endpoint.to_owned(),
+        cause: causes(error),
+    }
+}
+
+/// An answer that is a success.
+async fn accepted(response: Response) -> Result<Response, Error> {
+    let status = response.status();
+    if status.is_success() {
+        return Ok(response);
+    }
+    let body = response.bytes().await.unwrap_or_default();
+    let message = serde_json::from_slice::<ErrorAnswer>(&body)
+        .unwrap_or_default()
+        .error
+        .message;
+    Err(Error::Refused {
+        status: status.as_u16(),
+        message,
+    })
+}
+
+/// An error and its causes, each said once.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = String::new();
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        let said = error.to_string();
+        if !text.contains(&said) {
+            let separator = if text.is_empty() { "" } else { ": " };
+            let _ = write!(text, "{separator}{said}");
+        }
+        cause = error.source();
+    }
+    text
+}

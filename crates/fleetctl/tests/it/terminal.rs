@@ -1,0 +1,151 @@
+//! What is shown and asked on a terminal only.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::sync::{Arc, Mutex};
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use serde_json::json;
+use tokio::process::Child;
+
+use crate::cluster::{Cluster, FIRST, SECOND};
+use crate::operations::machines;
+use crate::program::command;
+use crate::stub::{Reply, Stub};
+
+/// A fleetctl on a terminal of its own.
+struct OnTerminal {
+    child: Child,
+    terminal: File,
+    shown: Arc<Mutex<String>>,
+}
+
+impl OnTerminal {
+    fn start(variables: &[(&str, &str)], arguments: &[&str]) -> Self {
+        let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&terminal).unwrap();
+        unlockpt(&terminal).unwrap();
+        let name = ptsname(&terminal, Vec::new()).unwrap();
+        let side = open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+        let side = || std::process::Stdio::from(side.try_clone().unwrap());
+        let mut command = command(variables, arguments);
+        let child = command
+            .stdin(side())
+            .stdout(side())
+            .stderr(side())
+            .spawn()
+            .unwrap();
+        let (terminal, shown) = (File::from(terminal), Arc::<Mutex<String>>::default());
+        let (mut reader, kept) = (terminal.try_clone().unwrap(), shown.clone());
+        // Ends with the terminal's other side.
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(count @ 1..) = reader.read(&mut buffer) {
+                kept.lock()
+                    .unwrap()
+                    .push_str(&String::from_utf8_lossy(&buffer[..count]));
+            }
+        });
+        Self {
+            child,
+            terminal,
+            shown,
+        }
+    }
+
+    fn shown(&self) -> String {
+        self.shown.lock().unwrap().clone()
+    }
+
+    async fn until_shown(&self, words: &str) {
+        let since = std::time::Instant::now();
+        while !self.shown().contains(words) {
+            let is_late = since.elapsed() > hyperfleet_testkit::PATIENCE;
+            assert!(!is_late, "not shown: {words:?} in {:?}", self.shown());
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    }
+
+    async fn ended(&mut self) -> Option<i32> {
+        let status = tokio::time::timeout(hyperfleet_testkit::PATIENCE, self.child.wait()).await;
+        status.expect("it ends in time").unwrap().code()
+    }
+}
+
+#[tokio::test]
+async fn a_wait_shows_why_a_unit_is_not_placed() {
+    let cluster = Cluster::of(&[FIRST]).await;
+    let file = cluster.file(
+        "a.service",
+        "[Service]\nExecStart=/bin/true\n[X-Fleet]\nMachineMetadata=disk=ssd\n",
+    );
+    let endpoint = [("FLEETCTL_ENDPOINT", cluster.fleet.base.as_str())];
+    let mut start = OnTerminal::start(
+        &endpoint,
+        &["start", "--block-attempts=2", file.to_str().unwrap()],
+    );
+    start
+        .until_shown("\r\x1b[Kwaiting for a.service: no machine can run it")
+        .await;
+    assert_eq!(start.ended().await, Some(1));
+    start
+        .until_shown("\r\x1b[KError waiting for units: timed out")
+        .await;
+}
+
+#[tokio::test]
+async fn watched_lists_clear_the_screen() {
+    let cluster = Cluster::of(&[FIRST]).await;
+    let endpoint = [("FLEETCTL_ENDPOINT", cluster.fleet.base.as_str())];
+    let watch = OnTerminal::start(&endpoint, &["list-machines", "-w", "--fields=machine"]);
+    watch
+        .until_shown("\x1b[H\x1b[2JMACHINE\r\n0f1e2d3c...\r\n")
+        .await;
+    let _second =
+        hyperfleet_testkit::SimulatedMachine::start(cluster.fleet.registry.clone(), SECOND, 30);
+    watch
+        .until_shown("\x1b[H\x1b[2JMACHINE\r\n0f1e2d3c...\r\n1f1e2d3c...\r\n")
+        .await;
+}
+
+#[tokio::test]
+async fn moves_are_asked_about() {
+    let moves = json!([{"name": "a.service", "from": FIRST, "to": SECOND}]);
+    let plan = json!({"moves": moves, "before": {}, "after": {}});
+    for (answer, status, orders) in [("n\n", 1, 0), ("\n", 1, 0), ("yes\n", 0, 1)] {
+        let plan = plan.clone();
+        let stub = Stub::spawn(move |line| match line {
+            "GET /machines" => machines(),
+            "GET /rebalance" => Reply::Json(200, plan.clone()),
+            "POST /rebalance" => Reply::empty(202),
+            _ => Reply::Json(200, json!({"name": "a.service", "machineID": SECOND})),
+        })
+        .await;
+        let endpoint = stub.base();
+        let mut rebalance = OnTerminal::start(&[("FLEETCTL_ENDPOINT", &endpoint)], &["rebalance"]);
+        rebalance.until_shown("Move 1 unit? [y/N] ").await;
+        rebalance.terminal.write_all(answer.as_bytes()).unwrap();
+        assert_eq!(
+            rebalance.ended().await,
+            Some(status),
+            "{answer:?}: {}",
+            rebalance.shown()
+        );
+        assert_eq!(stub.changes().len(), orders, "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn colours_are_for_terminals_without_no_color() {
+    let stub = Stub::spawn(|_| machines()).await;
+    let endpoint = stub.base();
+    let mut coloured = OnTerminal::start(&[("FLEETCTL_ENDPOINT", &endpoint)], &["doctor"]);
+    assert_eq!(coloured.ended().await, Some(0));
+    coloured.until_shown("\x1b[32mOK  \x1b[0m  endpoint").await;
+    let plain = [("FLEETCTL_ENDPOINT", endpoint.as_str()), ("NO_COLOR", "1")];
+    let mut plain = OnTerminal::start(&plain, &["doctor"]);
+    assert_eq!(plain.ended().await, Some(0));
+    plain.until_shown("OK    endpoint").await;
+    assert!(!plain.shown().contains("\x1b["), "{}", plain.shown());
+}

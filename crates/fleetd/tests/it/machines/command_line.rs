@@ -1,0 +1,156 @@
+//! fleetctl against machines that run fleetd as it is installed: what operators and their scripts do.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use hyperfleet_testkit::{PrivateMachine, until};
+
+use super::cluster::Cluster;
+
+const HELLO: &str = "[Service]\nExecStart=/bin/sh -c 'echo hello from %i; exec sleep 1000'\n\n[X-Fleet]\nMachineMetadata=host=%i\n";
+
+/// What fleetctl has printed and how it ended.
+struct Ran {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+/// The program, beside fleetd. `cargo test` builds it with all others; with `-p fleetd` alone it may be missing.
+fn program() -> PathBuf {
+    let path = Path::new(env!("CARGO_BIN_EXE_fleetd")).with_file_name("fleetctl");
+    if !path.exists() {
+        let built = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--bin", "fleetctl"])
+            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+            .status();
+        assert!(built.unwrap().success(), "cargo build --bin fleetctl");
+    }
+    path
+}
+
+/// Runs fleetctl on the socket of a machine, without a terminal.
+fn fleetctl(machine: &PrivateMachine, arguments: &[&str]) -> Ran {
+    let mut command = Command::new(program());
+    command.env_clear().stdin(Stdio::null()).args(arguments);
+    let endpoint = format!("unix://{}", machine.socket().display());
+    command.env("FLEETCTL_ENDPOINT", endpoint);
+    let output = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ran {
+        code: output.status.code(),
+        out: text(&output.stdout),
+        err: text(&output.stderr),
+    }
+}
+
+/// The same, which has to succeed; gives what is printed.
+fn succeed(machine: &PrivateMachine, arguments: &[&str]) -> String {
+    let ran = fleetctl(machine, arguments);
+    assert_eq!(ran.code, Some(0), "{arguments:?}: {}{}", ran.out, ran.err);
+    ran.out
+}
+
+fn lines(text: &str) -> Vec<&str> {
+    text.lines().collect()
+}
+
+/// `UnitSSHActions`, `UnitStatus`, `UnitCat`, `UnitRestart`, `ListUnitFilesOrder`, `FleetctlWithEnv`, and the part of
+/// `TemplatesWithSpecifiersInMetadata` that is the client's.
+#[tokio::test]
+async fn operators_do_all_by_fleetctl() {
+    let Some(cluster) = Cluster::boot(2, &[]).await else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let template = folder.path().join("hello@.service");
+    std::fs::write(&template, HELLO).unwrap();
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let [first, second] = &cluster.machines[..] else {
+        panic!("two machines");
+    };
+    // The template lies beside the instances, which have no files.
+    let [m1, m2] = ["hello@m1.service", "hello@m2.service"];
+    succeed(first, &["start", &file(m1), &file(m2)]);
+    let listed = succeed(
+        second,
+        &["list-units", "--no-legend", "--fields", "unit,active,sub"],
+    );
+    let expected = [
+        "hello@m1.service\tactive\trunning",
+        "hello@m2.service\tactive\trunning",
+    ];
+    assert_eq!(lines(&listed), expected);
+    assert_eq!(succeed(second, &["cat", m1]).trim(), HELLO.trim());
+    let machines = succeed(
+        first,
+        &["list-machines", "--no-legend", "--fields", "metadata"],
+    );
+    assert_eq!(lines(&machines), ["host=m1", "host=m2"]);
+
+    // Status and journal come through the API, from where systemd is.
+    let status = succeed(first, &["status", m1]);
+    assert!(status.contains("Active: active (running)"), "{status}");
+    until("the unit has said something", async || {
+        succeed(first, &["journal", m1]).contains("hello from m1")
+    })
+    .await;
+    let elsewhere = fleetctl(first, &["status", m2]);
+    assert_ne!(elsewhere.code, Some(0));
+    assert!(
+        elsewhere.err.contains("advertise_address"),
+        "{}",
+        elsewhere.err
+    );
+
+    let process = first.property(m1, "MainPID");
+    succeed(second, &["restart", m1]);
+    let now = first.property(m1, "MainPID");
+    assert!(now != process && now != "0", "{process} {now}");
+
+    // What can run nowhere is not waited for without end, and is explained.
+    let nowhere = fleetctl(
+        first,
+        &["start", "--block-attempts=1", &file("hello@m9.service")],
+    );
+    assert_eq!(nowhere.code, Some(1), "{}{}", nowhere.out, nowhere.err);
+    let why = succeed(first, &["explain", "hello@m9.service"]);
+    assert!(why.contains("MachineMetadata=host=m9"), "{why}");
+
+    // Twenty instances come sorted.
+    let many: Vec<_> = (0..20).map(|n| format!("order@{n:02}.service")).collect();
+    std::fs::write(
+        folder.path().join("order@.service"),
+        "[Service]\nExecStart=/bin/true\n",
+    )
+    .unwrap();
+    let paths: Vec<_> = many.iter().map(|unit| file(unit)).collect();
+    let mut submit = vec!["submit"];
+    submit.extend(paths.iter().map(String::as_str));
+    succeed(first, &submit);
+    let listed = succeed(
+        first,
+        &["list-unit-files", "--no-legend", "--fields", "unit"],
+    );
+    let orders: Vec<_> = lines(&listed)
+        .into_iter()
+        .filter(|unit| unit.starts_with("order"))
+        .collect();
+    assert_eq!(orders, many);
+
+    // One machine is drained: what cannot leave is named.
+    let drained = fleetctl(first, &["drain", "--deadline", "2s", &first.id]);
+    assert_eq!(drained.code, Some(1), "{}{}", drained.out, drained.err);
+    let said = drained.out + &drained.err;
+    assert!(
+        said.contains(m1) && said.contains("MachineMetadata=host=m1"),
+        "{said}"
+    );
+    succeed(first, &["uncordon", &first.id]);
+    succeed(first, &["doctor"]);
+
+    let mut destroy = vec!["destroy", m1, m2, "hello@m9.service"];
+    destroy.extend(many.iter().map(String::as_str));
+    succeed(second, &destroy);
+    cluster.until_empty().await;
+}
