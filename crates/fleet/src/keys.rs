@@ -78,6 +78,15 @@ pub enum Operation {
     Delete(String),
 }
 
+impl Operation {
+    /// The key that it reads, puts or deletes.
+    pub fn key(&self) -> &str {
+        match self {
+            Self::Get(key) | Self::GetAt(key, _) | Self::Put(key, ..) | Self::Delete(key) => key,
+        }
+    }
+}
+
 /// What to do if every guard holds, and what to do otherwise: all at one revision, or not at all. The guards are
 /// compared with the newest state of the store, also where nothing is read or written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

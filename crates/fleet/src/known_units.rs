@@ -1,22 +1,17 @@
 //! Units and machines of the registry as decisions see them: for the engine, which decides, and for the API, which says
 //! what would be decided.
 
-use crate::registry::{Place, Snapshot, StateKey, Stored, is_part};
-use hyperfleet_fleet_model::schedule::{Change, Cluster, Job, Machine, MachineId};
+use crate::registry::{Key, Place, Snapshot, StateKey, Stored, is_part};
+use hyperfleet_fleet_model::schedule::{Change, Job, Machine, MachineId};
 use hyperfleet_fleet_model::unit::{DesiredState, Requirements, UnitName};
 
-/// All that is known, as a cluster of which no plan was made yet. Costs as much as there is.
-pub(crate) fn cluster(known: &Snapshot) -> Cluster {
-    let mut cluster = Cluster::new();
-    for id in known.machines.keys() {
-        cluster.apply(Change::Machine(machine(known, id)));
-    }
-    for name in known.bodies.keys().chain(known.places.keys()) {
-        if let Some(job) = job(known, name) {
-            cluster.apply(Change::Unit(job));
-        }
-    }
-    cluster
+/// All that is known, for a cluster that knows nothing. Costs as much as there is.
+pub(crate) fn changes(known: &Snapshot) -> Vec<Change> {
+    let machines = known.machines.keys();
+    let machines = machines.map(|id| Change::Machine(machine(known, id)));
+    let units = known.bodies.keys().chain(known.places.keys());
+    let units = units.filter_map(|name| job(known, name)).map(Change::Unit);
+    machines.chain(units).collect()
 }
 
 /// A machine that is there.
@@ -86,7 +81,11 @@ fn stopping_on(known: &Snapshot, name: &str) -> Option<MachineId> {
     let mut machines = states
         .take_while(|key| key.unit == name)
         .map(|key| key.machine.as_str());
-    let machine = machines.find(|machine| known.machines.contains_key(*machine))?;
+    let is_there = |machine: &str| {
+        let key = || Key::Machine(machine.to_owned());
+        known.machines.contains_key(machine) || known.foreign.contains_key(&key())
+    };
+    let machine = machines.find(|machine| is_there(machine))?;
     Some(MachineId::new(machine))
 }
 

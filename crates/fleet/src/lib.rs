@@ -36,6 +36,8 @@ mod view;
 
 use std::sync::Arc;
 
+use tokio::sync::Semaphore;
+
 pub use self::error::Error;
 pub use self::follow::{Follow, Followed, Item, Told};
 pub use self::registry::{Page, Refusal, StateFilter, StateKey};
@@ -62,6 +64,8 @@ pub struct Fleet<S: KeyStore> {
     mirror: Arc<Mirror>,
     turns: Arc<Turns>,
     page_size: usize,
+    /// For plans that an operator asks for.
+    planning: Arc<Semaphore>,
 }
 
 /// Fleet on etcd.
@@ -80,6 +84,7 @@ impl<S: KeyStore> Fleet<S> {
             mirror: Arc::default(),
             turns: Arc::default(),
             page_size: page_size.clamp(1, LISTED_MAX),
+            planning: Arc::new(Semaphore::new(1)),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Machines, and what is said of them while they run.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::mirror::Picture;
 use super::view::{drain_view, machine_view, rebalance_view};
@@ -10,6 +11,7 @@ use super::{
 };
 use crate::keys::KeyStore;
 use crate::registry::{MoveOrder, Registry};
+use hyperfleet_fleet_model::schedule::Cluster;
 
 impl<S: KeyStore> Fleet<S> {
     /// Machines that are there, by id. All pages of a list are of one moment.
@@ -104,7 +106,7 @@ impl<S: KeyStore> Fleet<S> {
     /// # Errors
     /// [`Error::NoMachine`].
     pub async fn drain_progress(&self, id: &str) -> Result<DrainView, Error> {
-        let progress = |picture: &Picture| Ok(drain_view(&picture.known, id, self.page_size));
+        let progress = |picture: &Picture| Ok(drain_view(picture, id, self.page_size));
         match self.mirrored(None, progress).await? {
             Some(Some(view)) => Ok(view),
             Some(None) => Err(Error::NoMachine),
@@ -117,13 +119,20 @@ impl<S: KeyStore> Fleet<S> {
     /// # Errors
     /// [`Error::Unavailable`] while nothing is known of what there is.
     pub async fn plan_rebalance(&self, moves_max: usize) -> Result<RebalanceView, Error> {
-        let known = self
-            .mirrored(None, |picture| Ok(picture.known.clone()))
+        // One at a time: it costs as much as there is.
+        let permit = Arc::clone(&self.planning).try_acquire_owned();
+        let permit = permit.map_err(|_| Error::Busy)?;
+        let changes = self
+            .mirrored(None, |picture| Ok(known_units::changes(&picture.known)))
             .await?;
-        let known = known.ok_or(Error::Unavailable(None))?;
+        let changes = changes.ok_or(Error::Unavailable(None))?;
         // With many units this takes a while, which others need not wait for.
         let planned = tokio::task::spawn_blocking(move || {
-            let mut cluster = known_units::cluster(&known);
+            let _permit = permit;
+            let mut cluster = Cluster::new();
+            for change in changes {
+                cluster.apply(change);
+            }
             let before = cluster.loads();
             let (moves, after) = cluster.rebalance(moves_max);
             rebalance_view(before, moves, after)

@@ -1,8 +1,9 @@
 //! What users are shown.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::registry::{KnownMachine, ListedUnit, ReportedState, Snapshot, UnitState};
+use super::mirror::Picture;
+use crate::registry::{KnownMachine, ListedUnit, ReportedState, UnitState};
 use hyperfleet_fleet_model::schedule::{Availability, MachineId, Move};
 use hyperfleet_fleet_model::unit::DesiredState;
 use hyperfleet_fleet_model::wire::{
@@ -65,20 +66,34 @@ pub(super) fn machine_view(known: KnownMachine) -> MachineView {
 }
 
 /// How far the drain of a machine is, naming some of its units; none if nothing is known of the machine.
-pub(super) fn drain_view(known: &Snapshot, machine: &str, units_max: usize) -> Option<DrainView> {
+pub(super) fn drain_view(picture: &Picture, machine: &str, units_max: usize) -> Option<DrainView> {
+    let known = &picture.known;
     let availability = known.availability(machine);
     if availability == Availability::Open && !known.machines.contains_key(machine) {
         return None;
     }
     let (cordoned, draining) = marks(availability);
-    let left: Vec<_> = known.units_on(machine).collect();
+    // A unit that was placed elsewhere is left until it has stopped here.
+    let is_global = |unit: &&str| {
+        let body = known.bodies.get(*unit);
+        body.is_some_and(|body| body.value.global.is_some())
+    };
+    let placed: BTreeSet<&str> = known.units_on(machine).collect();
+    let reported = picture.units_on(machine, None);
+    let mut left = placed.clone();
+    left.extend(reported.filter(|unit| !is_global(unit)));
     let unit = |name: &&str| {
         let want = known.wants.get(*name).map(|want| want.value.generation);
         let why = known.whys.get(*name).map(|why| &why.value);
         let why = why.filter(|why| draining && Some(why.generation) == want);
+        let reason = if placed.contains(name) {
+            why.map(|why| why.reason.clone())
+        } else {
+            Some("is stopping".to_owned())
+        };
         LeftUnit {
             name: (*name).to_owned(),
-            reason: why.map(|why| why.reason.clone()),
+            reason,
         }
     };
     Some(DrainView {

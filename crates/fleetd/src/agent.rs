@@ -86,6 +86,11 @@ impl Agent {
         self.status.clone()
     }
 
+    /// Whether units move to other machines before it ends.
+    pub(super) fn hands_over(&self) -> bool {
+        self.leave == Leave::Moved
+    }
+
     /// Takes what can change while it runs: what the machine says of itself, and what becomes of units at the end.
     pub(super) fn take(&mut self, settings: &settings::Agent) {
         self.leave = settings.leave();

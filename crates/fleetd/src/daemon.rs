@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -207,15 +208,23 @@ impl Daemon {
             drain_setting: "shutdown_timeout",
         };
         let agent = self.agent;
+        // Units that are handed over are moved by an engine, which may be this one alone.
+        let (has_left, may_resign) = oneshot::channel();
+        let is_handing_over = (agent.as_ref()).is_some_and(Agent::hands_over);
         let left = async {
             if let Some(agent) = agent
                 && timeout(LEAVE_TIME_MAX, agent.leave()).await.is_err()
             {
                 tracing::warn!("stopping: not all units have stopped; they run on");
             }
+            let _ = has_left.send(());
         };
-        let resigned = async {
-            if let Some(engine) = self.engine
+        let engine = self.engine;
+        let resigned = async move {
+            if is_handing_over {
+                let _ = may_resign.await;
+            }
+            if let Some(engine) = engine
                 && timeout(RESIGN_TIME_MAX, engine.resign()).await.is_err()
             {
                 tracing::warn!("stopping: the engine could not resign; its lease runs out");

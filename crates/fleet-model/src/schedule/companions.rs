@@ -75,7 +75,12 @@ impl Cluster {
         if units.len() == 1 && !follows_itself {
             return self.choose(first, Some(leaving));
         }
-        if units.iter().any(|unit| self.units[unit].job.is_pinned) {
+        // A unit that must never run twice goes by two plans, of which the second knows nothing of the others.
+        let stays = |unit: &UnitName| {
+            let job = &self.units[unit].job;
+            job.is_pinned || job.requirements.is_singleton
+        };
+        if units.iter().any(stays) {
             return None;
         }
         let machines = |unit: &UnitName| &self.pools.get(self.units[unit].pool).machines;

@@ -172,13 +172,8 @@ impl Cluster {
         for unit in &moved {
             self.withdraw(draft, unit.clone(), machine.clone(), reason.clone());
         }
-        let mut left_out: BTreeSet<UnitName> = BTreeSet::new();
         for unit in self.leaders_first(moved) {
-            let misses_leader =
-                (self.leaders(unit.as_str())).any(|leader| left_out.contains(leader.as_str()));
-            if misses_leader || self.has_to_stop(draft, &unit) {
-                left_out.insert(unit);
-            } else {
+            if !self.has_to_stop(draft, &unit) {
                 self.assign(draft, unit, to.clone(), reason.clone());
             }
         }

@@ -202,7 +202,7 @@ pub struct LeftUnit {
     pub reason: Option<String>,
 }
 
-/// Moves that would make machines carry alike.
+/// Moves that would balance the number of units per machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Rebalance)]
 pub struct RebalanceView {

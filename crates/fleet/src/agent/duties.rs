@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use super::disk::Known;
 use crate::keys::{KeyStore, Revision};
-use crate::registry::{Error, Global, Key, Registry, Run, Scope, Snapshot, Told, Watch};
+use crate::registry::{Error, Global, Key, Registry, Run, RunKey, Scope, Snapshot, Told, Watch};
 use hyperfleet_fleet_model::agent::Desired;
 use hyperfleet_fleet_model::schedule::{Job, Machine, MachineId, globals_on};
 use hyperfleet_fleet_model::unit::{FleetSection, NameParts, Options, Requirements, UnitName};
@@ -201,6 +201,14 @@ impl Duties {
             .values()
             .filter_map(|known| known.resume.as_ref());
         resumes.map(|resume| resume.revision).max()
+    }
+
+    /// When the order of a unit that is placed here was last written.
+    pub(super) fn ordered_at(&self, machine: &str, unit: &str) -> Option<Revision> {
+        let (machine, unit) = (machine.to_owned(), unit.to_owned());
+        let key = RunKey { machine, unit };
+        let mut runs = self.known.values().filter_map(|known| known.runs.get(&key));
+        runs.next().map(|run| run.revision)
     }
 
     /// Units that are placed on this machine.

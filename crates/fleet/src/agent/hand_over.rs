@@ -2,48 +2,61 @@
 
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::keys::KeyStore;
-use crate::registry::{Error, Registry};
+use crate::registry::{BriefDrain, Error, Registry, UnitState};
+use hyperfleet_fleet_model::unit::DesiredState;
 use hyperfleet_server_kit::causes::chain;
 
 /// How long that may take; what has not gone by then is stopped.
-pub(super) const TIME_MAX: Duration = Duration::from_mins(1);
+const TIME_MAX: Duration = Duration::from_mins(1);
 /// The drain runs out by itself if the process ends before it has taken it back.
 const DRAIN_SECONDS: u32 = 120;
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Waits until these units run elsewhere, or are known to have nowhere to go. Gives whether the drain is ours to end.
+/// Waits until these units run elsewhere, or are known to have nowhere to go. Returns the drain that it has begun; `None` if
+/// the machine is drained anyway.
 pub(super) async fn hand_over<S: KeyStore>(
     registry: Registry<S>,
     machine: String,
-    mut units: Vec<String>,
-) -> bool {
-    let is_ours = match registry.drain_briefly(&machine, DRAIN_SECONDS).await {
-        Ok(is_ours) => is_ours,
+    units: Vec<String>,
+) -> Option<BriefDrain> {
+    let drain = match registry.drain_briefly(&machine, DRAIN_SECONDS).await {
+        Ok(drain) => drain,
         Err(error) => {
             let error = chain(&error);
             tracing::warn!(error, "units cannot be handed over; they are stopped");
-            return false;
+            return None;
         }
     };
     tracing::info!(units = units.len(), "units are handed over");
+    if timeout(TIME_MAX, until_gone(&registry, &machine, units))
+        .await
+        .is_err()
+    {
+        tracing::warn!(
+            "not all units could be handed over in time; those that are left are stopped"
+        );
+    }
+    drain
+}
+
+async fn until_gone<S: KeyStore>(registry: &Registry<S>, machine: &str, mut units: Vec<String>) {
     while !units.is_empty() {
         let mut left = Vec::new();
         for unit in units {
             // While etcd is away nothing is known of it.
-            if !has_gone(&registry, &machine, &unit).await.unwrap_or(false) {
+            if !has_gone(registry, machine, &unit).await.unwrap_or(false) {
                 left.push(unit);
             }
         }
         units = left;
         sleep(PAUSE).await;
     }
-    is_ours
 }
 
-/// Whether a unit is launched on another machine, or is not to be, or no machine can run it.
+/// Whether a unit is brought to its desired state on another machine, or is not to be, or no machine can run it.
 async fn has_gone<S: KeyStore>(
     registry: &Registry<S>,
     machine: &str,
@@ -53,15 +66,18 @@ async fn has_gone<S: KeyStore>(
         return Ok(true);
     };
     let want = &found.want.value;
-    match &found.place {
-        Some(place) if place.value.machine != machine => {
-            let state = registry.find_state(unit, &place.value.machine).await?;
-            Ok(state.is_some_and(|state| state.value.launched) || !want.state.is_active())
-        }
-        _ if !want.state.is_active() => Ok(true),
-        _ => {
-            let why = registry.find_why(unit).await?;
-            Ok(why.is_some_and(|why| why.value.generation == want.generation))
-        }
+    if !want.state.is_active() {
+        return Ok(true);
     }
+    if let Some(place) = &found.place
+        && place.value.machine != machine
+    {
+        let state = registry.find_state(unit, &place.value.machine).await?;
+        let is_launched = |state: &UnitState| state.launched || want.state == DesiredState::Loaded;
+        return Ok(state.is_some_and(|state| is_launched(&state.value)));
+    }
+    // One that is on no machine may only wait until this one has stopped it.
+    let why = registry.find_why(unit).await?.map(|why| why.value);
+    let why = why.filter(|why| why.generation == want.generation);
+    Ok(why.is_some_and(|why| found.place.is_some() || !why.refusals.is_empty()))
 }

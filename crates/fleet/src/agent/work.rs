@@ -19,7 +19,7 @@ use super::systemd::{Connect, Error};
 use super::units::Units;
 use super::{Agent, Leave, hand_over, telemetry};
 use crate::keys::KeyStore;
-use crate::registry::{self, Key, Machine, Registration, Reports};
+use crate::registry::{self, BriefDrain, Key, Machine, Registration, Reports};
 use hyperfleet_fleet_model::schedule::{self, MachineId};
 use hyperfleet_fleet_model::unit::{DesiredState, Options};
 use hyperfleet_server_kit::causes::chain;
@@ -64,9 +64,10 @@ pub(super) struct Work<S: KeyStore, C> {
     /// When it is taken up, unless etcd has answered by then.
     offline_at: Instant,
     /// Ends when units were handed over.
-    handing_over: JoinSet<bool>,
-    /// Set once they were: whether the drain is this agent's to end.
-    ends_drain: Option<bool>,
+    handing_over: JoinSet<Option<BriefDrain>>,
+    has_handed_over: bool,
+    /// The drain by which they were, if this agent has begun one.
+    drain: Option<BriefDrain>,
     /// When to act next.
     act_at: Option<Instant>,
 }
@@ -107,7 +108,8 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             keeper: Some(keeper),
             keeping: JoinSet::new(),
             handing_over: JoinSet::new(),
-            ends_drain: None,
+            has_handed_over: false,
+            drain: None,
             machine: settings.machine.clone(),
             is_void,
             reports: None,
@@ -125,7 +127,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         match self.leave() {
             None | Some(Leave::Running) => false,
             Some(Leave::Stopped) => true,
-            Some(Leave::Moved) => self.ends_drain.is_some(),
+            Some(Leave::Moved) => self.has_handed_over,
         }
     }
 
@@ -135,12 +137,8 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         {
             let registry = self.agent.registry.clone();
             let (id, units) = (self.agent.settings.id.clone(), self.duties.placed_here());
-            self.handing_over.spawn(async move {
-                let handed = hand_over::hand_over(registry, id, units);
-                tokio::time::timeout(hand_over::TIME_MAX, handed)
-                    .await
-                    .unwrap_or(true)
-            });
+            self.handing_over
+                .spawn(hand_over::hand_over(registry, id, units));
         }
     }
 
@@ -229,7 +227,8 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
                     self.act_soon(Duration::ZERO);
                 }
                 Some(ended) = self.handing_over.join_next() => {
-                    self.ends_drain = Some(ended.unwrap_or(true));
+                    self.drain = ended.ok().flatten();
+                    self.has_handed_over = true;
                     self.act_soon(Duration::ZERO);
                 }
                 Ok(()) = self.machine.changed() => self.act_soon(Duration::ZERO),
@@ -366,7 +365,10 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             if !matches!(in_time(ends_at, self.read_files()).await, Some(Ok(()))) {
                 next = Instant::now() + PAUSE;
             }
-            let orders = self.orders();
+            let mut orders = self.orders();
+            if !self.claim_singletons(&mut orders, ends_at).await {
+                next = next.min(Instant::now() + PAUSE);
+            }
             self.units
                 .bring_about(systemd, &orders, &self.files)
                 .await?;
@@ -463,6 +465,42 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         orders
     }
 
+    /// Reports each unit that must never run twice before it is started; one that cannot be reported is not started. Gives
+    /// whether all could be.
+    async fn claim_singletons(&mut self, orders: &mut Orders, ends_at: Option<Instant>) -> bool {
+        let mut are_claimed = true;
+        for (unit, desired) in &orders.desired {
+            let file = self.files.get(&desired.hash);
+            let is_singleton =
+                file.is_some_and(|file| duties::requirements(unit, file).is_singleton);
+            let is_about_to_start = desired.state == DesiredState::Launched
+                && !self.units.is_launched(unit)
+                && !orders.held.contains_key(unit);
+            if !is_singleton || !is_about_to_start {
+                continue;
+            }
+            let ordered_at = self.duties.ordered_at(&self.agent.settings.id, unit);
+            let is_claimed = match (&mut self.reports, ordered_at) {
+                (Some(reports), _) if reports.has(unit) => true,
+                (Some(reports), Some(ordered_at)) => {
+                    let mut reported = self.units.memory.reported.clone();
+                    reported.insert(unit.clone());
+                    self.units.may_be_reported(reported);
+                    let registry = &self.agent.registry;
+                    let claim = reports.claim(registry, unit, &desired.hash, ordered_at);
+                    matches!(in_time(ends_at, claim).await, Some(Ok(true)))
+                }
+                _ => false,
+            };
+            if !is_claimed {
+                let reason = "its start cannot be reported, and it must never run twice".to_owned();
+                orders.held.insert(unit.clone(), reason);
+                are_claimed = false;
+            }
+        }
+        are_claimed
+    }
+
     fn keep_for_offline(&mut self, orders: &Orders) {
         let memory = &self.units.memory;
         let is_told = memory.halt.is_none() && memory.registration.is_some();
@@ -515,13 +553,6 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
 
     /// Stores what is to be known, or leaves the cluster at once, not when the lease runs out.
     pub(super) async fn end(mut self) {
-        if self.ends_drain == Some(true) {
-            let ended = self.agent.registry.end_drain(&self.agent.settings.id).await;
-            if let Err(error) = ended {
-                let error = chain(&error);
-                tracing::warn!(error, "the drain could not be ended; it runs out");
-            }
-        }
         if self.is_leaving() {
             self.keeping.shutdown().await;
             let saved = self.units.memory.registration.take();
@@ -532,6 +563,14 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
                 if let Err(error) = ended {
                     let error = chain(&error);
                     tracing::warn!(error, "the machine's lease could not be ended; it runs out");
+                }
+            }
+            // Only now: units would come back to a machine that is not drained any more.
+            if let Some(drain) = &self.drain {
+                let (registry, id) = (&self.agent.registry, &self.agent.settings.id);
+                if let Err(error) = registry.end_brief_drain(id, drain).await {
+                    let error = chain(&error);
+                    tracing::warn!(error, "the drain could not be ended; it runs out");
                 }
             }
         }

@@ -7,8 +7,8 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use actix_web::dev::ServiceRequest;
-use actix_web::http::StatusCode;
 use actix_web::http::header::{HOST, HeaderValue};
+use actix_web::http::{Method, StatusCode};
 
 use super::Fault;
 
@@ -19,6 +19,23 @@ pub enum Hosts {
     Any,
     /// By `localhost`, by any IP address, and by this name, whatever its case, if there is one.
     Own(Option<String>),
+}
+
+/// Refuses what a page of another site has a browser send. Reading such an answer is not let to the page, but an order
+/// needs no answer. Browsers say where a request is from (Fetch Metadata); no other client does.
+///
+/// # Errors
+/// 403.
+pub(super) fn refuse_other_sites(request: &ServiceRequest) -> Result<(), Fault> {
+    let site = request.headers().get("sec-fetch-site");
+    let is_own = site.is_none_or(|site| site == "none" || site == "same-origin");
+    if is_own || request.method() == Method::GET {
+        return Ok(());
+    }
+    Err(Fault::new(
+        StatusCode::FORBIDDEN,
+        "a page of another site may change nothing",
+    ))
 }
 
 impl Hosts {

@@ -10,7 +10,7 @@ use actix_web::{Error, HttpMessage as _, HttpResponse};
 use futures_util::future::LocalBoxFuture;
 use serde_json::Value;
 
-use super::{Fault, Hosts, PREFIXES, path};
+use super::{Fault, Hosts, PREFIXES, host, path};
 use crate::EtcdFleet;
 use crate::inspect::Inspector;
 use hyperfleet_server_kit::http::{self, Problem, RequestLog, ResponseHeaders};
@@ -98,7 +98,11 @@ fn answer_before_routes(request: &ServiceRequest) -> Option<Result<HttpResponse,
     let Some(surface) = request.app_data::<Data<Surface>>() else {
         return Some(Err(Fault::internal("routes without a surface")));
     };
-    if let Err(fault) = surface.hosts.check(request) {
+    if let Err(fault) = surface
+        .hosts
+        .check(request)
+        .and_then(|()| host::refuse_other_sites(request))
+    {
         return Some(Err(fault));
     }
     if !surface.fleet.is_connected() {

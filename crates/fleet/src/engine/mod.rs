@@ -32,7 +32,7 @@ use hyperfleet_server_kit::clock::Clock;
 
 /// The version of what engines do with one another: one of a higher version deposes one of a lower, which then never
 /// leads again.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 
 /// An engine that looks at itself more often does nothing else.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);

@@ -41,7 +41,7 @@ pub(super) async fn inspect(own: &Own, request: &Request<'_>) -> Result<Inspecte
     }
 }
 
-/// What is run. A unit's name begins with no dash: it is checked before it is stored.
+/// What is run. A unit's name may begin with a dash, so it stands behind `--` or `--unit=`.
 fn command(bus: Bus, unit: &str, inspection: &Inspection) -> (&'static str, Vec<String>) {
     let is_user = bus == Bus::User;
     match inspection {

@@ -16,6 +16,8 @@ const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
 /// Largest file that is read, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
+/// Longest error of another fleetd, in bytes.
+const FAULT_BYTES_MAX: usize = 64 << 10;
 /// Header with the exit status of `systemctl status`.
 pub(crate) const EXIT_STATUS: &str = "fleet-exit-status";
 
@@ -57,10 +59,13 @@ pub(super) async fn inspect(
     let response = answer.map_err(|error| unreachable(innermost(&error)))?;
     if !response.status().is_success() {
         let status = response.status().as_u16();
-        let text = response.text().await.unwrap_or_default();
-        let fault: Option<Fault> = serde_json::from_str(&text).ok();
-        let message = fault.map_or_else(|| unreachable_text(status), |fault| fault.error.message);
-        return Err(Error::Refused { status, message });
+        let reading = tokio::time::timeout(ANSWER_TIME_MAX, fault_of(response)).await;
+        let fault = reading.ok().flatten();
+        let is_for_client = matches!(status, 400..=499 | 501 | 503) && status != 401;
+        return Err(match fault.filter(|_| is_for_client) {
+            Some(message) => Error::Refused { status, message },
+            None => unreachable(format!("its fleetd answers {status}")),
+        });
     }
     Ok(Inspected {
         exit_status: exit_status(&response),
@@ -68,8 +73,17 @@ pub(super) async fn inspect(
     })
 }
 
-fn unreachable_text(status: u16) -> String {
-    format!("the other machine's fleetd answered {status}")
+/// The message of an error, if it is one of fleet's.
+async fn fault_of(mut response: Response) -> Option<String> {
+    let mut text = Vec::new();
+    while let Some(piece) = response.chunk().await.ok()? {
+        text.extend(piece);
+        if text.len() > FAULT_BYTES_MAX {
+            return None;
+        }
+    }
+    let fault: Fault = serde_json::from_slice(&text).ok()?;
+    Some(fault.error.message)
 }
 
 fn exit_status(response: &Response) -> Option<i32> {

@@ -122,7 +122,7 @@ impl Picture {
     }
 
     /// Units that a machine reports on, by name, behind one of them.
-    fn units_on<'a>(
+    pub(crate) fn units_on<'a>(
         &'a self,
         machine: &str,
         behind: Option<&str>,

@@ -14,6 +14,8 @@ use hyperfleet_fleet_model::schedule::Availability;
 
 /// How much metadata of a machine may be set at once: it is one transaction.
 pub const LABELS_MAX: usize = TRANSACTION_OPERATIONS_MAX;
+/// How long the engine has for moves that users have asked for: what it has not done by then is not done.
+const MOVE_SECONDS: u32 = 600;
 /// Longest value of metadata, in bytes.
 const LABEL_BYTES_MAX: usize = 4096;
 
@@ -26,6 +28,13 @@ pub struct Registration {
     pub(super) lease: Lease,
     /// When it was registered.
     pub(super) created: Revision,
+}
+
+/// A drain that an agent has begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BriefDrain {
+    revision: Revision,
+    lease: Lease,
 }
 
 /// Whether a machine was registered.
@@ -250,25 +259,55 @@ impl<S: KeyStore> Registry<S> {
             Some(seconds) => Some(self.store.grant(seconds).await?),
             None => None,
         };
-        self.set_availability(id, |cordon, drain| {
-            let drain = Operation::Put(self.name(drain), record::write(&Drain {}), lease);
+        let drained = self.set_availability(id, |cordon, drain| {
+            let value = record::write(&lease.map_or_else(Drain::default, Drain::on));
+            let drain = Operation::Put(self.name(drain), value, lease);
             vec![self.put(cordon, &Cordon {}), drain]
-        })
-        .await
+        });
+        let drained = drained.await;
+        if let (Err(_), Some(lease)) = (&drained, lease) {
+            // It may have gone through; whoever asks again should find the drain as it was before.
+            let _ = self.store.revoke(lease).await;
+        }
+        drained
     }
 
-    /// Has the units of a machine leave it for that many seconds, without a cordon. Gives `false` if they are to leave it
-    /// anyway.
+    /// Has the units of a machine leave it for that many seconds, without a cordon. `None` if they are to leave it anyway.
     ///
     /// # Errors
     /// As of [`cordon_machine`](Self::cordon_machine).
-    pub async fn drain_briefly(&self, id: &str, seconds: u32) -> Result<bool, Error> {
+    pub async fn drain_briefly(&self, id: &str, seconds: u32) -> Result<Option<BriefDrain>, Error> {
         check_part("machine id", id)?;
         let key = Key::Drain(id.to_owned());
         let lease = self.store.grant(seconds).await?;
-        let put = Operation::Put(self.name(&key), record::write(&Drain {}), Some(lease));
+        let put = Operation::Put(
+            self.name(&key),
+            record::write(&Drain::on(lease)),
+            Some(lease),
+        );
         let guard = Guard::Absent(self.name(&key));
-        Ok(self.commit(vec![guard], vec![put]).await?.succeeded)
+        match self.commit(vec![guard], vec![put]).await {
+            Ok(outcome) if outcome.succeeded => Ok(Some(BriefDrain {
+                revision: outcome.revision,
+                lease,
+            })),
+            other => {
+                // The key, if it was put after all, goes with it.
+                self.store.revoke(lease).await?;
+                other.map(|_| None)
+            }
+        }
+    }
+
+    /// Ends such a drain, unless another request has changed it since.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn end_brief_drain(&self, id: &str, drain: &BriefDrain) -> Result<(), Error> {
+        let key = Key::Drain(id.to_owned());
+        let guard = Guard::Modified(self.name(&key), drain.revision);
+        self.commit(vec![guard], vec![self.delete(&key)]).await?;
+        Ok(self.store.revoke(drain.lease).await?)
     }
 
     /// Says that the units of a machine need not leave it any more. It still takes no further ones. Returns since when.
@@ -293,8 +332,17 @@ impl<S: KeyStore> Registry<S> {
                 self.overwritable::<Cordon>(&keys[0], &found)?,
                 self.overwritable::<Drain>(&keys[1], &found)?,
             ];
-            let outcome = self.commit(guards, then(&keys[0], &keys[1])).await?;
+            let before = record::read::<Drain>(found.entry(&self.name(&keys[1])));
+            let then = then(&keys[0], &keys[1]);
+            let drain = self.name(&keys[1]);
+            let changes_drain = then.iter().any(|operation| operation.key() == drain);
+            let outcome = self.commit(guards, then).await?;
             if outcome.succeeded {
+                let lease = before.here().and_then(|drain| drain.value.lease);
+                if let Some(lease) = lease.filter(|_| changes_drain) {
+                    // No key hangs on it any more. If that fails it runs out.
+                    let _ = self.store.revoke(lease).await;
+                }
                 return Ok(outcome.revision);
             }
             // Another request has changed one of them; the last to do so is right.
@@ -315,12 +363,16 @@ impl<S: KeyStore> Registry<S> {
             check_part("machine id", &order.to)?;
         }
         let keys: Vec<_> = orders.keys().cloned().map(Key::Move).collect();
+        let lease = self.store.grant(MOVE_SECONDS).await?;
         loop {
             let found = self.get(&keys).await?;
             let guards = keys.iter();
             let guards = guards.map(|key| self.overwritable::<MoveOrder>(key, &found));
             let puts = keys.iter().zip(orders.values());
-            let then = puts.map(|(key, order)| self.put(key, order)).collect();
+            let put = |(key, order): (&Key, &MoveOrder)| {
+                Operation::Put(self.name(key), record::write(order), Some(lease))
+            };
+            let then = puts.map(put).collect();
             let outcome = self.commit(guards.collect::<Result<_, _>>()?, then).await?;
             if outcome.succeeded {
                 return Ok(outcome.revision);

@@ -33,7 +33,7 @@ pub use engine::{Acquired, Gate, Leading};
 pub use error::Error;
 pub use key::{Key, LabelKey, PART_BYTES_MAX, Prefix, RunKey, StateKey, UnusablePart, is_part};
 pub use lists::{LISTED_MAX, ListedUnit, Page, ReportedState, StateFilter};
-pub use machines::{KnownMachine, LABELS_MAX, Registered, Registration};
+pub use machines::{BriefDrain, KnownMachine, LABELS_MAX, Registered, Registration};
 pub use record::{
     Body, EngineVersion, Global, GlobalRule, Label, Leader, Machine, MoveOrder, Place, Refusal,
     ReplacesOrder, Resume, Run, Seen, Stored, UnitState, Want, Why, is_newer,

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::keys::{Entry, Revision};
+use crate::keys::{Entry, Lease, Revision};
 use hyperfleet_fleet_model::unit::{
     DesiredState, FleetSection, Glob, NameParts, Options, Requirements, UnitName, UnitOption,
 };
@@ -177,8 +177,19 @@ pub struct Label {
 pub struct Cordon {}
 
 /// The units of a machine are to leave it. The key is on a lease if that has a deadline.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Drain {}
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drain {
+    /// The lease of the key, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<Lease>,
+}
+
+impl Drain {
+    /// One that runs out with a lease.
+    pub(super) fn on(lease: Lease) -> Self {
+        Self { lease: Some(lease) }
+    }
+}
 
 /// A unit is to go from one machine to another, if it is still there and may come here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use super::key::{Key, StateKey, check_part};
 use super::machines::Registration;
 use super::record::{self, UnitState};
 use super::{Error, Registry};
-use crate::keys::{KeyStore, Operation, TRANSACTION_OPERATIONS_MAX};
+use crate::keys::{Guard, KeyStore, Operation, Revision, TRANSACTION_OPERATIONS_MAX};
 
 /// What an agent has reported under one registration: a new one begins with nothing.
 #[derive(Debug)]
@@ -74,6 +74,56 @@ impl Reports {
             }
         }
         Ok(changes.len())
+    }
+
+    /// Whether something stands in the registry of a unit for sure.
+    pub fn has(&self, unit: &str) -> bool {
+        self.written.get(unit).is_some_and(Option::is_some)
+    }
+
+    /// Reports a unit before it is started, unless its order has changed since it was read at `run`. So an engine that
+    /// withdraws the unit sees that this machine may run it, or this machine is refused.
+    ///
+    /// # Errors
+    /// As of [`publish`](Self::publish).
+    pub async fn claim<S: KeyStore>(
+        &mut self,
+        registry: &Registry<S>,
+        unit: &str,
+        hash: &str,
+        run: Revision,
+    ) -> Result<bool, Error> {
+        check_part("unit name", unit)?;
+        let (machine, lease) = (self.registration.id.clone(), self.registration.lease);
+        let state = UnitState {
+            load: "loaded".to_owned(),
+            active: "inactive".to_owned(),
+            sub: "dead".to_owned(),
+            hash: hash.to_owned(),
+            launched: false,
+            error: String::new(),
+        };
+        let guards = vec![
+            Guard::Created(
+                registry.name(&Key::Machine(machine.clone())),
+                self.registration.created,
+            ),
+            Guard::Modified(registry.name(&Key::run(&machine, unit)), run),
+        ];
+        let unit_key = unit.to_owned();
+        let key = Key::State(StateKey {
+            unit: unit_key.clone(),
+            machine,
+        });
+        let put = Operation::Put(registry.name(&key), record::write(&state), Some(lease));
+        self.written.insert(unit_key.clone(), None);
+        let outcome = registry.commit(guards, vec![put]).await?;
+        if outcome.succeeded {
+            self.written.insert(unit_key, Some(state));
+        } else {
+            self.written.remove(unit);
+        }
+        Ok(outcome.succeeded)
     }
 
     fn changes(

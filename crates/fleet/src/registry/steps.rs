@@ -9,7 +9,7 @@ use super::record::{Place, Run, Why};
 use super::units::Written;
 use super::{Error, Registry};
 use crate::keys::{Guard, KeyStore, Operation, Revision, TRANSACTION_OPERATIONS_MAX, Transaction};
-use hyperfleet_fleet_model::schedule::{Reason, Task};
+use hyperfleet_fleet_model::schedule::Task;
 
 /// Largest transaction, in bytes of values; etcd takes requests of 1.5 MiB (`--max-request-bytes`).
 const TRANSACTION_BYTES_MAX: usize = 1 << 20;
@@ -188,9 +188,6 @@ impl<S: KeyStore> Registry<S> {
                     let run_key = Key::run(from.as_str(), unit);
                     guards.push(self.as_known(&run_key, *run_from));
                     then.push(self.delete(&run_key));
-                }
-                if task.reason == Reason::Rebalanced {
-                    then.push(self.delete(&Key::Move(unit.to_owned())));
                 }
                 (guards, then)
             }

@@ -146,6 +146,20 @@ fn nothing_moves_together_with_a_pinned_unit() {
 }
 
 #[test]
+fn what_is_tied_to_a_unit_that_must_never_run_twice_stays_with_it() {
+    let mut cluster = cluster([
+        machine("birch", ""),
+        unavailable("alder", "", DRAINING),
+        launched("a", &["Singleton=true"]),
+        launched("b", &["MachineOf=a"]),
+        placed("a", "alder"),
+        placed("b", "alder"),
+    ]);
+    assert_eq!(settle(&mut cluster), [""; 0]);
+    assert_eq!(why(&cluster, "b"), "no machine can run it together with a");
+}
+
+#[test]
 fn a_unit_that_must_never_run_twice_is_placed_once_it_has_stopped() {
     let mut cluster = cluster([
         machine("birch", ""),

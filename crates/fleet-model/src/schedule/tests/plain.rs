@@ -270,14 +270,8 @@ impl Plain {
                 };
                 let leaves = together.iter().map(|job| withdraw(job, reason.clone()));
                 let mut tasks: Vec<_> = leaves.collect();
-                let mut left_out = BTreeSet::new();
                 for job in Self::leaders_first(together) {
-                    let mut leaders = job.requirements.machine_of.iter();
-                    if leaders.any(|leader| left_out.contains(leader.as_str()))
-                        || before.has_to_stop(job)
-                    {
-                        left_out.insert(job.name.as_str());
-                    } else {
+                    if !before.has_to_stop(job) {
                         tasks.push(Task {
                             unit: job.name.clone(),
                             from: None,
@@ -338,7 +332,11 @@ impl Plain {
 
     /// The first machine that takes all of them if they come together.
     fn refuge_for_all(&self, together: &[&Job]) -> Option<MachineId> {
-        if together.iter().any(|job| job.is_pinned) {
+        let [first, ..] = together else { return None };
+        let follows_itself = first.requirements.machine_of.contains(first.name.as_str());
+        let is_tied = together.len() > 1 || follows_itself;
+        let stays = |job: &&Job| job.is_pinned || (is_tied && job.requirements.is_singleton);
+        if together.iter().any(stays) {
             return None;
         }
         let takes = |machine: &Machine| {

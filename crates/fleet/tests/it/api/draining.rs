@@ -192,3 +192,39 @@ async fn an_agent_that_is_to_end_hands_its_units_over_first() {
     let _back = SimulatedMachine::start(fleet.registry.clone(), "m1", 60);
     until_on(&fleet, "stays.service", "m1").await;
 }
+
+#[tokio::test]
+async fn a_unit_that_must_never_run_twice_is_reported_before_it_is_started_or_not_at_all() {
+    let fleet = TestFleet::spawn().await;
+    let mut reports = fleet.machine("m1").await;
+    launch(&fleet, "one.service", &[("Singleton", "true")]).await;
+    fleet.place("one.service", "m1").await;
+    let snapshot = fleet.registry.snapshot().await.unwrap();
+    let (key, run) = snapshot.runs.first_key_value().unwrap();
+    assert_eq!(key.unit, "one.service");
+    let mut claim = async |at| {
+        let claimed = reports
+            .claim(&fleet.registry, "one.service", "hash", at)
+            .await;
+        claimed.unwrap()
+    };
+    assert!(!claim(run.revision - 1).await, "the order was another one");
+    let states = fleet.registry.snapshot().await.unwrap().states;
+    assert!(states.is_empty(), "{states:?}");
+    assert!(claim(run.revision).await);
+    let states = fleet.registry.snapshot().await.unwrap().states;
+    assert_eq!(states.len(), 1);
+    assert!(reports.has("one.service"));
+}
+
+#[tokio::test]
+async fn a_drain_that_an_operator_has_asked_for_outlives_a_hand_over() {
+    let (fleet, mut machines) = fleet_of(&["m1", "m2"]).await;
+    launch(&fleet, "a.service", &[("MachineID", "m1")]).await;
+    until_on(&fleet, "a.service", "m1").await;
+    assert_eq!(drain(&fleet, "m1", "").await, 204);
+    machines.remove(0).leave(Leave::Moved).await;
+    let snapshot = fleet.registry.snapshot().await.unwrap();
+    assert!(snapshot.drains.contains_key("m1"));
+    assert!(!snapshot.machines.contains_key("m1"));
+}

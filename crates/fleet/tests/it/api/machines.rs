@@ -100,3 +100,21 @@ async fn nothing_to_do_is_done_and_the_machine_need_not_be_there() {
     let metadata = &machines["machines"][0]["metadata"];
     assert_eq!(*metadata, json!({"a": "1", "zone": "east"}));
 }
+
+#[tokio::test]
+async fn pages_of_other_sites_change_nothing() {
+    let fleet = TestFleet::spawn().await;
+    for (site, status) in [
+        ("cross-site", 403),
+        ("same-site", 403),
+        ("same-origin", 204),
+        ("none", 204),
+    ] {
+        let headers = [("sec-fetch-site", site)];
+        let answer = fleet.send("POST", "/fleet/v1/resume", &headers, "").await;
+        assert_eq!(answer.status, status, "{site}");
+    }
+    let headers = [("sec-fetch-site", "cross-site")];
+    let answer = fleet.send("GET", "/fleet/v1/machines", &headers, "").await;
+    assert_eq!(answer.status, 200, "the browser keeps it from the page");
+}

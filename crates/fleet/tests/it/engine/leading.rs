@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use hyperfleet_fleet::engine::Settings;
+use hyperfleet_fleet::engine::VERSION;
 use hyperfleet_fleet::etcd::EtcdKeys;
 use hyperfleet_fleet::registry::{Acquired, Error, Gate, Leader, Machine, Registered, Registry};
 use hyperfleet_fleet_model::unit::DesiredState;
@@ -84,12 +85,15 @@ async fn behind_a_newer_engine_an_older_one_stands_by() {
     world.launch("a.service", &[]).await;
     world.until_placed(&[("a.service", "m1")]).await;
     // A newer one means to decide: the older ends its term by itself.
-    assert_eq!(world.registry.pass_gate(2).await.unwrap(), Gate::Open);
+    assert_eq!(
+        world.registry.pass_gate(VERSION + 1).await.unwrap(),
+        Gate::Open
+    );
     until("nobody leads", async || world.leader().await.is_none()).await;
     world.launch("b.service", &[]).await;
     let newer = Leader {
         id: "m9".into(),
-        version: 2,
+        version: VERSION + 1,
     };
     let acquired = world.registry.acquire_leadership(&newer, 60).await.unwrap();
     let Acquired::Leading(leading) = acquired else {
@@ -99,7 +103,8 @@ async fn behind_a_newer_engine_an_older_one_stands_by() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(world.leader().await, None, "the gate is closed");
     // Until somebody who goes back to the older version says so.
-    world.put("engine/version", r#"{"v":1,"version":1}"#).await;
+    let version = format!(r#"{{"v":1,"version":{VERSION}}}"#);
+    world.put("engine/version", &version).await;
     world.until_led_by("m1").await;
     world
         .until_placed(&[("a.service", "m1"), ("b.service", "m1")])
