@@ -46,7 +46,7 @@ pub(super) async fn run(session: &Session, args: &ImportArgs) -> anyhow::Result<
         .filter(|import| import.action.is_problem())
         .count();
     if count > 0 && !args.dry_run {
-        if !args.yes && !output::confirmed(&format!("Import {}?", counted(count, "unit")))? {
+        if !args.yes && !output::confirmed(&format!("Import {}?", counted(count, "unit"))).await? {
             eprintln!("Nothing was written: use --yes to import without being asked.");
             return Ok(ExitCode::FAILURE);
         }

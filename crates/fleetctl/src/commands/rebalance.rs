@@ -30,7 +30,7 @@ pub(super) async fn run(session: &Session, args: &RebalanceArgs) -> anyhow::Resu
         return Ok(ExitCode::SUCCESS);
     }
     let count = plan.moves.len();
-    if !args.yes && !output::confirmed(&format!("Move {}?", counted(count, "unit")))? {
+    if !args.yes && !output::confirmed(&format!("Move {}?", counted(count, "unit"))).await? {
         eprintln!("Nothing was moved: use --yes to move units without being asked.");
         return Ok(ExitCode::FAILURE);
     }

@@ -6,6 +6,7 @@ mod table;
 use std::io::{self, IsTerminal as _, Write as _};
 
 use serde::Serialize;
+use tokio::task::spawn_blocking;
 
 pub(crate) use columns::{Column, InvalidFields, chosen};
 pub(crate) use table::Table;
@@ -82,16 +83,21 @@ pub(crate) fn coloured(text: &str, colour: Colour) -> String {
     format!("\x1b[{code}m{text}\x1b[0m")
 }
 
-/// Asks a question on the terminal; no without one.
+/// Asks a question on the terminal; no without one. A signal ends the program while it waits for the answer.
 ///
 /// # Errors
 /// The terminal is gone.
-pub(crate) fn confirmed(question: &str) -> io::Result<bool> {
+pub(crate) async fn confirmed(question: &str) -> io::Result<bool> {
     if !io::stdin().is_terminal() {
         return Ok(false);
     }
-    eprint!("{question} [y/N] ");
-    let mut answer = String::new();
-    io::stdin().read_line(&mut answer)?;
+    let mut errors = io::stderr();
+    let _ = write!(errors, "{question} [y/N] ").and_then(|()| errors.flush());
+    // The runtime has one thread, which has to watch for signals meanwhile.
+    let answer = spawn_blocking(|| {
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer).map(|_| answer)
+    });
+    let answer = answer.await.map_err(io::Error::other)??;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }

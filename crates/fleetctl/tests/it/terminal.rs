@@ -5,6 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::sync::{Arc, Mutex};
 
 use rustix::fs::{Mode, OFlags, open};
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::json;
 use tokio::process::Child;
@@ -65,6 +66,11 @@ impl OnTerminal {
             assert!(!is_late, "not shown: {words:?} in {:?}", self.shown());
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.id().unwrap()).unwrap();
+        kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
     }
 
     async fn ended(&mut self) -> Option<i32> {
@@ -133,6 +139,25 @@ async fn moves_are_asked_about() {
             rebalance.shown()
         );
         assert_eq!(stub.changes().len(), orders, "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn signals_end_a_question() {
+    let plan = json!({"moves": [{"name": "a.service", "from": FIRST, "to": SECOND}], "before": {}, "after": {}});
+    for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let plan = plan.clone();
+        let stub = Stub::spawn(move |line| match line {
+            "GET /machines" => machines(),
+            _ => Reply::Json(200, plan.clone()),
+        })
+        .await;
+        let endpoint = stub.base();
+        let mut rebalance = OnTerminal::start(&[("FLEETCTL_ENDPOINT", &endpoint)], &["rebalance"]);
+        rebalance.until_shown("Move 1 unit? [y/N] ").await;
+        rebalance.signal(signal);
+        assert_eq!(rebalance.ended().await, Some(status));
+        assert_eq!(stub.changes(), []);
     }
 }
 
