@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use tokio::signal::ctrl_c;
 use tokio::sync::OnceCell;
 
 use crate::cli::{Endpoint, GlobalArgs};
 use crate::client::{Client, ConnectionSettings, TlsFiles, connect};
 use crate::machines::Machines;
+use crate::signals::{Ending, Signals};
 use crate::ssh::{SshHost, SshOptions, Tunnel};
 
 /// One run of fleetctl.
@@ -18,8 +18,8 @@ use crate::ssh::{SshHost, SshOptions, Tunnel};
 pub(crate) struct Session {
     global: GlobalArgs,
     connection: OnceCell<Connection>,
-    /// The next Ctrl-C is the command's.
-    handles_interrupt: Cell<bool>,
+    /// The next signal is the command's.
+    handles_signal: Cell<bool>,
 }
 
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl Session {
         Self {
             global,
             connection: OnceCell::new(),
-            handles_interrupt: Cell::new(false),
+            handles_signal: Cell::new(false),
         }
     }
 
@@ -47,24 +47,26 @@ impl Session {
         Ok(&connection.client)
     }
 
-    /// Waits for Ctrl-C, which does not end fleetctl then: the command does what it has to, and ends. A second one
+    /// Waits for a signal, which does not end fleetctl then: the command does what it has to, and ends. A second one
     /// ends fleetctl.
-    pub(crate) async fn interrupted(&self) {
-        self.handles_interrupt.set(true);
+    pub(crate) async fn interrupted(&self) -> Ending {
+        let Ok(mut signals) = Signals::new() else {
+            // Without signals nothing interrupts.
+            return std::future::pending().await;
+        };
+        self.handles_signal.set(true);
         let mut handling = Handling {
-            flag: &self.handles_interrupt,
+            flag: &self.handles_signal,
             has_come: false,
         };
-        if ctrl_c().await.is_err() {
-            // There is no such signal here.
-            std::future::pending::<()>().await;
-        }
+        let ending = signals.next().await;
         handling.has_come = true;
+        ending
     }
 
-    /// Whether the command handles the Ctrl-C that has come.
-    pub(crate) fn leaves_interrupt_to_command(&self) -> bool {
-        self.handles_interrupt.replace(false)
+    /// Whether the command handles the signal that has come.
+    pub(crate) fn leaves_signal_to_command(&self) -> bool {
+        self.handles_signal.replace(false)
     }
 
     /// The machines of the cluster.
@@ -144,7 +146,7 @@ impl Session {
     }
 }
 
-/// A command that handles Ctrl-C until this is dropped.
+/// A command that handles a signal until this is dropped.
 struct Handling<'s> {
     flag: &'s Cell<bool>,
     has_come: bool,
