@@ -4,6 +4,11 @@
 //! main ─▶ cli ─▶ commands ─▶ source, wait, import ─▶ session ─▶ client, ssh
 //!                    └─────▶ output
 //! ```
+#![deny(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "they panic when nobody reads them"
+)]
 
 mod cli;
 mod client;
@@ -78,9 +83,9 @@ fn concluded(result: anyhow::Result<ExitCode>) -> ExitCode {
     if error.chain().any(is_unread) {
         return Ending::Pipe.into();
     }
-    eprintln!("{error:#}");
+    output::notice(&format!("{error:#}"));
     if let Some(client::Error::Unreachable { .. }) = error.downcast_ref() {
-        eprintln!("{HINTS}");
+        output::notice(HINTS);
     }
     ExitCode::FAILURE
 }

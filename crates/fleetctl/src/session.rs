@@ -10,6 +10,7 @@ use tokio::sync::OnceCell;
 use crate::cli::{Endpoint, GlobalArgs};
 use crate::client::{Client, ConnectionSettings, TlsFiles, connect};
 use crate::machines::Machines;
+use crate::output;
 use crate::signals::{Ending, Signals};
 use crate::ssh::{SshHost, SshOptions, Tunnel};
 
@@ -121,7 +122,9 @@ impl Session {
         let mut endpoints = self.global.endpoint.split(',').map(str::trim);
         let name = endpoints.next().unwrap_or_default().to_owned();
         if endpoints.next().is_some() {
-            eprintln!("WARNING: only the first of several endpoints is used: {name}");
+            output::notice(&format!(
+                "WARNING: only the first of several endpoints is used: {name}"
+            ));
         }
         let endpoint: Endpoint = name.parse()?;
         let (endpoint, tunnel) = match self.bastion()? {

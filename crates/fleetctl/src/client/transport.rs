@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::answers::{ErrorAnswer, Page};
 use super::error::Error;
+use crate::output;
 
 /// The way to one server.
 #[derive(Debug, Clone)]
@@ -125,13 +126,13 @@ impl Transport {
         if self.prints_calls
             && let Some(request) = request.try_clone().and_then(|r| r.build().ok())
         {
-            eprintln!("DEBUG {} {}", request.method(), request.url());
+            output::notice(&format!("DEBUG {} {}", request.method(), request.url()));
         }
         let sent =
             self.in_time(async { request.send().await.map_err(|e| broken(&self.endpoint, &e)) });
         let response = sent.await?;
         if self.prints_calls {
-            eprintln!("DEBUG {}", response.status());
+            output::notice(&format!("DEBUG {}", response.status()));
         }
         Ok(response)
     }

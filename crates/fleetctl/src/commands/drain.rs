@@ -72,7 +72,7 @@ pub(super) async fn run(session: &Session, args: &DrainArgs) -> anyhow::Result<E
     let ended = tokio::select! {
         ended = ended => ended?,
         ending = session.interrupted() => {
-            eprintln!("\nThe drain goes on. Stop it with: fleetctl uncordon {}", ids.join(" "));
+            output::notice(&format!("\nThe drain goes on. Stop it with: fleetctl uncordon {}", ids.join(" ")));
             return Ok(ending.into());
         }
     };
@@ -104,7 +104,7 @@ fn say(id: &str, drain: &DrainView) -> anyhow::Result<()> {
     if left(drain) == 0 {
         return Ok(output::line(&format!("Machine {id} drained"))?);
     }
-    eprintln!("{}", left_behind(id, drain));
+    output::notice(&left_behind(id, drain));
     Ok(())
 }
 

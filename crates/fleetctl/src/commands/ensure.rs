@@ -7,6 +7,7 @@ use hyperfleet_fleet_model::wire::UnitView;
 use super::states::{self, Waiting};
 use crate::cli::SubmitArgs;
 use crate::client::Client;
+use crate::output;
 use crate::session::Session;
 use crate::source::{
     SourceError, Stored, UnitArgument, check, decide_stored, differing_instances, local_file,
@@ -23,7 +24,9 @@ pub(super) async fn ensure(
     waiting: Waiting,
 ) -> anyhow::Result<Vec<String>> {
     if args.sign {
-        eprintln!("WARNING: The signed/verified units feature is DEPRECATED and cannot be used.");
+        output::notice(
+            "WARNING: The signed/verified units feature is DEPRECATED and cannot be used.",
+        );
     }
     let client = session.client().await?;
     let mut ensuring = Ensuring {
@@ -73,7 +76,7 @@ impl Ensuring<'_> {
                     Stored::Replace(options) => options,
                     Stored::Keep { notice } => {
                         if let Some(notice) = notice {
-                            eprintln!("{notice}");
+                            output::notice(&notice);
                         }
                         return Ok(false);
                     }
@@ -81,7 +84,7 @@ impl Ensuring<'_> {
             }
         };
         for warning in check(name, &options)? {
-            eprintln!("WARNING: {warning}");
+            output::notice(&format!("WARNING: {warning}"));
         }
         self.client.put_unit(name, options.list()).await?;
         Ok(true)
@@ -116,7 +119,7 @@ impl Ensuring<'_> {
         let hash = |unit: &UnitView| Some((unit.name.clone(), stored_options(unit).ok()?.hash()));
         let units: Vec<_> = units.iter().filter_map(hash).collect();
         if let Some(warning) = differing_instances(template, options, &units) {
-            eprintln!("{warning}");
+            output::notice(&warning);
         }
         Ok(())
     }

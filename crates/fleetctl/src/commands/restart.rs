@@ -24,7 +24,7 @@ pub(super) async fn run(session: &Session, args: &RestartArgs) -> anyhow::Result
     let client = session.client().await?;
     let units = named_units::find(client, &args.names.units).await?;
     if units.is_empty() {
-        eprintln!("Units not found in registry");
+        output::notice("Units not found in registry");
         return Ok(ExitCode::SUCCESS);
     }
     let (global, ordinary): (Vec<_>, Vec<_>) = units.into_iter().partition(named_units::is_global);
@@ -36,7 +36,10 @@ pub(super) async fn run(session: &Session, args: &RestartArgs) -> anyhow::Result
     let is_inactive = |unit: &UnitView| unit.current == Some(DesiredState::Inactive);
     let (inactive, active): (Vec<_>, Vec<_>) = ordinary.into_iter().partition(is_inactive);
     for unit in inactive {
-        eprintln!("Unable to restart unit {} in state inactive", unit.name);
+        output::notice(&format!(
+            "Unable to restart unit {} in state inactive",
+            unit.name
+        ));
     }
     let patience = Patience::attempts(args.block_attempts);
     restart(session, &active, patience).await?;
@@ -119,7 +122,9 @@ async fn is_destroyed(client: &Client, name: &str, error: &Error) -> bool {
 impl Drop for StoppedUnits {
     fn drop(&mut self) {
         for name in &self.names {
-            eprintln!("Unit {name} is left loaded: run fleetctl start {name}");
+            output::notice(&format!(
+                "Unit {name} is left loaded: run fleetctl start {name}"
+            ));
         }
     }
 }

@@ -60,7 +60,7 @@ pub(super) async fn settle(
     match waiting {
         Waiting::For(patience) => match wait(session, units, goal, patience).await {
             Err(error) if error.is::<WaitError>() => {
-                eprintln!("{error:#}");
+                output::notice(&format!("{error:#}"));
                 bail!("Error waiting for unit states, exit status: 1");
             }
             waited => waited,

@@ -283,3 +283,15 @@ async fn a_reader_that_has_gone_ends_it_silently() {
         "{output:?}"
     );
 }
+
+#[tokio::test]
+async fn messages_that_cannot_be_written_are_lost() {
+    for (arguments, status) in [(&["stop"][..], 0), (&["list-units", "--endpoint=x"], 1)] {
+        let full = std::fs::File::options()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
+        let ended = command(&[], arguments).stderr(full).status().await.unwrap();
+        assert_eq!(ended.code(), Some(status), "{arguments:?}");
+    }
+}

@@ -12,7 +12,7 @@ use tokio::process::Child;
 
 use crate::cluster::{Cluster, FIRST, SECOND};
 use crate::operations::machines;
-use crate::program::command;
+use crate::program::{command, run};
 use crate::stub::{Reply, Stub};
 
 /// A fleetctl on a terminal of its own.
@@ -159,6 +159,55 @@ async fn signals_end_a_question() {
         assert_eq!(rebalance.ended().await, Some(status));
         assert_eq!(stub.changes(), []);
     }
+}
+
+#[tokio::test]
+async fn control_characters_of_servers_reach_no_terminal() {
+    const EVIL: &str = "\x1b[31mevil\u{9b}J\r";
+    const SHOWN: &str = "\\x1b[31mevil\\x9bJ\\x0d";
+    let unit = json!({
+        "name": "a.service", "desiredState": "launched", "currentState": "launched", "machineID": FIRST
+    });
+    let explanation = json!({"name": "a.service", "desiredState": "launched", "reason": EVIL, "machineID": FIRST});
+    let stub = Stub::spawn(move |line| match line {
+        "GET /machines" => Reply::Json(
+            200,
+            json!({"machines": [{"id": FIRST, "primaryIP": EVIL, "version": EVIL}]}),
+        ),
+        "GET /units/a.service" => Reply::Json(200, unit.clone()),
+        "GET /units/a.service/explain" => Reply::Json(200, explanation.clone()),
+        line if line.starts_with("GET /units/a.service/journal") => {
+            Reply::Text(200, vec![], format!("{EVIL}\n"))
+        }
+        _ => Reply::error(500, EVIL),
+    })
+    .await;
+    let endpoint = stub.base();
+    let endpoint = [("FLEETCTL_ENDPOINT", endpoint.as_str())];
+    for arguments in [
+        &["list-machines"][..],
+        &["list-machines", "-o", "yaml"],
+        &["explain", "a"],
+        &["doctor"],
+        &["journal", "a"],
+        &["destroy", "a"],
+        &["top"],
+    ] {
+        let variables = [endpoint[0], ("NO_COLOR", "1")];
+        let mut shown = OnTerminal::start(&variables, arguments);
+        shown.ended().await;
+        shown.until_shown("evil").await;
+        let text = shown.shown();
+        let is_raw = |c: char| c.is_control() && !"\r\n\t".contains(c);
+        assert!(!text.contains(is_raw), "{arguments:?}: {text:?}");
+        let lines = text.replace("\r\n", "");
+        assert!(!lines.contains('\r'), "{arguments:?}: {text:?}");
+    }
+    let machines = run(&endpoint, &["list-machines"]).await.succeeded();
+    assert!(machines.contains(SHOWN), "{machines:?}");
+    // Programs get what the journal has.
+    let journal = run(&endpoint, &["journal", "a"]).await;
+    journal.is(0, &format!("{EVIL}\n"), "");
 }
 
 #[tokio::test]
