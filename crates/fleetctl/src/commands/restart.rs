@@ -14,7 +14,7 @@ use crate::cli::RestartArgs;
 use crate::client::{Client, Error};
 use crate::output;
 use crate::session::Session;
-use crate::wait::{Goal, Patience, wait_for};
+use crate::wait::{Goal, Patience, WaitError, wait_for};
 
 pub(super) async fn run(session: &Session, args: &RestartArgs) -> anyhow::Result<ExitCode> {
     if args.names.units.is_empty() {
@@ -76,6 +76,12 @@ async fn stop(
     }
     let names = &stopped.names;
     let ended = wait_for(client, names, Goal::Stopped, patience, async |_, _| Ok(())).await;
+    if let Err(error) = &ended
+        && let Some(WaitError::Reordered { unit, .. }) = error.downcast_ref()
+    {
+        // It stays as the other client wants it.
+        stopped.names.retain(|name| name != unit);
+    }
     ended.context(WaitFailed)
 }
 
