@@ -70,7 +70,14 @@ impl Ensuring<'_> {
         let options = match self.client.unit(name).await? {
             None => self.options_of_new(argument).await?,
             Some(stored) => {
-                let local = local_file(argument)?;
+                let local = match (local_file(argument), self.replace_up_to) {
+                    (Err(error), None) => {
+                        // The unit is stored: its file is not needed.
+                        output::notice(&format!("WARNING: {error}"));
+                        None
+                    }
+                    (local, _) => local?,
+                };
                 let hash = stored_options(&stored)?.hash();
                 match decide_stored(name, hash, stored.desired, local, self.replace_up_to) {
                     Stored::Replace(options) => options,

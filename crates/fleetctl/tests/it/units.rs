@@ -467,6 +467,26 @@ async fn a_restart_that_is_interrupted_leaves_no_unit_stopped() {
     }
 }
 
+#[tokio::test]
+async fn a_file_that_cannot_be_read_does_not_matter_to_a_stored_unit() {
+    let cluster = Cluster::of(&[FIRST]).await;
+    cluster.service("a.service");
+    cluster.run(&["submit", "a"]).await.succeeded();
+    cluster.file("a.service", "[Service]\nExecStart\n");
+    let loaded = cluster.run(&["load", "a"]).await;
+    assert_eq!(
+        (loaded.status, loaded.output),
+        (0, format!("Unit a.service loaded on {SHORT}\n"))
+    );
+    assert!(
+        loaded.errors.starts_with("WARNING: a.service: "),
+        "{}",
+        loaded.errors
+    );
+    let replaced = cluster.run(&["load", "--replace", "a"]).await;
+    assert_eq!(replaced.status, 1, "{replaced:?}");
+}
+
 /// Restarts `a.service` on a server that answers the orders to start it with these, and with success afterwards.
 async fn restart_with(answers: Vec<Reply>) -> Ran {
     let (orders, mut answers) = (Arc::new(Mutex::new(0)), answers.into_iter());
