@@ -117,6 +117,17 @@ async fn journals_come_from_the_machines_of_units() {
 }
 
 #[tokio::test]
+async fn texts_that_stop_coming_end_the_command() {
+    let stub = with_units(|_| Reply::Begun("first line\n".to_owned())).await;
+    for command in ["status", "journal"] {
+        let ran = ask(&stub, &["--request-timeout=0.5", command, "a"]).await;
+        assert_eq!((ran.status, ran.output.as_str()), (1, "first line\n"));
+        let words = "did not answer within 500ms; see --request-timeout\n";
+        assert!(ran.errors.ends_with(words), "{ran:?}");
+    }
+}
+
+#[tokio::test]
 async fn global_units_are_restarted_by_their_agents() {
     let stub = with_units(|line| match line {
         "POST /units/g.service/restart" => Reply::empty(202),
