@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio::sync::OnceCell;
 
-use crate::cli::{Endpoint, GlobalArgs};
+use crate::cli::{Endpoint, GlobalArgs, without_password};
 use crate::client::{Client, ConnectionSettings, TlsFiles, connect};
 use crate::machines::Machines;
 use crate::output;
@@ -121,9 +121,10 @@ impl Session {
     async fn connect(&self) -> anyhow::Result<Connection> {
         let mut endpoints = self.global.endpoint.split(',').map(str::trim);
         let name = endpoints.next().unwrap_or_default().to_owned();
+        let shown = without_password(&name);
         if endpoints.next().is_some() {
             output::notice(&format!(
-                "WARNING: only the first of several endpoints is used: {name}"
+                "WARNING: only the first of several endpoints is used: {shown}"
             ));
         }
         let endpoint: Endpoint = name.parse()?;
@@ -137,7 +138,7 @@ impl Session {
         };
         let client = connect(ConnectionSettings {
             endpoint,
-            name,
+            name: shown,
             tls: self.tls_files(),
             timeout: self.global.request_timeout,
             prints_calls: self.global.debug,
@@ -172,6 +173,7 @@ fn tunnel_target(endpoint: &Endpoint) -> anyhow::Result<String> {
             let rest =
                 rest.context("--tunnel encrypts already: use it with an endpoint of http or unix")?;
             let address = rest.split('/').next().unwrap_or_default();
+            let address = address.rsplit('@').next().unwrap_or_default();
             let has_port = address
                 .rsplit_once(':')
                 .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
@@ -202,6 +204,7 @@ mod tests {
             ("unix:///var/run/fleet.sock", "/var/run/fleet.sock"),
             ("http://127.0.0.1:49153", "127.0.0.1:49153"),
             ("http://fleet", "fleet:80"),
+            ("http://u:p@fleet:1", "fleet:1"),
             ("http://[::1]:8000/", "[::1]:8000"),
         ] {
             assert_eq!(tunnel_target(&endpoint.parse().unwrap()).unwrap(), target);

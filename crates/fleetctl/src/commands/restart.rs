@@ -30,7 +30,8 @@ pub(super) async fn run(session: &Session, args: &RestartArgs) -> anyhow::Result
     let (global, ordinary): (Vec<_>, Vec<_>) = units.into_iter().partition(named_units::is_global);
     for unit in &global {
         let ordered = client.restart_unit(&unit.name).await;
-        ordered.context(FAILED)?;
+        let doing = || format!("unable to restart unit {}", unit.name);
+        ordered.with_context(doing).context(FAILED)?;
         output::line(&format!("Triggered global unit {} restart", unit.name))?;
     }
     let is_inactive = |unit: &UnitView| unit.current == Some(DesiredState::Inactive);
@@ -72,7 +73,8 @@ async fn stop(
         // Before the order: its answer may be lost.
         stopped.names.push(unit.name.clone());
         let ordered = client.set_desired(&unit.name, DesiredState::Loaded).await;
-        ordered.context(FAILED)?;
+        let doing = || format!("unable to stop unit {}", unit.name);
+        ordered.with_context(doing).context(FAILED)?;
     }
     let names = &stopped.names;
     let ended = wait_for(client, names, Goal::Stopped, patience, async |_, _| Ok(())).await;

@@ -39,7 +39,8 @@ pub(super) async fn set(
     let client = session.client().await?;
     let mut changed = Vec::new();
     for unit in units.iter().filter(|unit| unit.desired != state) {
-        client.set_desired(&unit.name, state).await?;
+        let ordered = client.set_desired(&unit.name, state).await;
+        ordered.with_context(|| format!("unable to {verb} unit {}", unit.name))?;
         if named_units::is_global(unit) {
             output::line(&format!("Triggered global unit {} {verb}", unit.name))?;
         } else {

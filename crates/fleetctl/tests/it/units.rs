@@ -144,7 +144,7 @@ async fn instances_are_made_from_templates() {
     refused.is(
         1,
         "",
-        "Error starting units: googleapi: Error 400: cannot activate template \"t@.service\"\n",
+        "Error starting units: unable to start unit t@.service: googleapi: Error 400: cannot activate template \"t@.service\"\n",
     );
 }
 
