@@ -4,6 +4,11 @@
 //! main ─▶ cli ─▶ commands ─▶ source, wait, import ─▶ session ─▶ client, ssh
 //!                    └─────▶ output
 //! ```
+#![deny(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "they panic when nobody reads them"
+)]
 
 mod cli;
 mod client;
@@ -12,6 +17,7 @@ mod import;
 mod machines;
 mod output;
 mod session;
+mod signals;
 mod source;
 mod ssh;
 mod wait;
@@ -20,15 +26,9 @@ use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use tokio::runtime;
-use tokio::signal::unix::{SignalKind, signal};
 
 use session::Session;
-
-/// A program that a signal ends has this and the number of the signal as its status.
-const SIGNALLED: u8 = 128;
-const SIGINT: u8 = 2;
-const SIGPIPE: u8 = 13;
-const SIGTERM: u8 = 15;
+use signals::{Ending, Signals};
 
 /// Runs the command line of this process; gives the status to end with.
 pub fn run() -> ExitCode {
@@ -51,21 +51,19 @@ pub fn run() -> ExitCode {
     concluded(result)
 }
 
-/// Ends early at SIGINT and SIGTERM, so that tunnels are closed. A command may handle one SIGINT itself.
+/// Ends early at a signal, so that tunnels are closed. A command may handle one signal itself.
 async fn until_signalled(
     session: &Session,
     command: impl Future<Output = anyhow::Result<ExitCode>>,
 ) -> anyhow::Result<ExitCode> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
+    let mut signals = Signals::new()?;
     tokio::pin!(command);
     loop {
         tokio::select! {
             result = &mut command => return result,
-            _ = terminate.recv() => return Ok(ExitCode::from(SIGNALLED + SIGTERM)),
-            _ = interrupt.recv() => {
-                if !session.leaves_interrupt_to_command() {
-                    return Ok(ExitCode::from(SIGNALLED + SIGINT));
+            ending = signals.next() => {
+                if !session.leaves_signal_to_command() {
+                    return Ok(ending.into());
                 }
             }
         }
@@ -83,11 +81,11 @@ fn concluded(result: anyhow::Result<ExitCode>) -> ExitCode {
         cause.is_some_and(|cause| cause.kind() == ErrorKind::BrokenPipe)
     };
     if error.chain().any(is_unread) {
-        return ExitCode::from(SIGNALLED + SIGPIPE);
+        return Ending::Pipe.into();
     }
-    eprintln!("{error:#}");
+    output::notice(&format!("{error:#}"));
     if let Some(client::Error::Unreachable { .. }) = error.downcast_ref() {
-        eprintln!("{HINTS}");
+        output::notice(HINTS);
     }
     ExitCode::FAILURE
 }

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use tokio::signal::ctrl_c;
 use tokio::sync::OnceCell;
 
-use crate::cli::{Endpoint, GlobalArgs};
+use crate::cli::{Endpoint, GlobalArgs, without_password};
 use crate::client::{Client, ConnectionSettings, TlsFiles, connect};
 use crate::machines::Machines;
+use crate::output;
+use crate::signals::{Ending, Signals};
 use crate::ssh::{SshHost, SshOptions, Tunnel};
 
 /// One run of fleetctl.
@@ -18,8 +19,8 @@ use crate::ssh::{SshHost, SshOptions, Tunnel};
 pub(crate) struct Session {
     global: GlobalArgs,
     connection: OnceCell<Connection>,
-    /// The next Ctrl-C is the command's.
-    handles_interrupt: Cell<bool>,
+    /// The next signal is the command's.
+    handles_signal: Cell<bool>,
 }
 
 #[derive(Debug)]
@@ -34,7 +35,7 @@ impl Session {
         Self {
             global,
             connection: OnceCell::new(),
-            handles_interrupt: Cell::new(false),
+            handles_signal: Cell::new(false),
         }
     }
 
@@ -47,24 +48,26 @@ impl Session {
         Ok(&connection.client)
     }
 
-    /// Waits for Ctrl-C, which does not end fleetctl then: the command does what it has to, and ends. A second one
+    /// Waits for a signal, which does not end fleetctl then: the command does what it has to, and ends. A second one
     /// ends fleetctl.
-    pub(crate) async fn interrupted(&self) {
-        self.handles_interrupt.set(true);
+    pub(crate) async fn interrupted(&self) -> Ending {
+        let Ok(mut signals) = Signals::new() else {
+            // Without signals nothing interrupts.
+            return std::future::pending().await;
+        };
+        self.handles_signal.set(true);
         let mut handling = Handling {
-            flag: &self.handles_interrupt,
+            flag: &self.handles_signal,
             has_come: false,
         };
-        if ctrl_c().await.is_err() {
-            // There is no such signal here.
-            std::future::pending::<()>().await;
-        }
+        let ending = signals.next().await;
         handling.has_come = true;
+        ending
     }
 
-    /// Whether the command handles the Ctrl-C that has come.
-    pub(crate) fn leaves_interrupt_to_command(&self) -> bool {
-        self.handles_interrupt.replace(false)
+    /// Whether the command handles the signal that has come.
+    pub(crate) fn leaves_signal_to_command(&self) -> bool {
+        self.handles_signal.replace(false)
     }
 
     /// The machines of the cluster.
@@ -118,8 +121,11 @@ impl Session {
     async fn connect(&self) -> anyhow::Result<Connection> {
         let mut endpoints = self.global.endpoint.split(',').map(str::trim);
         let name = endpoints.next().unwrap_or_default().to_owned();
+        let shown = without_password(&name);
         if endpoints.next().is_some() {
-            eprintln!("WARNING: only the first of several endpoints is used: {name}");
+            output::notice(&format!(
+                "WARNING: only the first of several endpoints is used: {shown}"
+            ));
         }
         let endpoint: Endpoint = name.parse()?;
         let (endpoint, tunnel) = match self.bastion()? {
@@ -132,7 +138,7 @@ impl Session {
         };
         let client = connect(ConnectionSettings {
             endpoint,
-            name,
+            name: shown,
             tls: self.tls_files(),
             timeout: self.global.request_timeout,
             prints_calls: self.global.debug,
@@ -144,7 +150,7 @@ impl Session {
     }
 }
 
-/// A command that handles Ctrl-C until this is dropped.
+/// A command that handles a signal until this is dropped.
 struct Handling<'s> {
     flag: &'s Cell<bool>,
     has_come: bool,
@@ -167,6 +173,7 @@ fn tunnel_target(endpoint: &Endpoint) -> anyhow::Result<String> {
             let rest =
                 rest.context("--tunnel encrypts already: use it with an endpoint of http or unix")?;
             let address = rest.split('/').next().unwrap_or_default();
+            let address = address.rsplit('@').next().unwrap_or_default();
             let has_port = address
                 .rsplit_once(':')
                 .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
@@ -197,6 +204,7 @@ mod tests {
             ("unix:///var/run/fleet.sock", "/var/run/fleet.sock"),
             ("http://127.0.0.1:49153", "127.0.0.1:49153"),
             ("http://fleet", "fleet:80"),
+            ("http://u:p@fleet:1", "fleet:1"),
             ("http://[::1]:8000/", "[::1]:8000"),
         ] {
             assert_eq!(tunnel_target(&endpoint.parse().unwrap()).unwrap(), target);

@@ -177,23 +177,38 @@ pub(crate) enum InvalidEndpoint {
     NoHost(String),
 }
 
+/// An endpoint as messages show it: without the password that its URL may have.
+pub(crate) fn without_password(endpoint: &str) -> String {
+    let start = endpoint.find("://").map_or(0, |at| at + 3);
+    let (scheme, rest) = endpoint.split_at(start);
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let credentials = authority.rsplit_once('@');
+    match credentials.and_then(|(login, host)| Some((login.split_once(':')?.0, host))) {
+        Some((user, host)) => format!("{scheme}{user}:***@{host}{path}"),
+        None => endpoint.to_owned(),
+    }
+}
+
 impl FromStr for Endpoint {
     type Err = InvalidEndpoint;
 
     fn from_str(text: &str) -> Result<Self, InvalidEndpoint> {
         let Some((scheme, rest)) = text.split_once("://") else {
-            return Err(InvalidEndpoint::NoScheme(text.to_owned()));
+            return Err(InvalidEndpoint::NoScheme(without_password(text)));
         };
         match scheme {
             "unix" | "file" => {
                 let host = rest.split('/').next().unwrap_or_default();
                 if !host.is_empty() || rest.is_empty() {
-                    return Err(InvalidEndpoint::Host(text.to_owned(), host.to_owned()));
+                    let text = without_password(text);
+                    let host = without_password(host);
+                    return Err(InvalidEndpoint::Host(text, host));
                 }
                 Ok(Self::Unix(PathBuf::from(rest)))
             }
             "http" | "https" if rest.trim_matches('/').is_empty() => {
-                Err(InvalidEndpoint::NoHost(text.to_owned()))
+                Err(InvalidEndpoint::NoHost(without_password(text)))
             }
             "http" | "https" => Ok(Self::Url(text.trim_end_matches('/').to_owned())),
             scheme => Err(InvalidEndpoint::Scheme(scheme.to_owned())),
@@ -230,6 +245,20 @@ mod tests {
         ] {
             let fault = text.parse::<Endpoint>().unwrap_err().to_string();
             assert!(fault.contains(words), "{text}: {fault}");
+        }
+    }
+
+    #[test]
+    fn messages_have_no_passwords() {
+        for (endpoint, shown) in [
+            ("https://u:p@h:1/a@b:c", "https://u:***@h:1/a@b:c"),
+            ("https://u:p@q@h", "https://u:***@h"),
+            ("u:p@h", "u:***@h"),
+            ("https://u@h:1", "https://u@h:1"),
+            ("http://[::1]:80", "http://[::1]:80"),
+            ("unix:///run/a.sock", "unix:///run/a.sock"),
+        ] {
+            assert_eq!(without_password(endpoint), shown);
         }
     }
 

@@ -18,7 +18,7 @@ pub(crate) use args::{
     ImportArgs, JournalArgs, ListArgs, MachineArgs, OutputArgs, RebalanceArgs, RestartArgs,
     SshArgs, StatusArgs, StopArgs, SubmitArgs, VerifyArgs,
 };
-pub(crate) use global::{Endpoint, GlobalArgs};
+pub(crate) use global::{Endpoint, GlobalArgs, without_password};
 
 /// Control units and machines of a fleet cluster
 ///

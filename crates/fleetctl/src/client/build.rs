@@ -16,7 +16,7 @@ const CONNECT_TIME: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone)]
 pub(crate) struct ConnectionSettings {
     pub endpoint: Endpoint,
-    /// The endpoint as users name it.
+    /// The endpoint as users name it, without a password.
     pub name: String,
     pub tls: TlsFiles,
     pub timeout: Duration,
@@ -35,7 +35,7 @@ pub(crate) struct TlsFiles {
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SetupError {
-    #[error("unable to read {}: {source}", .path.display())]
+    #[error("unable to read {}", .path.display())]
     File {
         path: PathBuf,
         source: std::io::Error,
@@ -46,7 +46,7 @@ pub(crate) enum SetupError {
     HalfIdentity,
     #[error("invalid endpoint {name}: {cause}")]
     Url { name: String, cause: String },
-    #[error("unable to set up HTTP: {0}")]
+    #[error("unable to set up HTTP")]
     Http(#[source] reqwest::Error),
 }
 

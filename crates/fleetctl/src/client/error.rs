@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use reqwest::StatusCode;
+
 /// Why a call to the API has no result.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
@@ -15,7 +17,7 @@ pub(crate) enum Error {
     )]
     TimedOut { endpoint: String, time: Duration },
     /// The server refused. The words are those of the older fleetctl, which scripts may look for.
-    #[error("googleapi: Error {status}: {message}")]
+    #[error("googleapi: Error {status}: {}", said(*.status, .message))]
     Refused { status: u16, message: String },
     /// The answer is not what the API promises.
     #[error("the answer of {endpoint} to {call} is not that of a fleet API: {cause}")]
@@ -24,6 +26,16 @@ pub(crate) enum Error {
         call: String,
         cause: String,
     },
+}
+
+/// The message of a refusal; the name of its status if there is none.
+fn said(status: u16, message: &str) -> &str {
+    let status = StatusCode::from_u16(status).ok();
+    let name = status.and_then(|status| status.canonical_reason());
+    match name {
+        Some(name) if message.is_empty() => name,
+        _ => message,
+    }
 }
 
 impl Error {
@@ -38,7 +50,9 @@ impl Error {
     /// The server's own words, without those around them.
     pub(crate) fn words(&self) -> String {
         match self {
-            Self::Refused { status, message } if message.is_empty() => format!("status {status}"),
+            Self::Refused { status, message } if message.is_empty() => {
+                format!("status {status} {}", said(*status, message))
+            }
             Self::Refused { message, .. } => message.clone(),
             other => other.to_string(),
         }
@@ -63,6 +77,23 @@ impl Error {
             Self::Unreachable { .. } | Self::TimedOut { .. } => true,
             Self::Refused { status, .. } => matches!(status, 429 | 500 | 502 | 503 | 504),
             Self::Unreadable { .. } => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_without_a_message_have_the_name_of_their_status() {
+        for (status, message, text) in [
+            (503, "stopping", "googleapi: Error 503: stopping"),
+            (503, "", "googleapi: Error 503: Service Unavailable"),
+            (599, "", "googleapi: Error 599: "),
+        ] {
+            let message = message.to_owned();
+            assert_eq!(Error::Refused { status, message }.to_string(), text);
         }
     }
 }

@@ -222,7 +222,7 @@ impl Client {
     pub(crate) async fn unit_status(&self, name: &str, machine: &str) -> Result<Text, Error> {
         let query = [("machineID", machine.to_owned())];
         let url = self.transport.url(&["units", name, "status"], &query);
-        self.transport.text(url).await
+        self.transport.text(url, false).await
     }
 
     /// The journal of a unit on a machine, as a stream of bytes.
@@ -230,9 +230,10 @@ impl Client {
         &self,
         name: &str,
         query: &[(&str, String)],
+        is_followed: bool,
     ) -> Result<Text, Error> {
         let url = self.transport.url(&["units", name, "journal"], query);
-        self.transport.text(url).await
+        self.transport.text(url, is_followed).await
     }
 
     /// What changes of a list, for as long as the server keeps telling.

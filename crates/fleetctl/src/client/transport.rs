@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::answers::{ErrorAnswer, Page};
 use super::error::Error;
+use crate::output;
 
 /// The way to one server.
 #[derive(Debug, Clone)]
@@ -28,6 +29,8 @@ pub(super) struct Transport {
 pub(crate) struct Text {
     response: Response,
     endpoint: String,
+    /// Longest time to wait for a piece; none for texts that go on when there is something new.
+    time: Option<Duration>,
 }
 
 impl Text {
@@ -39,10 +42,17 @@ impl Text {
     /// The next piece; none at the end.
     ///
     /// # Errors
-    /// The connection broke.
+    /// The connection broke, or the server fell silent.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<u8>>, Error> {
-        let piece = self.response.chunk().await;
-        let piece = piece.map_err(|error| broken(&self.endpoint, &error))?;
+        let endpoint = &self.endpoint;
+        let piece = async {
+            let piece = self.response.chunk().await;
+            piece.map_err(|error| broken(endpoint, &error))
+        };
+        let piece = match self.time {
+            None => piece.await?,
+            Some(time) => within(time, endpoint, piece).await?,
+        };
         Ok(piece.map(|piece| piece.to_vec()))
     }
 }
@@ -125,13 +135,13 @@ impl Transport {
         if self.prints_calls
             && let Some(request) = request.try_clone().and_then(|r| r.build().ok())
         {
-            eprintln!("DEBUG {} {}", request.method(), request.url());
+            output::notice(&format!("DEBUG {} {}", request.method(), request.url()));
         }
         let sent =
             self.in_time(async { request.send().await.map_err(|e| broken(&self.endpoint, &e)) });
         let response = sent.await?;
         if self.prints_calls {
-            eprintln!("DEBUG {}", response.status());
+            output::notice(&format!("DEBUG {}", response.status()));
         }
         Ok(response)
     }
@@ -140,20 +150,30 @@ impl Transport {
         &self,
         answer: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
-        let in_time = tokio::time::timeout(self.timeout, answer).await;
-        in_time.unwrap_or_else(|_| {
-            Err(Error::TimedOut {
-                endpoint: self.endpoint.clone(),
-                time: self.timeout,
-            })
-        })
+        within(self.timeout, &self.endpoint, answer).await
     }
 
-    pub(super) async fn text(&self, url: Url) -> Result<Text, Error> {
-        let response = self.stream(url).await?;
-        let endpoint = self.endpoint.clone();
-        Ok(Text { response, endpoint })
+    /// A text, with a limit on the time to each of its pieces unless it is followed.
+    pub(super) async fn text(&self, url: Url, is_followed: bool) -> Result<Text, Error> {
+        Ok(Text {
+            response: self.stream(url).await?,
+            endpoint: self.endpoint.clone(),
+            time: (!is_followed).then_some(self.timeout),
+        })
     }
+}
+
+/// A result with a limit of time.
+async fn within<T>(
+    time: Duration,
+    endpoint: &str,
+    answer: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    let in_time = tokio::time::timeout(time, answer).await;
+    in_time.unwrap_or_else(|_| {
+        let endpoint = endpoint.to_owned();
+        Err(Error::TimedOut { endpoint, time })
+    })
 }
 
 /// A failure of the connection.

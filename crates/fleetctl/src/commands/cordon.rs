@@ -34,7 +34,7 @@ pub(super) async fn run(
         match done {
             Ok(text) => output::line(&text)?,
             Err(text) => {
-                eprintln!("{text}");
+                output::notice(&text);
                 exit = ExitCode::FAILURE;
             }
         }

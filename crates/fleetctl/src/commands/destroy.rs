@@ -18,7 +18,7 @@ pub(super) async fn run(session: &Session, args: &StopArgs) -> anyhow::Result<Ex
     let client = session.client().await?;
     let units = named_units::find(client, &args.names.units).await?;
     if units.is_empty() {
-        eprintln!("Units not found in registry");
+        output::notice("Units not found in registry");
         return Ok(ExitCode::SUCCESS);
     }
     let mut exit = ExitCode::SUCCESS;
@@ -29,7 +29,7 @@ pub(super) async fn run(session: &Session, args: &StopArgs) -> anyhow::Result<Ex
             Ok(false) => {}
             Ok(true) => destroyed.push(unit.name),
             Err(error) => {
-                eprintln!("Error destroying units: {error}");
+                output::notice(&format!("Error destroying units: {error}"));
                 exit = ExitCode::FAILURE;
             }
         }

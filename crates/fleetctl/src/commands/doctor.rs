@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::version::VERSION;
 use crate::cli::OutputArgs;
 use crate::client::{Client, Error};
-use crate::output::{self, Colour, coloured, counted};
+use crate::output::{self, Colour, coloured, counted, printable};
 use crate::session::Session;
 use hyperfleet_fleet_model::wire::MachineView;
 
@@ -80,7 +80,7 @@ pub(super) async fn run(session: &Session, args: OutputArgs) -> anyhow::Result<E
         Some(text) => output::print(&text)?,
         None => checks
             .iter()
-            .try_for_each(|check| output::line(&line(check)))?,
+            .try_for_each(|check| output::print(&line(check)))?,
     }
     let has_failed = checks.iter().any(|check| check.level == Level::Fail);
     Ok(if has_failed {
@@ -236,7 +236,11 @@ fn line(check: &Check) -> String {
         format!(" -> {}", check.hint)
     };
     let word = coloured(&format!("{word:4}"), colour);
-    format!("{word}  {:8}  {}{hint}", check.subject, check.text)
+    format!(
+        "{word}  {:8}  {}{hint}\n",
+        check.subject,
+        printable(&check.text)
+    )
 }
 
 #[cfg(test)]

@@ -20,8 +20,6 @@ use hyperfleet_fleet_model::wire::{DrainView, LeftUnit};
 const POLL: Duration = Duration::from_secs(1);
 /// A drain that is not under way after this time has ended, whether it was seen under way or not.
 const BEGINNING: Duration = Duration::from_secs(3);
-/// The status of a program that Ctrl-C ends.
-const INTERRUPTED: u8 = 130;
 
 /// The result of a drain, for programs.
 #[derive(Debug, Serialize)]
@@ -73,9 +71,9 @@ pub(super) async fn run(session: &Session, args: &DrainArgs) -> anyhow::Result<E
     };
     let ended = tokio::select! {
         ended = ended => ended?,
-        () = session.interrupted() => {
-            eprintln!("\nThe drain goes on. Stop it with: fleetctl uncordon {}", ids.join(" "));
-            return Ok(ExitCode::from(INTERRUPTED));
+        ending = session.interrupted() => {
+            output::notice(&format!("\nThe drain goes on. Stop it with: fleetctl uncordon {}", ids.join(" ")));
+            return Ok(ending.into());
         }
     };
     let results = ids.iter().zip(&ended).map(|(id, drain)| DrainResult {
@@ -106,7 +104,7 @@ fn say(id: &str, drain: &DrainView) -> anyhow::Result<()> {
     if left(drain) == 0 {
         return Ok(output::line(&format!("Machine {id} drained"))?);
     }
-    eprintln!("{}", left_behind(id, drain));
+    output::notice(&left_behind(id, drain));
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use hyperfleet_fleet_model::wire::UnitView;
 use super::states::{self, Waiting};
 use crate::cli::SubmitArgs;
 use crate::client::Client;
+use crate::output;
 use crate::session::Session;
 use crate::source::{
     SourceError, Stored, UnitArgument, check, decide_stored, differing_instances, local_file,
@@ -23,7 +24,9 @@ pub(super) async fn ensure(
     waiting: Waiting,
 ) -> anyhow::Result<Vec<String>> {
     if args.sign {
-        eprintln!("WARNING: The signed/verified units feature is DEPRECATED and cannot be used.");
+        output::notice(
+            "WARNING: The signed/verified units feature is DEPRECATED and cannot be used.",
+        );
     }
     let client = session.client().await?;
     let mut ensuring = Ensuring {
@@ -67,13 +70,20 @@ impl Ensuring<'_> {
         let options = match self.client.unit(name).await? {
             None => self.options_of_new(argument).await?,
             Some(stored) => {
-                let local = local_file(argument)?;
+                let local = match (local_file(argument), self.replace_up_to) {
+                    (Err(error), None) => {
+                        // The unit is stored: its file is not needed.
+                        output::notice(&format!("WARNING: {error}"));
+                        None
+                    }
+                    (local, _) => local?,
+                };
                 let hash = stored_options(&stored)?.hash();
                 match decide_stored(name, hash, stored.desired, local, self.replace_up_to) {
                     Stored::Replace(options) => options,
                     Stored::Keep { notice } => {
                         if let Some(notice) = notice {
-                            eprintln!("{notice}");
+                            output::notice(&notice);
                         }
                         return Ok(false);
                     }
@@ -81,7 +91,7 @@ impl Ensuring<'_> {
             }
         };
         for warning in check(name, &options)? {
-            eprintln!("WARNING: {warning}");
+            output::notice(&format!("WARNING: {warning}"));
         }
         self.client.put_unit(name, options.list()).await?;
         Ok(true)
@@ -116,7 +126,7 @@ impl Ensuring<'_> {
         let hash = |unit: &UnitView| Some((unit.name.clone(), stored_options(unit).ok()?.hash()));
         let units: Vec<_> = units.iter().filter_map(hash).collect();
         if let Some(warning) = differing_instances(template, options, &units) {
-            eprintln!("{warning}");
+            output::notice(&warning);
         }
         Ok(())
     }

@@ -26,7 +26,7 @@ pub(super) async fn run(session: &Session, args: &ExplainArgs) -> anyhow::Result
         if let Some(explanation) = explanation.with_context(doing)? {
             found.push(explanation);
         } else {
-            eprintln!("Unit {name} does not exist.");
+            output::notice(&format!("Unit {name} does not exist."));
             exit = ExitCode::FAILURE;
         }
     }

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::client::{Client, Event, Events, Gone};
 
@@ -13,7 +13,7 @@ use crate::client::{Client, Event, Events, Gone};
 const RETRY: Duration = Duration::from_secs(1);
 /// The server sends a comment every 15 s: a stream that is silent for longer is broken.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
-/// Changes that come together are shown together.
+/// Changes that come within this time are shown together.
 const TOGETHER: Duration = Duration::from_millis(100);
 
 /// Name and machine, which identify an item of a followed list.
@@ -56,8 +56,13 @@ async fn next_changes<T: DeserializeOwned>(
 ) -> Option<()> {
     let next = timeout(SILENCE_MAX, events.next()).await;
     followed.apply(next.ok()?.ok()??);
-    while let Ok(next) = timeout(TOGETHER, events.next()).await {
-        followed.apply(next.ok()??);
+    // Changes that come steadily are shown, too.
+    let end = Instant::now() + TOGETHER;
+    while Instant::now() < end
+        // A stream that has ended says so again at the next call.
+        && let Ok(Ok(Some(event))) = timeout_at(end, events.next()).await
+    {
+        followed.apply(event);
     }
     Some(())
 }

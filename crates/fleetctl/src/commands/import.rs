@@ -46,8 +46,8 @@ pub(super) async fn run(session: &Session, args: &ImportArgs) -> anyhow::Result<
         .filter(|import| import.action.is_problem())
         .count();
     if count > 0 && !args.dry_run {
-        if !args.yes && !output::confirmed(&format!("Import {}?", counted(count, "unit")))? {
-            eprintln!("Nothing was written: use --yes to import without being asked.");
+        if !args.yes && !output::confirmed(&format!("Import {}?", counted(count, "unit"))).await? {
+            output::notice("Nothing was written: use --yes to import without being asked.");
             return Ok(ExitCode::FAILURE);
         }
         let failed = carry_out(client, imports).await?;
@@ -59,10 +59,10 @@ pub(super) async fn run(session: &Session, args: &ImportArgs) -> anyhow::Result<
 
 fn exit(problems: usize) -> ExitCode {
     if problems > 0 {
-        eprintln!(
+        output::notice(&format!(
             "Not taken over: {}; see the list.",
             counted(problems, "unit")
-        );
+        ));
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
@@ -134,7 +134,7 @@ fn is_refused(doing: &str, result: Result<(), Error>) -> Result<bool, Error> {
     match result {
         Ok(()) => Ok(false),
         Err(error) if error.status().is_some() => {
-            eprintln!("Unable to {doing}: {}", error.words());
+            output::notice(&format!("Unable to {doing}: {}", error.words()));
             Ok(true)
         }
         Err(error) => Err(error),

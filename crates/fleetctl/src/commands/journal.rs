@@ -38,7 +38,7 @@ pub(super) async fn run(session: &Session, args: &JournalArgs) -> anyhow::Result
     let client = session.client().await?;
     if !args.ssh.ssh && !args.sudo && session.bastion()?.is_none() {
         match client
-            .journal(&unit.name, &query(args, args.lines, machine))
+            .journal(&unit.name, &query(args, args.lines, machine), args.follow)
             .await
         {
             Ok(text) => {
@@ -68,7 +68,7 @@ async fn follow(
     let client = session.client().await?;
     loop {
         sleep(RETRY).await;
-        let text = client.journal(unit, &query(args, 0, machine)).await;
+        let text = client.journal(unit, &query(args, 0, machine), true).await;
         let text = text.with_context(|| format!("Error following the journal of {unit}"))?;
         remote::print_text(text).await?;
     }

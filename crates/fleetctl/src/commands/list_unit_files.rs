@@ -12,7 +12,7 @@ use super::list::{Listing, Screen, Shown};
 use super::list_units::shown_hash;
 use super::named_units::is_global;
 use crate::cli::ListArgs;
-use crate::output::{Column, or_dash};
+use crate::output::{self, Column, or_dash};
 use crate::session::Session;
 use crate::source::stored_options;
 
@@ -106,7 +106,7 @@ pub(super) async fn run(session: &Session, args: &ListArgs) -> anyhow::Result<Ex
     let mut listing = Listing::new(args, &COLUMNS, USUAL)?;
     let fields = args.fields.as_deref().unwrap_or_default();
     if fields.split(',').any(|field| field == TMACHINE) {
-        eprintln!("WARNING: The field tmachine is deprecated: use target.");
+        output::notice("WARNING: The field tmachine is deprecated: use target.");
     }
     let client = session.client().await?;
     let failed = "Error retrieving list of units from repository";

@@ -59,8 +59,8 @@ pub(crate) async fn run(session: &Session, command: Command) -> anyhow::Result<E
         Command::Explain(args) => explain::run(session, &args).await,
         Command::FdForward(args) => forward::run(&args).await,
         Command::Verify(_) => {
-            eprintln!(
-                "WARNING: The signed/verified units feature is DEPRECATED and cannot be used."
+            output::notice(
+                "WARNING: The signed/verified units feature is DEPRECATED and cannot be used.",
             );
             Ok(ExitCode::from(2))
         }

@@ -6,6 +6,7 @@ use hyperfleet_fleet_model::wire::UnitView;
 
 use crate::client::{Client, Error};
 use crate::machines::Machines;
+use crate::output;
 use crate::session::Session;
 use crate::source::UnitArgument;
 use hyperfleet_fleet_model::wire::MachineView;
@@ -15,7 +16,7 @@ const CALLS_MAX: usize = 16;
 
 /// Says that a command names no units; scripts rely on its status of 0.
 pub(super) fn none_given() {
-    eprintln!("No units given");
+    output::notice("No units given");
 }
 
 /// Those of the named units that exist, in the order of the arguments, each once.
@@ -102,6 +103,6 @@ pub(super) fn say_fallback(error: &Error) {
     if let Error::Refused { message, .. } = error
         && !message.is_empty()
     {
-        eprintln!("{message}; trying ssh");
+        output::notice(&format!("{message}; trying ssh"));
     }
 }

@@ -30,8 +30,8 @@ pub(super) async fn run(session: &Session, args: &RebalanceArgs) -> anyhow::Resu
         return Ok(ExitCode::SUCCESS);
     }
     let count = plan.moves.len();
-    if !args.yes && !output::confirmed(&format!("Move {}?", counted(count, "unit")))? {
-        eprintln!("Nothing was moved: use --yes to move units without being asked.");
+    if !args.yes && !output::confirmed(&format!("Move {}?", counted(count, "unit"))).await? {
+        output::notice("Nothing was moved: use --yes to move units without being asked.");
         return Ok(ExitCode::FAILURE);
     }
     client
@@ -46,16 +46,16 @@ pub(super) async fn run(session: &Session, args: &RebalanceArgs) -> anyhow::Resu
         return Ok(ExitCode::SUCCESS);
     }
     let time = humantime::format_duration(args.timeout);
-    eprintln!(
+    output::notice(&format!(
         "Moved {} of {} within {time}. Not moved:",
         count - unmoved.len(),
         counted(count, "unit")
-    );
+    ));
     for name in unmoved {
-        eprintln!("  {name}");
+        output::notice(&format!("  {name}"));
     }
-    eprintln!(
-        "Moves that were not possible any more are skipped; fleetctl rebalance --dry-run shows what is left."
+    output::notice(
+        "Moves that were not possible any more are skipped; fleetctl rebalance --dry-run shows what is left.",
     );
     Ok(ExitCode::FAILURE)
 }

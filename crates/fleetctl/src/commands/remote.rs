@@ -1,5 +1,6 @@
 //! Commands on the machines of units: here if that is this machine, else over ssh.
 
+use std::io::IsTerminal as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{ExitCode, ExitStatus};
 
@@ -7,7 +8,7 @@ use anyhow::Context as _;
 use tokio::process::Command;
 
 use crate::client::Text;
-use crate::output;
+use crate::output::{self, PrintablePieces};
 use crate::session::Session;
 use crate::ssh::{self, RemoteCommand, SshHost};
 use hyperfleet_fleet_model::wire::MachineView;
@@ -67,15 +68,22 @@ pub(super) async fn over_ssh(
     Ok(code(status))
 }
 
-/// Prints a text of the API as it comes.
+/// Prints a text of the API as it comes, on a terminal without control characters.
 ///
 /// # Errors
 /// The connection broke, or the reader has closed the pipe.
 pub(super) async fn print_text(mut text: Text) -> anyhow::Result<()> {
-    while let Some(piece) = text.next().await? {
-        output::print_bytes(&piece)?;
+    if !std::io::stdout().is_terminal() {
+        while let Some(piece) = text.next().await? {
+            output::print_bytes(&piece)?;
+        }
+        return Ok(());
     }
-    Ok(())
+    let mut pieces = PrintablePieces::default();
+    while let Some(piece) = text.next().await? {
+        output::print(&pieces.next(&piece))?;
+    }
+    Ok(output::print(&pieces.end())?)
 }
 
 /// The status of a program that has ended, as shells have it.

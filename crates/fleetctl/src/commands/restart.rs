@@ -1,17 +1,20 @@
 //! `restart`: stops units, waits until they have stopped, and starts them again.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use hyperfleet_fleet_model::unit::DesiredState;
 use hyperfleet_fleet_model::wire::UnitView;
+use tokio::time::{Instant, sleep};
 
-use super::states::{self, WaitFailed, Waiting};
+use super::states::{WaitFailed, Waiting};
 use super::{named_units, start};
 use crate::cli::RestartArgs;
+use crate::client::{Client, Error};
 use crate::output;
 use crate::session::Session;
-use crate::wait::{Goal, Patience, wait_for};
+use crate::wait::{Goal, Patience, WaitError, wait_for};
 
 pub(super) async fn run(session: &Session, args: &RestartArgs) -> anyhow::Result<ExitCode> {
     if args.names.units.is_empty() {
@@ -21,40 +24,40 @@ pub(super) async fn run(session: &Session, args: &RestartArgs) -> anyhow::Result
     let client = session.client().await?;
     let units = named_units::find(client, &args.names.units).await?;
     if units.is_empty() {
-        eprintln!("Units not found in registry");
+        output::notice("Units not found in registry");
         return Ok(ExitCode::SUCCESS);
     }
     let (global, ordinary): (Vec<_>, Vec<_>) = units.into_iter().partition(named_units::is_global);
     for unit in &global {
         let ordered = client.restart_unit(&unit.name).await;
-        ordered.context(FAILED)?;
+        let doing = || format!("unable to restart unit {}", unit.name);
+        ordered.with_context(doing).context(FAILED)?;
         output::line(&format!("Triggered global unit {} restart", unit.name))?;
     }
     let is_inactive = |unit: &UnitView| unit.current == Some(DesiredState::Inactive);
     let (inactive, active): (Vec<_>, Vec<_>) = ordinary.into_iter().partition(is_inactive);
     for unit in inactive {
-        eprintln!("Unable to restart unit {} in state inactive", unit.name);
+        output::notice(&format!(
+            "Unable to restart unit {} in state inactive",
+            unit.name
+        ));
     }
     let patience = Patience::attempts(args.block_attempts);
     restart(session, &active, patience).await?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Restarts units. Whatever happens after the first order to stop, units are ordered to start again: none is left
-/// stopped.
+/// Restarts units. Whatever happens after the first order to stop, units that were stopped are ordered to start again,
+/// and those that cannot be are named.
 async fn restart(session: &Session, units: &[UnitView], patience: Patience) -> anyhow::Result<()> {
-    let names: Vec<String> = units.iter().map(|unit| unit.name.clone()).collect();
-    let stopped = tokio::select! {
-        stopped = stop(session, units, &names, patience) => stopped,
-        () = session.interrupted() => Err(anyhow!("interrupted: units start again without having stopped first")),
+    let mut stopped = StoppedUnits::default();
+    let ended = tokio::select! {
+        ended = stop(session, units, &mut stopped, patience) => ended,
+        _ = session.interrupted() => Err(anyhow!("interrupted: units start again without having stopped first")),
     };
-    let client = session.client().await?;
-    let mut started = Ok(());
-    for name in &names {
-        let result = client.set_desired(name, DesiredState::Launched).await;
-        started = started.and(result);
-    }
-    stopped?;
+    let names = stopped.names.clone();
+    let started = stopped.start(session.client().await?).await;
+    ended?;
     started.context(FAILED)?;
     start::settle(session, &names, "restart", Waiting::For(patience)).await
 }
@@ -62,14 +65,80 @@ async fn restart(session: &Session, units: &[UnitView], patience: Patience) -> a
 async fn stop(
     session: &Session,
     units: &[UnitView],
-    names: &[String],
+    stopped: &mut StoppedUnits,
     patience: Patience,
 ) -> anyhow::Result<()> {
     let client = session.client().await?;
-    let ordered = states::set(session, units, DesiredState::Loaded, "restart").await;
-    ordered.context(FAILED)?;
-    let stopped = wait_for(client, names, Goal::Stopped, patience, async |_, _| Ok(())).await;
-    stopped.context(WaitFailed)
+    for unit in units {
+        // Before the order: its answer may be lost.
+        stopped.names.push(unit.name.clone());
+        let ordered = client.set_desired(&unit.name, DesiredState::Loaded).await;
+        let doing = || format!("unable to stop unit {}", unit.name);
+        ordered.with_context(doing).context(FAILED)?;
+    }
+    let names = &stopped.names;
+    let ended = wait_for(client, names, Goal::Stopped, patience, async |_, _| Ok(())).await;
+    if let Err(error) = &ended
+        && let Some(WaitError::Reordered { unit, .. }) = error.downcast_ref()
+    {
+        // It stays as the other client wants it.
+        stopped.names.retain(|name| name != unit);
+    }
+    ended.context(WaitFailed)
+}
+
+/// Units that are ordered to be loaded until they are started again. Dropped before that, they are named.
+#[derive(Debug, Default)]
+struct StoppedUnits {
+    names: Vec<String>,
+}
+
+impl StoppedUnits {
+    /// Orders units to start. Failures that may pass are tried again for a while.
+    async fn start(mut self, client: &Client) -> Result<(), Error> {
+        let deadline = Instant::now() + RETRIES;
+        loop {
+            let (mut failures, mut index) = (Vec::new(), 0);
+            while let Some(name) = self.names.get(index) {
+                match client.set_desired(name, DesiredState::Launched).await {
+                    Ok(()) => _ = self.names.remove(index),
+                    Err(error) if is_destroyed(client, name, &error).await => {
+                        self.names.remove(index);
+                        failures.push(error);
+                    }
+                    Err(error) => {
+                        failures.push(error);
+                        index += 1;
+                    }
+                }
+            }
+            let may_succeed = Instant::now() < deadline && failures.iter().any(Error::is_passing);
+            match failures.into_iter().next() {
+                None => return Ok(()),
+                Some(_) if may_succeed => sleep(RETRY).await,
+                Some(first) => return Err(first),
+            }
+        }
+    }
+}
+
+/// Whether an order failed because another client has destroyed the unit.
+async fn is_destroyed(client: &Client, name: &str, error: &Error) -> bool {
+    error.status().is_some() && !error.is_passing() && matches!(client.unit(name).await, Ok(None))
+}
+
+impl Drop for StoppedUnits {
+    fn drop(&mut self) {
+        for name in &self.names {
+            output::notice(&format!(
+                "Unit {name} is left loaded: run fleetctl start {name}"
+            ));
+        }
+    }
 }
 
 const FAILED: &str = "Error restarting units";
+/// For how long the order to start is tried again.
+const RETRIES: Duration = Duration::from_secs(10);
+/// How long to wait before that.
+const RETRY: Duration = Duration::from_millis(500);

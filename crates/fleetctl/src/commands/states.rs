@@ -39,7 +39,8 @@ pub(super) async fn set(
     let client = session.client().await?;
     let mut changed = Vec::new();
     for unit in units.iter().filter(|unit| unit.desired != state) {
-        client.set_desired(&unit.name, state).await?;
+        let ordered = client.set_desired(&unit.name, state).await;
+        ordered.with_context(|| format!("unable to {verb} unit {}", unit.name))?;
         if named_units::is_global(unit) {
             output::line(&format!("Triggered global unit {} {verb}", unit.name))?;
         } else {
@@ -60,7 +61,7 @@ pub(super) async fn settle(
     match waiting {
         Waiting::For(patience) => match wait(session, units, goal, patience).await {
             Err(error) if error.is::<WaitError>() => {
-                eprintln!("{error:#}");
+                output::notice(&format!("{error:#}"));
                 bail!("Error waiting for unit states, exit status: 1");
             }
             waited => waited,

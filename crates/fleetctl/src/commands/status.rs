@@ -25,12 +25,12 @@ pub(super) async fn run(session: &Session, args: &StatusArgs) -> anyhow::Result<
         let unit = match named_units::running(session, argument).await? {
             Running::On(unit) => unit,
             Running::Unknown(name) => {
-                eprintln!("Unit {name} does not exist.");
+                output::notice(&format!("Unit {name} does not exist."));
                 exit = ExitCode::FAILURE;
                 continue;
             }
             Running::Nowhere(name) => {
-                eprintln!("Unit {name} does not appear to be loaded.");
+                output::notice(&format!("Unit {name} does not appear to be loaded."));
                 exit = ExitCode::FAILURE;
                 continue;
             }

@@ -7,6 +7,7 @@ use hyperfleet_fleet_model::unit::DesiredState;
 use super::named_units;
 use super::states::{self, Waiting};
 use crate::cli::StopArgs;
+use crate::output;
 use crate::session::Session;
 use crate::wait::Goal;
 
@@ -17,7 +18,7 @@ pub(super) async fn run(session: &Session, args: &StopArgs) -> anyhow::Result<Ex
     }
     let units = named_units::find(session.client().await?, &args.names.units).await?;
     if units.is_empty() {
-        eprintln!("Units not found in registry");
+        output::notice("Units not found in registry");
         return Ok(ExitCode::SUCCESS);
     }
     let loaded = DesiredState::Loaded;
@@ -26,7 +27,10 @@ pub(super) async fn run(session: &Session, args: &StopArgs) -> anyhow::Result<Ex
         let is_inactive = unit.current == Some(DesiredState::Inactive);
         if is_inactive && !named_units::is_global(&unit) {
             // Scripts rely on it that later units are not stopped then.
-            eprintln!("Unable to stop unit {} in state inactive", unit.name);
+            output::notice(&format!(
+                "Unable to stop unit {} in state inactive",
+                unit.name
+            ));
             return Ok(ExitCode::FAILURE);
         }
         changed.extend(states::set(session, &[unit], loaded, "stop").await?);
@@ -39,6 +43,9 @@ pub(super) async fn run(session: &Session, args: &StopArgs) -> anyhow::Result<Ex
         Waiting::of(args.block),
     )
     .await?;
-    eprintln!("Successfully stopped units [{}].", changed.join(" "));
+    output::notice(&format!(
+        "Successfully stopped units [{}].",
+        changed.join(" ")
+    ));
     Ok(ExitCode::SUCCESS)
 }

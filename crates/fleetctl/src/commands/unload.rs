@@ -7,6 +7,7 @@ use hyperfleet_fleet_model::unit::DesiredState;
 use super::named_units;
 use super::states::{self, Waiting};
 use crate::cli::StopArgs;
+use crate::output;
 use crate::session::Session;
 use crate::wait::Goal;
 
@@ -17,13 +18,16 @@ pub(super) async fn run(session: &Session, args: &StopArgs) -> anyhow::Result<Ex
     }
     let units = named_units::find(session.client().await?, &args.names.units).await?;
     if units.is_empty() {
-        eprintln!("Units not found in registry");
+        output::notice("Units not found in registry");
         return Ok(ExitCode::SUCCESS);
     }
     let inactive = DesiredState::Inactive;
     let changed = states::set(session, &units, inactive, "unload").await?;
     let waiting = Waiting::of(args.block);
     states::settle(session, &changed, Goal::State(inactive), "unload", waiting).await?;
-    eprintln!("Successfully unloaded units [{}].", changed.join(" "));
+    output::notice(&format!(
+        "Successfully unloaded units [{}].",
+        changed.join(" ")
+    ));
     Ok(ExitCode::SUCCESS)
 }

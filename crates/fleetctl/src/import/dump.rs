@@ -25,7 +25,7 @@ pub(crate) struct OldUnit {
 /// A dump that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DumpError {
-    #[error("this is no answer of etcd v2: {0}")]
+    #[error("this is no answer of etcd v2")]
     Json(#[from] serde_json::Error),
     #[error("etcd v2 answered: {message} ({cause}, code {code})")]
     Refused {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
+use crate::cli::without_password;
 use crate::client::{TlsFiles, http_client};
 
 /// The answer of the first server that has one, whatever it says.
@@ -29,7 +30,7 @@ pub(crate) async fn fetch(
         );
         match get(&url, tls, time).await {
             Ok(answer) => return Ok(answer),
-            Err(error) => failures.push(format!("{endpoint}: {error:#}")),
+            Err(error) => failures.push(format!("{}: {error:#}", without_password(endpoint))),
         }
     }
     if failures.is_empty() {

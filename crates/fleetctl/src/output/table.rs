@@ -1,5 +1,7 @@
 //! Tables whose columns are aligned with tab characters, 8 columns each, as the older fleetctl printed them.
 
+use super::printable;
+
 /// Columns of a terminal that a tab character stands for at most.
 const TAB: usize = 8;
 /// Columns that are left free behind a cell at least.
@@ -22,8 +24,11 @@ impl Table {
         table
     }
 
-    /// Adds a row.
-    pub(crate) fn push(&mut self, row: Vec<String>) {
+    /// Adds a row; control characters of its cells are escaped.
+    pub(crate) fn push(&mut self, mut row: Vec<String>) {
+        for cell in &mut row {
+            *cell = printable(cell).into_owned();
+        }
         self.rows.push(row);
     }
 
@@ -88,6 +93,12 @@ mod tests {
             table.take_text(),
             "UNIT\t\tMACHINE\nhello.service\t0f1e2d3c.../192.0.2.1\n"
         );
+    }
+
+    #[test]
+    fn cells_have_no_control_characters() {
+        let mut table = Table::new(row(&["a\tb\n", "\x1b[31mred"]));
+        assert_eq!(table.take_text(), "a\\x09b\\x0a\t\\x1b[31mred\n");
     }
 
     #[test]

@@ -35,9 +35,9 @@ pub(crate) fn read_file(path: &Path) -> Result<Option<Options>, SourceError> {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => {
+        Err(cause) => {
             let path = path.to_owned();
-            return Err(SourceError::File { path, source });
+            return Err(SourceError::File { path, cause });
         }
     };
     let options = Options::parse(&bytes).map_err(|cause| SourceError::Options {

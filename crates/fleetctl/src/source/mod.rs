@@ -65,10 +65,10 @@ pub(crate) enum SourceError {
     NoUnit(String),
     #[error("unable to find template Unit({0}) in Registry or on filesystem")]
     NoTemplate(String),
-    #[error("unable to read {}: {source}", .path.display())]
+    #[error("unable to read {}: {cause}", .path.display())]
     File {
         path: PathBuf,
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     #[error("{name}: {cause}")]
     Options { name: String, cause: InvalidOptions },

@@ -34,8 +34,9 @@ impl Tunnel {
         let folder = tempfile::Builder::new().prefix("fleetctl-").tempdir();
         let folder = folder.context("unable to create a private folder for the tunnel")?;
         let socket = folder.path().join(SOCKET);
-        let mut ssh = Command::new("ssh");
-        ssh.args(["-N", "-o", "ExitOnForwardFailure=yes", "-L"])
+        let mut ssh = Command::new("sh");
+        ssh.args(["-c", UNINTERRUPTED, "ssh"])
+            .args(["-N", "-o", "ExitOnForwardFailure=yes", "-L"])
             .arg(format!("{}:{target}", socket.display()))
             .args(options.destination(host, None))
             .stdin(Stdio::null())
@@ -43,7 +44,7 @@ impl Tunnel {
             .stderr(Stdio::piped())
             .kill_on_drop(true);
         let ssh = ssh.spawn();
-        let ssh = ssh.context("unable to run ssh: is OpenSSH installed?")?;
+        let ssh = ssh.context("unable to run sh, which starts ssh")?;
         let mut tunnel = Self { ssh, folder };
         tunnel.wait_for(&socket, options.timeout, host).await?;
         Ok(tunnel)
@@ -67,6 +68,9 @@ impl Tunnel {
                 if let Some(mut errors) = self.ssh.stderr.take() {
                     let _ = errors.read_to_string(&mut said).await;
                 }
+                if status.code() == Some(NOT_FOUND) {
+                    bail!("unable to run ssh: is OpenSSH installed?");
+                }
                 bail!(
                     "unable to open a tunnel to {}: ssh ended with {status}: {}",
                     host.host,
@@ -86,6 +90,11 @@ impl Tunnel {
     }
 }
 
+/// Starts ssh without SIGINT and SIGHUP, which a terminal sends to all of its processes: fleetctl handles them, and may
+/// need the tunnel then. In a process group of its own ssh could not ask for passwords.
+const UNINTERRUPTED: &str = "trap '' HUP INT; exec ssh \"$@\"";
+/// The status of a shell that does not find a program.
+const NOT_FOUND: i32 = 127;
 const SOCKET: &str = "api.sock";
 /// How often the socket of a tunnel is looked for.
 const POLL: Duration = Duration::from_millis(50);

@@ -6,7 +6,8 @@ use hyperfleet_fleet_model::unit::DesiredState;
 use hyperfleet_fleet_model::wire::{StateView, UnitView};
 use tokio::time::Instant;
 
-/// A launched unit that is inactive for this long has finished: systemd starts units within moments.
+/// A launched unit that is inactive for this long has finished: systemd starts units within moments. Another order that
+/// is seen for this long is newer than this one.
 const SETTLED: Duration = Duration::from_secs(1);
 
 /// How a unit is to be in the end.
@@ -43,11 +44,36 @@ pub(crate) enum Verdict {
         sub: String,
     },
     NotYet,
+    /// Another client has given another order, if it stays so: the answer may be older than this order.
+    Overruled(Order),
     Destroyed,
 }
 
-/// Judges an observation.
+/// An order of another client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Another desired state.
+    State(DesiredState),
+    /// The unit was created again after it was destroyed.
+    Create,
+}
+
+/// Judges an observation. A goal that is reached counts, whatever was ordered since.
 pub(crate) fn judge(goal: Goal, seen: &Observation) -> Verdict {
+    let verdict = judge_reports(goal, seen);
+    if matches!(verdict, Verdict::Reached | Verdict::Destroyed) {
+        return verdict;
+    }
+    match (&seen.unit, goal.desired()) {
+        (Some(_), None) => Verdict::Overruled(Order::Create),
+        (Some(unit), Some(desired)) if unit.desired != desired => {
+            Verdict::Overruled(Order::State(unit.desired))
+        }
+        _ => verdict,
+    }
+}
+
+fn judge_reports(goal: Goal, seen: &Observation) -> Verdict {
     let Some(unit) = &seen.unit else {
         return match goal {
             Goal::Gone if seen.states.is_empty() => Verdict::Reached,
@@ -90,6 +116,16 @@ fn judge_active(state: &StateView) -> Verdict {
 }
 
 impl Goal {
+    /// The desired state that leads to it; none for units that are destroyed.
+    fn desired(self) -> Option<DesiredState> {
+        match self {
+            Self::State(state) => Some(state),
+            Self::Stopped => Some(DesiredState::Loaded),
+            Self::Active => Some(DesiredState::Launched),
+            Self::Gone => None,
+        }
+    }
+
     pub(super) fn words(self) -> &'static str {
         match self {
             Self::State(DesiredState::Inactive) => "report state inactive",
@@ -113,6 +149,7 @@ pub(super) enum Decision {
     Wait,
     Reached,
     Failed { active: String, sub: String },
+    Overruled(Order),
     Destroyed,
 }
 
@@ -125,7 +162,7 @@ impl Settling {
                 self.since = None;
                 return Decision::Wait;
             }
-            Verdict::Settling | Verdict::Failing { .. } => {}
+            Verdict::Settling | Verdict::Failing { .. } | Verdict::Overruled(_) => {}
         }
         let since = match &self.since {
             Some((before, since)) if *before == verdict => *since,
@@ -137,8 +174,9 @@ impl Settling {
         match verdict {
             // Seen twice: a report from before the order would be gone.
             Verdict::Failing { active, sub } => Decision::Failed { active, sub },
-            _ if now - since >= SETTLED => Decision::Reached,
-            _ => Decision::Wait,
+            _ if now - since < SETTLED => Decision::Wait,
+            Verdict::Overruled(order) => Decision::Overruled(order),
+            _ => Decision::Reached,
         }
     }
 }
@@ -253,9 +291,11 @@ mod tests {
                 Verdict::NotYet,
             ),
             (Goal::Active, Some(Launched), None, Verdict::NotYet),
-            (Goal::Gone, Some(Launched), None, Verdict::NotYet),
         ] {
-            let judged = judge(goal, &seen(current, state));
+            let mut observation = seen(current, state);
+            let unit = observation.unit.as_mut().unwrap();
+            unit.desired = goal.desired().unwrap();
+            let judged = judge(goal, &observation);
             assert_eq!(judged, verdict, "{goal:?} {current:?} {state:?}");
         }
         let gone = Observation::default();
@@ -266,6 +306,27 @@ mod tests {
             ..seen(None, Some(("loaded", "active")))
         };
         assert_eq!(judge(Goal::Gone, &reported), Verdict::NotYet);
+    }
+
+    #[test]
+    fn orders_of_other_clients_are_seen() {
+        use DesiredState::{Launched, Loaded};
+        let overruled = Verdict::Overruled(Order::State(Launched));
+        for (goal, current, verdict) in [
+            (Goal::Stopped, Launched, overruled.clone()),
+            (Goal::State(Loaded), Launched, overruled.clone()),
+            // It got there before.
+            (Goal::State(Loaded), Loaded, Verdict::Reached),
+            (Goal::Gone, Launched, Verdict::Overruled(Order::Create)),
+        ] {
+            let judged = judge(goal, &seen(Some(current), None));
+            assert_eq!(judged, verdict, "{goal:?}");
+        }
+        let (start, mut settling) = (Instant::now(), Settling::default());
+        assert_eq!(settling.decide(overruled.clone(), start), Decision::Wait);
+        let order = Order::State(Launched);
+        let decided = settling.decide(overruled, start + SETTLED);
+        assert_eq!(decided, Decision::Overruled(order));
     }
 
     #[test]

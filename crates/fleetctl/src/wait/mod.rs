@@ -8,10 +8,11 @@ use std::fmt;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
+use hyperfleet_fleet_model::unit::DesiredState;
 use tokio::time::{Instant, sleep};
 
 use crate::client::{Client, Error};
-use goal::{Decision, Settling, judge};
+use goal::{Decision, Order, Settling, judge};
 
 pub(crate) use goal::{Goal, Observation};
 pub(crate) use progress::Progress;
@@ -57,6 +58,12 @@ pub(crate) enum WaitError {
     },
     #[error("unit {unit} was destroyed meanwhile")]
     Destroyed { unit: String },
+    #[error(
+        "another client has set the desired state of unit {unit} to {desired}; see fleetctl explain {unit}"
+    )]
+    Reordered { unit: String, desired: DesiredState },
+    #[error("another client has created unit {unit} again; see fleetctl cat {unit}")]
+    Created { unit: String },
 }
 
 /// A unit that has not reached the goal in time.
@@ -151,6 +158,12 @@ impl Wait<'_> {
                     return Err(WaitError::Failed { unit, active, sub }.into());
                 }
                 Decision::Destroyed => return Err(WaitError::Destroyed { unit }.into()),
+                Decision::Overruled(Order::State(desired)) => {
+                    return Err(WaitError::Reordered { unit, desired }.into());
+                }
+                Decision::Overruled(Order::Create) => {
+                    return Err(WaitError::Created { unit }.into());
+                }
             }
         }
         Ok(())

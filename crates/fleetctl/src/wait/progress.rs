@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::output::printable;
+
 /// How often the line is renewed.
 const PERIOD: Duration = Duration::from_secs(1);
 
@@ -40,9 +42,11 @@ impl Progress {
             return;
         }
         let width = terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0));
-        let text: String = text.chars().take(width.saturating_sub(1)).collect();
-        eprint!("\r\x1b[K{text}");
-        let _ = std::io::stderr().flush();
+        let text: String = printable(text)
+            .chars()
+            .take(width.saturating_sub(1))
+            .collect();
+        write(&format!("{CLEAR}{text}"));
         self.is_shown = true;
         self.renewed = Some(Instant::now());
     }
@@ -50,10 +54,21 @@ impl Progress {
     /// Removes the line.
     pub(crate) fn clear(&mut self) {
         if self.is_shown {
-            eprint!("\r\x1b[K");
+            write(CLEAR);
             self.is_shown = false;
         }
     }
+}
+
+/// Removes the line that the cursor is in.
+const CLEAR: &str = "\r\x1b[K";
+
+/// Writes to the terminal; one that is gone shows no progress.
+fn write(text: &str) {
+    let mut errors = std::io::stderr();
+    let _ = errors
+        .write_all(text.as_bytes())
+        .and_then(|()| errors.flush());
 }
 
 impl Drop for Progress {

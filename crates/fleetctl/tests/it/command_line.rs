@@ -7,7 +7,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio_rustls::TlsAcceptor;
 
 use crate::cluster::{Cluster, FIRST};
-use crate::program::{command, run};
+use crate::program::{command, run, run_in};
 use crate::stub::{Reply, Stub};
 use hyperfleet_testkit::Authority;
 use serde_json::json;
@@ -282,4 +282,77 @@ async fn a_reader_that_has_gone_ends_it_silently() {
         is_quiet && [Some(0), Some(141)].contains(&output.status.code()),
         "{output:?}"
     );
+}
+
+#[tokio::test]
+async fn messages_that_cannot_be_written_are_lost() {
+    for (arguments, status) in [(&["stop"][..], 0), (&["list-units", "--endpoint=x"], 1)] {
+        let full = std::fs::File::options()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
+        let ended = command(&[], arguments).stderr(full).status().await.unwrap();
+        assert_eq!(ended.code(), Some(status), "{arguments:?}");
+    }
+}
+
+#[tokio::test]
+async fn errors_name_causes_once_and_no_passwords() {
+    let missing = run(
+        &[],
+        &[
+            "list-machines",
+            "--endpoint=https://h",
+            "--ca-file=/nowhere",
+        ],
+    )
+    .await;
+    let words = "unable to read /nowhere: No such file or directory (os error 2)\n";
+    missing.is(1, "", words);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("a.service")).unwrap();
+    let stub = Stub::spawn(|_| Reply::error(404, "")).await;
+    let endpoint = [("FLEETCTL_ENDPOINT", stub.base())];
+    let endpoint = endpoint
+        .each_ref()
+        .map(|(name, value)| (*name, value.as_str()));
+    let unreadable = run_in(folder.path(), &endpoint, &["submit", "a"]).await;
+    let words = "Error creating units: unable to read a.service: Is a directory (os error 21)\n";
+    unreadable.is(1, "", words);
+    for arguments in [
+        &[
+            "list-machines",
+            "--debug",
+            "--endpoint=http://u:secret@127.0.0.1:1",
+        ][..],
+        &["list-machines", "--endpoint=u:secret@127.0.0.1:1"],
+        &["list-machines", "--endpoint=http://u:secret@127.0.0.1:1,x"],
+        &["list-machines", "--endpoint=http://u:secret@"],
+        &["doctor", "--endpoint=http://u:secret@127.0.0.1:1"],
+        &["import", "--endpoints=http://u:secret@127.0.0.1:1"],
+    ] {
+        let ran = run(&[], arguments).await;
+        assert_eq!(ran.status, 1, "{ran:?}");
+        assert!(!format!("{ran:?}").contains("secret"), "{ran:?}");
+    }
+}
+
+#[tokio::test]
+async fn orders_that_fail_name_their_unit() {
+    let stub = Stub::spawn(|line| match line {
+        "GET /units/a.service" => Reply::Json(
+            200,
+            json!({"name": "a.service", "desiredState": "launched", "currentState": "launched"}),
+        ),
+        _ => Reply::empty(503),
+    })
+    .await;
+    let endpoint = stub.base();
+    for command in ["stop", "unload"] {
+        let failed = run(&[("FLEETCTL_ENDPOINT", &endpoint)], &[command, "a"]).await;
+        let words = format!(
+            "unable to {command} unit a.service: googleapi: Error 503: Service Unavailable\n"
+        );
+        failed.is(1, "", &words);
+    }
 }

@@ -1,13 +1,16 @@
 //! Lists: columns, formats, pages, and what is shown when they change.
 
 use std::process::Stdio;
+use std::time::Duration;
 
-use hyperfleet_testkit::{TestFleet, until};
+use hyperfleet_testkit::{RunningProgram, TestFleet, until};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 
 use crate::cluster::{Cluster, FIRST, SECOND, SHORT};
+use crate::operations::machines;
 use crate::program::{command, run};
+use crate::stub::{Reply, Stub};
 
 #[tokio::test]
 async fn machines_are_listed_as_they_were() {
@@ -288,4 +291,22 @@ async fn machines_that_come_are_printed() {
     machines
         .until_printed("\nMACHINE\n0f1e2d3c...\n1f1e2d3c...\n")
         .await;
+}
+
+#[tokio::test]
+async fn lists_that_change_all_the_time_are_shown() {
+    let begin = "event: listed\ndata: {\"revision\":7}\nid: 7\n\n";
+    let put = "event: put\ndata: {\"name\":\"a.service\",\"desiredState\":\"loaded\"}\nid: 8\n\n";
+    let stub = Stub::spawn(move |line| match line {
+        "GET /units?watch=true" => {
+            Reply::Steady(begin.to_owned(), Duration::from_millis(10), put.to_owned())
+        }
+        _ => machines(),
+    })
+    .await;
+    let endpoint = stub.base();
+    let arguments = ["list-unit-files", "-w", "--fields=unit"];
+    let command = command(&[("FLEETCTL_ENDPOINT", &endpoint)], &arguments);
+    let mut watch = RunningProgram::start(command.into_std());
+    watch.until_said("UNIT\na.service\n").await;
 }

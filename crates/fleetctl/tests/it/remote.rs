@@ -117,6 +117,17 @@ async fn journals_come_from_the_machines_of_units() {
 }
 
 #[tokio::test]
+async fn texts_that_stop_coming_end_the_command() {
+    let stub = with_units(|_| Reply::Begun("first line\n".to_owned())).await;
+    for command in ["status", "journal"] {
+        let ran = ask(&stub, &["--request-timeout=0.5", command, "a"]).await;
+        assert_eq!((ran.status, ran.output.as_str()), (1, "first line\n"));
+        let words = "did not answer within 500ms; see --request-timeout\n";
+        assert!(ran.errors.ends_with(words), "{ran:?}");
+    }
+}
+
+#[tokio::test]
 async fn global_units_are_restarted_by_their_agents() {
     let stub = with_units(|line| match line {
         "POST /units/g.service/restart" => Reply::empty(202),
@@ -230,7 +241,7 @@ async fn tunnels_are_connections_of_ssh() {
     let log = log.path().join("ended");
     // A tunnel to a socket of this machine is the socket itself.
     let script = format!(
-        "forward=$5; printf '%s\\n' \"$@\" > {log}.arguments; ln -s \"${{forward#*:}}\" \"${{forward%%:*}}\"; echo $$ > {log}.pid; exec sleep 1000",
+        "forward=$5; printf '%s\\n' \"$@\" > {log}.arguments; ln -s \"${{forward#*:}}\" \"${{forward%%:*}}\"; grep SigIgn /proc/$$/status > {log}.ignored; echo $$ > {log}.pid; exec sleep 1000",
         log = log.display()
     );
     let (_folder, path) = fake_ssh(&script);
@@ -251,11 +262,23 @@ async fn tunnels_are_connections_of_ssh() {
         arguments.ends_with("-p\n2222\n-l\ncore\n--\nbastion\n"),
         "{arguments}"
     );
+    // Ctrl-C and the end of a terminal reach fleetctl alone, which may still need the tunnel.
+    let ignored = std::fs::read_to_string(format!("{}.ignored", log.display())).unwrap();
+    let mask = u64::from_str_radix(ignored.trim_start_matches("SigIgn:").trim(), 16).unwrap();
+    assert_eq!(mask & 0b11, 0b11, "{ignored}");
     let pid = std::fs::read_to_string(format!("{}.pid", log.display())).unwrap();
     hyperfleet_testkit::until("ssh has ended", async || {
         !std::path::Path::new(&format!("/proc/{}", pid.trim())).exists()
     })
     .await;
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("/bin/sh", folder.path().join("sh")).unwrap();
+    let variables = [
+        ("FLEETCTL_TUNNEL", "bastion"),
+        ("PATH", folder.path().to_str().unwrap()),
+    ];
+    let missing = run(&variables, &["list-machines"]).await;
+    missing.is(1, "", "unable to run ssh: is OpenSSH installed?\n");
     let (_folder, path) = fake_ssh("echo 'bastion: Permission denied' >&2; exit 255");
     let variables = [("FLEETCTL_TUNNEL", "bastion"), ("PATH", path.as_str())];
     let refused = run(&variables, &["list-machines"]).await;

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -24,6 +25,10 @@ pub(crate) enum Reply {
     Text(u16, Vec<(&'static str, String)>, String),
     /// Nothing, and the connection stays open.
     Stall,
+    /// A beginning and nothing more, and the connection stays open.
+    Begun(String),
+    /// A beginning, and then a text again and again, with this time between.
+    Steady(String, Duration, String),
 }
 
 impl Reply {
@@ -80,11 +85,19 @@ impl Stub {
                 };
                 let reply = answer(&request.line);
                 kept.lock().unwrap().push(request);
-                if let Reply::Stall = reply {
+                let _ = stream.write_all(text(&reply).as_bytes()).await;
+                if let Reply::Stall | Reply::Begun(_) = reply {
                     stalled.push(stream);
                     continue;
                 }
-                let _ = stream.write_all(text(&reply).as_bytes()).await;
+                if let Reply::Steady(_, time, again) = reply {
+                    tokio::spawn(async move {
+                        while stream.write_all(again.as_bytes()).await.is_ok() {
+                            tokio::time::sleep(time).await;
+                        }
+                    });
+                    continue;
+                }
                 let _ = stream.shutdown().await;
             }
         });
@@ -159,6 +172,9 @@ fn text(reply: &Reply) -> String {
         }
         Reply::Text(status, headers, body) => (*status, headers.clone(), body.clone()),
         Reply::Stall => return String::new(),
+        Reply::Begun(begin) | Reply::Steady(begin, ..) => {
+            return format!("HTTP/1.1 200 X\r\nConnection: close\r\n\r\n{begin}");
+        }
     };
     let mut text = format!("HTTP/1.1 {status} X\r\nConnection: close\r\n");
     for (name, value) in headers {

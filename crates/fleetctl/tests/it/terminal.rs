@@ -5,13 +5,14 @@ use std::io::{Read as _, Write as _};
 use std::sync::{Arc, Mutex};
 
 use rustix::fs::{Mode, OFlags, open};
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::json;
 use tokio::process::Child;
 
 use crate::cluster::{Cluster, FIRST, SECOND};
 use crate::operations::machines;
-use crate::program::command;
+use crate::program::{command, run};
 use crate::stub::{Reply, Stub};
 
 /// A fleetctl on a terminal of its own.
@@ -65,6 +66,11 @@ impl OnTerminal {
             assert!(!is_late, "not shown: {words:?} in {:?}", self.shown());
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.id().unwrap()).unwrap();
+        kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
     }
 
     async fn ended(&mut self) -> Option<i32> {
@@ -134,6 +140,74 @@ async fn moves_are_asked_about() {
         );
         assert_eq!(stub.changes().len(), orders, "{answer:?}");
     }
+}
+
+#[tokio::test]
+async fn signals_end_a_question() {
+    let plan = json!({"moves": [{"name": "a.service", "from": FIRST, "to": SECOND}], "before": {}, "after": {}});
+    for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let plan = plan.clone();
+        let stub = Stub::spawn(move |line| match line {
+            "GET /machines" => machines(),
+            _ => Reply::Json(200, plan.clone()),
+        })
+        .await;
+        let endpoint = stub.base();
+        let mut rebalance = OnTerminal::start(&[("FLEETCTL_ENDPOINT", &endpoint)], &["rebalance"]);
+        rebalance.until_shown("Move 1 unit? [y/N] ").await;
+        rebalance.signal(signal);
+        assert_eq!(rebalance.ended().await, Some(status));
+        assert_eq!(stub.changes(), []);
+    }
+}
+
+#[tokio::test]
+async fn control_characters_of_servers_reach_no_terminal() {
+    const EVIL: &str = "\x1b[31mevil\u{9b}J\r";
+    const SHOWN: &str = "\\x1b[31mevil\\x9bJ\\x0d";
+    let unit = json!({
+        "name": "a.service", "desiredState": "launched", "currentState": "launched", "machineID": FIRST
+    });
+    let explanation = json!({"name": "a.service", "desiredState": "launched", "reason": EVIL, "machineID": FIRST});
+    let stub = Stub::spawn(move |line| match line {
+        "GET /machines" => Reply::Json(
+            200,
+            json!({"machines": [{"id": FIRST, "primaryIP": EVIL, "version": EVIL}]}),
+        ),
+        "GET /units/a.service" => Reply::Json(200, unit.clone()),
+        "GET /units/a.service/explain" => Reply::Json(200, explanation.clone()),
+        line if line.starts_with("GET /units/a.service/journal") => {
+            Reply::Text(200, vec![], format!("{EVIL}\n"))
+        }
+        _ => Reply::error(500, EVIL),
+    })
+    .await;
+    let endpoint = stub.base();
+    let endpoint = [("FLEETCTL_ENDPOINT", endpoint.as_str())];
+    for arguments in [
+        &["list-machines"][..],
+        &["list-machines", "-o", "yaml"],
+        &["explain", "a"],
+        &["doctor"],
+        &["journal", "a"],
+        &["destroy", "a"],
+        &["top"],
+    ] {
+        let variables = [endpoint[0], ("NO_COLOR", "1")];
+        let mut shown = OnTerminal::start(&variables, arguments);
+        shown.ended().await;
+        shown.until_shown("evil").await;
+        let text = shown.shown();
+        let is_raw = |c: char| c.is_control() && !"\r\n\t".contains(c);
+        assert!(!text.contains(is_raw), "{arguments:?}: {text:?}");
+        let lines = text.replace("\r\n", "");
+        assert!(!lines.contains('\r'), "{arguments:?}: {text:?}");
+    }
+    let machines = run(&endpoint, &["list-machines"]).await.succeeded();
+    assert!(machines.contains(SHOWN), "{machines:?}");
+    // Programs get what the journal has.
+    let journal = run(&endpoint, &["journal", "a"]).await;
+    journal.is(0, &format!("{EVIL}\n"), "");
 }
 
 #[tokio::test]

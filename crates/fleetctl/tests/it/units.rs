@@ -1,11 +1,15 @@
 //! Units are stored, loaded, started, stopped and destroyed.
 
+use std::sync::{Arc, Mutex};
+
 use hyperfleet_testkit::{RunningProgram, until};
 use rustix::process::Signal;
 use serde_json::json;
 
 use crate::cluster::{Cluster, FIRST, SECOND, SHORT};
-use crate::program::command;
+use crate::operations::ask;
+use crate::program::{Ran, command};
+use crate::stub::{Reply, Stub};
 
 const UNSUITABLE: &str = "[Service]\nExecStart=/bin/true\n[X-Fleet]\nMachineMetadata=disk=ssd\n";
 
@@ -140,7 +144,7 @@ async fn instances_are_made_from_templates() {
     refused.is(
         1,
         "",
-        "Error starting units: googleapi: Error 400: cannot activate template \"t@.service\"\n",
+        "Error starting units: unable to start unit t@.service: googleapi: Error 400: cannot activate template \"t@.service\"\n",
     );
 }
 
@@ -445,20 +449,92 @@ async fn a_restart_that_is_interrupted_leaves_no_unit_stopped() {
     let systemd = &cluster.machines[0].systemd;
     systemd.with(|state| state.stops_slowly.insert("a.service".to_owned()));
     let endpoint = [("FLEETCTL_ENDPOINT", cluster.fleet.base.as_str())];
-    let mut program = RunningProgram::start(command(&endpoint, &["restart", "a"]).into_std());
-    until("it is stopping", async || {
-        cluster.get("units/a.service").await["desiredState"] == "loaded"
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let mut program = RunningProgram::start(command(&endpoint, &["restart", "a"]).into_std());
+        until("it is stopping", async || {
+            cluster.get("units/a.service").await["desiredState"] == "loaded"
+        })
+        .await;
+        program.signal(signal);
+        assert_eq!(program.ended().await.code(), Some(1), "{signal:?}");
+        assert!(
+            program.said().starts_with("interrupted: "),
+            "{}",
+            program.said()
+        );
+        let unit = cluster.get("units/a.service").await;
+        assert_eq!(unit["desiredState"], json!("launched"));
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_read_does_not_matter_to_a_stored_unit() {
+    let cluster = Cluster::of(&[FIRST]).await;
+    cluster.service("a.service");
+    cluster.run(&["submit", "a"]).await.succeeded();
+    cluster.file("a.service", "[Service]\nExecStart\n");
+    let loaded = cluster.run(&["load", "a"]).await;
+    assert_eq!(
+        (loaded.status, loaded.output),
+        (0, format!("Unit a.service loaded on {SHORT}\n"))
+    );
+    assert!(
+        loaded.errors.starts_with("WARNING: a.service: "),
+        "{}",
+        loaded.errors
+    );
+    let replaced = cluster.run(&["load", "--replace", "a"]).await;
+    assert_eq!(replaced.status, 1, "{replaced:?}");
+}
+
+/// Restarts `a.service` on a server that answers the orders to start it with these, and with success afterwards.
+async fn restart_with(answers: Vec<Reply>) -> Ran {
+    let (orders, mut answers) = (Arc::new(Mutex::new(0)), answers.into_iter());
+    let stub = Stub::spawn(move |line| {
+        let mut orders = orders.lock().unwrap();
+        let (desired, active) = match *orders {
+            1 => ("loaded", "inactive"),
+            _ => ("launched", "active"),
+        };
+        match line {
+            "GET /units/a.service" => Reply::Json(
+                200,
+                json!({"name": "a.service", "desiredState": desired, "currentState": desired}),
+            ),
+            "GET /state/a.service" => Reply::Json(
+                200,
+                json!({"name": "a.service", "systemdLoadState": "loaded", "systemdActiveState": active}),
+            ),
+            "PUT /units/a.service" => {
+                let answer = if *orders == 1 { answers.next() } else { None };
+                if answer.is_none() {
+                    *orders += 1;
+                }
+                answer.unwrap_or(Reply::empty(204))
+            }
+            _ => Reply::error(404, ""),
+        }
     })
     .await;
-    program.signal(Signal::INT);
-    assert_eq!(program.ended().await.code(), Some(1));
-    assert!(
-        program.said().starts_with("interrupted: "),
-        "{}",
-        program.said()
+    ask(&stub, &["restart", "a"]).await
+}
+
+#[tokio::test]
+async fn a_unit_is_started_again_when_the_server_was_away_for_a_moment() {
+    let away = Reply::error(503, "stopping");
+    let restarted = restart_with(vec![away.clone(), away]).await;
+    restarted.is(0, "Unit a.service launched\n", "");
+}
+
+#[tokio::test]
+async fn a_unit_that_cannot_be_started_again_is_named() {
+    let refused = restart_with(vec![Reply::error(403, "not allowed")]).await;
+    refused.is(
+        1,
+        "",
+        "Unit a.service is left loaded: run fleetctl start a.service\n\
+         Error restarting units: googleapi: Error 403: not allowed\n",
     );
-    let unit = cluster.get("units/a.service").await;
-    assert_eq!(unit["desiredState"], json!("launched"));
 }
 
 #[tokio::test]

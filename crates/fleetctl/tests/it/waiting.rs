@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 use crate::cluster::FIRST;
+use crate::operations::ask;
 use crate::program::{Ran, run};
 use crate::stub::{Reply, Stub};
 
@@ -144,4 +145,39 @@ async fn a_failure_from_before_the_start_does_not_count() {
     ];
     let reporting = Reporting::of("launched", &reports).await;
     reporting.start(&[]).await.is(0, LAUNCHED, "");
+}
+
+/// A server whose only unit another client changes as soon as it was ordered about: then the unit is as it was before.
+async fn with_another_client(before: &'static str) -> Stub {
+    Stub::spawn(move |line| match line {
+        "GET /units/a.service" => Reply::Json(
+            200,
+            json!({"name": "a.service", "desiredState": before, "currentState": before, "machineID": FIRST}),
+        ),
+        "DELETE /units/a.service" | "PUT /units/a.service" => Reply::empty(204),
+        "GET /state?unitName=a.service" => Reply::Json(200, json!({})),
+        _ => Reply::error(404, ""),
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_wait_ends_when_another_client_gives_another_order() {
+    let reordered = |state: &str| {
+        format!(
+            "Error waiting for units: another client has set the desired state of unit a.service to {state}; see fleetctl explain a.service\n"
+        )
+    };
+    let created = "Error waiting for units: another client has created unit a.service again; see fleetctl cat a.service\n";
+    let ended = "Error waiting for unit states, exit status: 1\n";
+    for (command, before, errors) in [
+        ("stop", "launched", reordered("launched") + ended),
+        ("load", "inactive", reordered("inactive") + ended),
+        ("unload", "loaded", reordered("loaded") + ended),
+        ("restart", "launched", reordered("launched")),
+        ("destroy", "launched", created.to_owned()),
+    ] {
+        let stub = with_another_client(before).await;
+        ask(&stub, &[command, "a"]).await.is(1, "", &errors);
+    }
 }
