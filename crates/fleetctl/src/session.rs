@@ -186,9 +186,10 @@ fn tunnel_target(endpoint: &Endpoint) -> anyhow::Result<String> {
     }
 }
 
-/// A path whose `~` is the home of the user.
+/// A path whose `~` is the home of the user; it stays without HOME.
 fn below_home(path: &str) -> PathBuf {
-    match (path.strip_prefix("~/"), std::env::var_os("HOME")) {
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
+    match (path.strip_prefix("~/"), home) {
         (Some(rest), Some(home)) => Path::new(&home).join(rest),
         _ => PathBuf::from(path),
     }

@@ -11,6 +11,7 @@ mod global;
 
 use std::ffi::OsString;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub(crate) use args::{
@@ -142,8 +143,23 @@ pub(crate) fn of_process() -> Cli {
 fn parsed(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let mut definition = definition();
     let arguments = compat::without_switch_values(&definition, arguments);
-    let matches = definition.try_get_matches_from_mut(arguments)?;
+    let asks_for_version = asks_for_version(&arguments);
+    let matches = match definition.try_get_matches_from_mut(arguments) {
+        // The version is printed whatever else is missing.
+        Err(error) if asks_for_version && error.kind() == ErrorKind::MissingRequiredArgument => {
+            definition.try_get_matches_from_mut(["fleetctl", VERSION])?
+        }
+        matches => matches?,
+    };
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut definition))
+}
+
+const VERSION: &str = "--version";
+
+/// Whether the flag for the version is among the arguments before `--`.
+fn asks_for_version(arguments: &[OsString]) -> bool {
+    let mut flags = arguments.iter().take_while(|argument| *argument != "--");
+    flags.any(|argument| argument == VERSION)
 }
 
 #[cfg(test)]
@@ -224,6 +240,19 @@ mod tests {
         ] {
             assert_eq!(parsed(args).unwrap_err().exit_code(), 2, "{args:?}");
         }
+    }
+
+    #[test]
+    fn every_command_knows_the_version_flag() {
+        for command in definition().get_subcommands() {
+            let name = command.get_name();
+            for args in [[name, VERSION], [VERSION, name]] {
+                let cli = parsed(&args).unwrap_or_else(|error| panic!("{args:?}: {error}"));
+                assert!(cli.global.version, "{args:?}");
+            }
+        }
+        assert!(parsed(&["cordon", "--", VERSION]).is_ok_and(|cli| !cli.global.version));
+        assert!(parsed(&["cordon"]).is_err());
     }
 
     #[test]

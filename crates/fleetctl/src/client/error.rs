@@ -19,6 +19,9 @@ pub(crate) enum Error {
     /// The server refused. The words are those of the older fleetctl, which scripts may look for.
     #[error("googleapi: Error {status}: {}", said(*.status, .message))]
     Refused { status: u16, message: String },
+    /// The answer does not end.
+    #[error("the answer of {endpoint} is too long: it is not that of a fleet API")]
+    TooLong { endpoint: String },
     /// The answer is not what the API promises.
     #[error("the answer of {endpoint} to {call} is not that of a fleet API: {cause}")]
     Unreadable {
@@ -76,7 +79,7 @@ impl Error {
         match self {
             Self::Unreachable { .. } | Self::TimedOut { .. } => true,
             Self::Refused { status, .. } => matches!(status, 429 | 500 | 502 | 503 | 504),
-            Self::Unreadable { .. } => false,
+            Self::TooLong { .. } | Self::Unreadable { .. } => false,
         }
     }
 }

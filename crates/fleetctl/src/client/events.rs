@@ -3,6 +3,9 @@
 use reqwest::Response;
 use serde_json::Value;
 
+/// Longest event that is read.
+const EVENT_MAX: usize = 16 << 20;
+
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Event {
@@ -28,7 +31,7 @@ impl Events {
         }
     }
 
-    /// The next event; none when the server ended the stream.
+    /// The next event; none when the server ended the stream, or sends an event that does not end.
     ///
     /// # Errors
     /// The connection broke.
@@ -38,6 +41,9 @@ impl Events {
                 if let Some(event) = parsed(&block) {
                     return Ok(Some(event));
                 }
+            }
+            if self.buffer.len() > EVENT_MAX {
+                return Ok(None);
             }
             match self.response.chunk().await? {
                 Some(chunk) => self.buffer.extend_from_slice(&chunk),

@@ -27,7 +27,7 @@ pub(crate) use answers::Gone;
 pub(crate) use build::{ConnectionSettings, TlsFiles, connect, http_client};
 pub(crate) use error::Error;
 pub(crate) use events::{Event, Events};
-pub(crate) use transport::Text;
+pub(crate) use transport::{Text, body};
 
 /// A client of one server.
 #[derive(Debug, Clone)]

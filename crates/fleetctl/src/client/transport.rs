@@ -12,6 +12,11 @@ use super::answers::{ErrorAnswer, Page};
 use super::error::Error;
 use crate::output;
 
+/// Longest answer that is read: pages of the API are much shorter.
+const ANSWER_MAX: usize = 64 << 20;
+/// Longest refusal that is read.
+const REFUSAL_MAX: usize = 1 << 20;
+
 /// The way to one server.
 #[derive(Debug, Clone)]
 pub(super) struct Transport {
@@ -88,11 +93,16 @@ impl Transport {
     pub(super) async fn get<T: DeserializeOwned>(&self, url: Url) -> Result<T, Error> {
         let call = format!("GET {}", url.path());
         let bytes = self.done(self.request(Method::GET, url)).await?;
-        serde_json::from_slice(&bytes).map_err(|error| Error::Unreadable {
-            endpoint: self.endpoint.clone(),
+        serde_json::from_slice(&bytes).map_err(|error| self.unreadable(call, &error.to_string()))
+    }
+
+    fn unreadable(&self, call: String, cause: &str) -> Error {
+        let (endpoint, cause) = (self.endpoint.clone(), cause.to_owned());
+        Error::Unreadable {
+            endpoint,
             call,
-            cause: error.to_string(),
-        })
+            cause,
+        }
     }
 
     pub(super) fn pages<P: Page>(
@@ -104,9 +114,15 @@ impl Transport {
             let (client, mut query) = (client.clone(), filter.clone());
             async move {
                 let Some(token) = token else { return Ok(None) };
-                query.extend(token.map(|token| ("nextPageToken", token)));
-                let page: P = client.get(client.url(&[P::PATH], &query)).await?;
+                query.extend(token.clone().map(|token| ("nextPageToken", token)));
+                let url = client.url(&[P::PATH], &query);
+                let call = format!("GET {}", url.path());
+                let page: P = client.get(url).await?;
                 let (items, next) = page.into_parts();
+                if next.is_some() && next == token {
+                    let cause = "a page names itself as the next one";
+                    return Err(client.unreadable(call, cause));
+                }
                 Ok(Some((items, next.map(Some))))
             }
         })
@@ -116,10 +132,11 @@ impl Transport {
     pub(super) async fn done(&self, request: RequestBuilder) -> Result<Vec<u8>, Error> {
         let answer = async {
             let response = accepted(self.send(request).await?).await?;
-            let bytes = response.bytes().await;
-            Ok(bytes
-                .map_err(|error| broken(&self.endpoint, &error))?
-                .to_vec())
+            let body = body(response, ANSWER_MAX).await;
+            let body = body.map_err(|error| broken(&self.endpoint, &error))?;
+            body.ok_or_else(|| Error::TooLong {
+                endpoint: self.endpoint.clone(),
+            })
         };
         self.in_time(answer).await
     }
@@ -176,6 +193,24 @@ async fn within<T>(
     })
 }
 
+/// The body of an answer; none if it is longer than the limit.
+///
+/// # Errors
+/// The connection broke.
+pub(crate) async fn body(
+    mut response: Response,
+    limit: usize,
+) -> Result<Option<Vec<u8>>, reqwest::Error> {
+    let mut body = Vec::new();
+    while let Some(piece) = response.chunk().await? {
+        if body.len() + piece.len() > limit {
+            return Ok(None);
+        }
+        body.extend_from_slice(&piece);
+    }
+    Ok(Some(body))
+}
+
 /// A failure of the connection.
 fn broken(endpoint: &str, error: &reqwest::Error) -> Error {
     Error::Unreachable {
@@ -190,7 +225,8 @@ async fn accepted(response: Response) -> Result<Response, Error> {
     if status.is_success() {
         return Ok(response);
     }
-    let body = response.bytes().await.unwrap_or_default();
+    let body = body(response, REFUSAL_MAX).await;
+    let body = body.unwrap_or_default().unwrap_or_default();
     let message = serde_json::from_slice::<ErrorAnswer>(&body)
         .unwrap_or_default()
         .error

@@ -68,13 +68,20 @@ fn exit(problems: usize) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-async fn units_here(client: &Client) -> anyhow::Result<BTreeMap<String, (UnitHash, DesiredState)>> {
+/// Files and desired states of the units of this cluster; none for a file that cannot be read.
+async fn units_here(
+    client: &Client,
+) -> anyhow::Result<BTreeMap<String, (Option<UnitHash>, DesiredState)>> {
     let mut here = BTreeMap::new();
     let pages = client.unit_pages();
     tokio::pin!(pages);
     while let Some(page) = pages.try_next().await.context("Error retrieving units")? {
         for unit in page {
-            let hash = stored_options(&unit)?.hash();
+            let options = stored_options(&unit);
+            if let Err(error) = &options {
+                output::notice(&format!("WARNING: {error}"));
+            }
+            let hash = options.ok().map(|options| options.hash());
             here.insert(unit.name, (hash, unit.desired));
         }
     }

@@ -71,6 +71,6 @@ async fn status_on(
             }
         }
     }
-    let words = ["systemctl", "status", "-l", unit];
+    let words = ["systemctl", "status", "-l", "--", unit];
     remote::run_on(session, machine, args.ssh.ssh_port, &words).await
 }

@@ -27,6 +27,8 @@ pub(crate) struct OldUnit {
 pub(crate) enum DumpError {
     #[error("this is no answer of etcd v2")]
     Json(#[from] serde_json::Error),
+    #[error("this is no answer of etcd v2: it has neither a node nor an error")]
+    Foreign,
     #[error("etcd v2 answered: {message} ({cause}, code {code})")]
     Refused {
         code: u32,
@@ -76,12 +78,28 @@ struct Job {
     target_state: Option<String>,
 }
 
+/// Whether bytes are an answer of etcd v2: a node or an error.
+///
+/// # Errors
+/// They are none.
+pub(super) fn check_answer(bytes: &[u8]) -> Result<(), DumpError> {
+    answer(bytes).map(drop)
+}
+
+fn answer(bytes: &[u8]) -> Result<Answer, DumpError> {
+    let answer: Answer = serde_json::from_slice(bytes)?;
+    if answer.node.is_none() && answer.code == 0 {
+        return Err(DumpError::Foreign);
+    }
+    Ok(answer)
+}
+
 /// The units of a dump, by name.
 ///
 /// # Errors
 /// It is no such dump, or holds no jobs below the prefix.
 pub(crate) fn old_units(dump: &[u8], prefix: &str) -> Result<Vec<OldUnit>, DumpError> {
-    let answer: Answer = serde_json::from_slice(dump)?;
+    let answer = answer(dump)?;
     let Some(root) = answer.node else {
         let (code, message, cause) = (answer.code, answer.message, answer.cause);
         return Err(DumpError::Refused {
@@ -208,7 +226,10 @@ mod tests {
     #[test]
     fn what_is_no_dump_is_said() {
         let said = |text: &str, prefix| old_units(text.as_bytes(), prefix).unwrap_err().to_string();
-        assert!(said("<html>", "/x").contains("no answer of etcd v2"));
+        for foreign in ["<html>", r#"{"message":"Not Found"}"#] {
+            let said = said(foreign, "/x");
+            assert!(said.contains("no answer of etcd v2"), "{said}");
+        }
         let refused = r#"{"errorCode":100,"message":"Key not found","cause":"/x","index":7}"#;
         assert_eq!(
             said(refused, "/x"),

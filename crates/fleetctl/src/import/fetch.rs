@@ -4,13 +4,17 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
+use super::dump::check_answer;
 use crate::cli::without_password;
-use crate::client::{TlsFiles, http_client};
+use crate::client::{TlsFiles, body, http_client};
 
-/// The answer of the first server that has one, whatever it says.
+/// Longest answer that is read.
+const ANSWER_MAX: usize = 1 << 30;
+
+/// The answer of the first server that answers as etcd v2 does, a refusal included.
 ///
 /// # Errors
-/// No server answers.
+/// No server does.
 pub(crate) async fn fetch(
     endpoints: &str,
     prefix: &str,
@@ -42,6 +46,9 @@ pub(crate) async fn fetch(
 async fn get(url: &str, tls: &TlsFiles, time: Duration) -> anyhow::Result<Vec<u8>> {
     let request = http_client(url, tls)?.get(url).timeout(time);
     let response = request.send().await.context("no answer")?;
-    let body = response.bytes().await.context("the answer broke off")?;
-    Ok(body.to_vec())
+    let body = body(response, ANSWER_MAX).await;
+    let body = body.context("the answer broke off")?;
+    let body = body.context("the answer is too long")?;
+    check_answer(&body)?;
+    Ok(body)
 }

@@ -51,10 +51,11 @@ impl Action {
     }
 }
 
-/// Decides about each unit of the old cluster. `here` has the files and desired states of the units of this one.
+/// Decides about each unit of the old cluster. `here` has the files and desired states of the units of this one;
+/// a file that cannot be read is another one.
 pub(crate) fn plan(
     old: Vec<OldUnit>,
-    here: &BTreeMap<String, (UnitHash, DesiredState)>,
+    here: &BTreeMap<String, (Option<UnitHash>, DesiredState)>,
 ) -> Vec<Import> {
     let import = |unit: OldUnit| Import {
         action: action(&unit.name, unit.desired, unit.options, here.get(&unit.name)),
@@ -68,7 +69,7 @@ fn action(
     name: &str,
     desired: DesiredState,
     options: Result<Options, String>,
-    here: Option<&(UnitHash, DesiredState)>,
+    here: Option<&(Option<UnitHash>, DesiredState)>,
 ) -> Action {
     let options = match options {
         Ok(options) => options,
@@ -79,7 +80,7 @@ fn action(
     }
     match here {
         None => Action::Create(options),
-        Some((hash, _)) if *hash != options.hash() => Action::Differs,
+        Some((hash, _)) if *hash != Some(options.hash()) => Action::Differs,
         Some((_, state)) if *state != desired => Action::SetState,
         Some(_) => Action::Nothing,
     }
@@ -97,18 +98,20 @@ mod tests {
         let contradiction = options("[X-Fleet]\nGlobal=true\nMachineOf=b.service\n");
         let launched = DesiredState::Launched;
         let here = BTreeMap::from([
-            ("same.service".to_owned(), (file.hash(), launched)),
+            ("same.service".to_owned(), (Some(file.hash()), launched)),
             (
                 "state.service".to_owned(),
-                (file.hash(), DesiredState::Inactive),
+                (Some(file.hash()), DesiredState::Inactive),
             ),
-            ("other.service".to_owned(), (other.hash(), launched)),
+            ("other.service".to_owned(), (Some(other.hash()), launched)),
+            ("unreadable.service".to_owned(), (None, launched)),
         ]);
         let old = [
             ("new.service", Ok(file.clone())),
             ("same.service", Ok(file.clone())),
             ("state.service", Ok(file.clone())),
             ("other.service", Ok(file.clone())),
+            ("unreadable.service", Ok(file.clone())),
             ("bad.service", Ok(contradiction)),
             ("lost.service", Err("its file is missing".to_owned())),
         ];
@@ -127,6 +130,7 @@ mod tests {
                 "create",
                 "exists",
                 "set state",
+                "exists with other content: left as it is",
                 "exists with other content: left as it is",
                 "invalid: bad.service: Global cannot be used with Peers",
                 "invalid: its file is missing",

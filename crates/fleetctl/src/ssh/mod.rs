@@ -107,6 +107,10 @@ impl SshOptions {
 
     /// Creates the folder of the file of known hosts, where ssh stores new ones.
     fn prepare(&self) {
+        if self.known_hosts.starts_with("~") {
+            // ssh finds the home of the user, which is unknown here.
+            return;
+        }
         if let Some(folder) = self.known_hosts.parent() {
             // ssh itself says what it could not store.
             let _ = std::fs::create_dir_all(folder);

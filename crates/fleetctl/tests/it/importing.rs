@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, FIRST};
+use crate::operations::ask;
 use crate::stub::{Reply, Stub};
 
 /// A unit of the old cluster: its name, file and target state.
@@ -112,7 +113,12 @@ async fn an_etcd_is_asked_for_everything_below_the_prefix() {
         ),
     })
     .await;
-    let endpoints = format!("--endpoints=http://127.0.0.1:1,{}", etcd.base());
+    let proxy = Stub::spawn(|_| Reply::Text(502, vec![], "<html>".to_owned())).await;
+    let endpoints = format!(
+        "--endpoints=http://127.0.0.1:1,{},{}",
+        proxy.base(),
+        etcd.base()
+    );
     let shown = cluster
         .run(&["import", &endpoints, "--dry-run"])
         .await
@@ -140,5 +146,33 @@ async fn an_etcd_is_asked_for_everything_below_the_prefix() {
     assert!(
         unreadable.errors.starts_with("unable to read nowhere.json"),
         "{unreadable:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_stored_unit_that_cannot_be_read_is_left_as_it_is() {
+    let option = json!({"section": "Service", "name": "ExecStart", "value": "a\u{7}"});
+    let stub = Stub::spawn(move |_| {
+        let unit = json!({"name": "web.service", "desiredState": "launched", "options": [option]});
+        Reply::Json(200, json!({"units": [unit]}))
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("dump.json");
+    std::fs::write(&file, dump(&UNITS[2..]).to_string()).unwrap();
+    let file = format!("--file={}", file.display());
+    let shown = ask(&stub, &["import", &file, "--dry-run"]).await;
+    assert_eq!(
+        (shown.status, shown.output.as_str()),
+        (
+            1,
+            "UNIT\t\tSTATE\t\tACTION\n\
+             t@.service\tinactive\tcreate\n\
+             web.service\tlaunched\texists with other content: left as it is\n"
+        )
+    );
+    assert!(
+        shown.errors.starts_with("WARNING: web.service: "),
+        "{shown:?}"
     );
 }

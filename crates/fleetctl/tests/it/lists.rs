@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 
 use crate::cluster::{Cluster, FIRST, SECOND, SHORT};
-use crate::operations::machines;
+use crate::operations::{ask, machines};
 use crate::program::{command, run};
 use crate::stub::{Reply, Stub};
 
@@ -309,4 +309,25 @@ async fn lists_that_change_all_the_time_are_shown() {
     let command = command(&[("FLEETCTL_ENDPOINT", &endpoint)], &arguments);
     let mut watch = RunningProgram::start(command.into_std());
     watch.until_said("UNIT\na.service\n").await;
+}
+
+#[tokio::test]
+async fn answers_that_do_not_end_are_errors() {
+    let stub = Stub::spawn(|line| match line {
+        "GET /machines" => Reply::Text(200, vec![], " ".repeat((64 << 20) + 1)),
+        _ => Reply::Json(200, json!({"states": [], "nextPageToken": "again"})),
+    })
+    .await;
+    let long = ask(&stub, &["list-machines"]).await;
+    assert_eq!(long.status, 1);
+    assert!(long.errors.contains(" is too long: "), "{long:?}");
+    let stub = Stub::spawn(|line| match line {
+        "GET /machines" => machines(),
+        _ => Reply::Json(200, json!({"states": [], "nextPageToken": "again"})),
+    })
+    .await;
+    let endless = ask(&stub, &["list-units"]).await;
+    assert_eq!(endless.status, 1);
+    let words = "a page names itself as the next one\n";
+    assert!(endless.errors.ends_with(words), "{endless:?}");
 }

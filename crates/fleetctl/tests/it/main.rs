@@ -14,6 +14,7 @@ mod lists;
 mod operations;
 mod program;
 mod remote;
+mod restarting;
 mod stub;
 mod terminal;
 mod units;

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::cluster::{Cluster, FIRST, SECOND};
 use crate::operations::{ask, machines};
-use crate::program::run;
+use crate::program::{command, run};
 use crate::stub::{Reply, Stub};
 
 /// A server with an ordinary unit, `a.service`, and a global one, `g.service`, on two machines.
@@ -173,7 +173,7 @@ async fn servers_that_cannot_tell_are_gone_round_by_ssh() {
     let said = "the agent API is off: set agent_listen; trying ssh\n";
     status.is(
         7,
-        &format!("{options}systemctl\nstatus\n-l\na.service\n"),
+        &format!("{options}systemctl\nstatus\n-l\n--\na.service\n"),
         said,
     );
     let journal = run(
@@ -232,6 +232,29 @@ async fn ssh_leads_to_machines_and_to_those_of_units() {
     ] {
         run(&variables, arguments).await.is(1, "", words);
     }
+}
+
+#[tokio::test]
+async fn without_a_home_no_folder_is_made() {
+    let stub = with_units(|_| Reply::error(404, "unit does not exist")).await;
+    let (_folder, path) = fake_ssh(PRINTING);
+    let here = tempfile::tempdir().unwrap();
+    let mut ssh = command(
+        &[("FLEETCTL_ENDPOINT", &stub.base()), ("PATH", &path)],
+        &["ssh", "0f1e"],
+    );
+    let ran = ssh
+        .env_remove("HOME")
+        .current_dir(here.path())
+        .output()
+        .await
+        .unwrap();
+    let output = String::from_utf8(ran.stdout).unwrap();
+    assert!(
+        output.contains("UserKnownHostsFile=~/.fleetctl/known_hosts\n"),
+        "{output}"
+    );
+    assert_eq!(std::fs::read_dir(here.path()).unwrap().count(), 0);
 }
 
 #[tokio::test]
