@@ -79,7 +79,21 @@ async fn a_restart_that_is_interrupted_leaves_no_unit_stopped() {
     systemd.with(|state| state.stops_slowly.insert("a.service".to_owned()));
     let endpoint = [("FLEETCTL_ENDPOINT", cluster.fleet.base.as_str())];
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
-        let mut program = RunningProgram::start(command(&endpoint, &["restart", "a"]).into_std());
+        let restart = command(&endpoint, &["restart", "a"]).into_std();
+        // Where the tests themselves run without SIGHUP, fleetctl would, too.
+        let mut program = std::process::Command::new("env");
+        program
+            .arg("--default-signal=HUP")
+            .arg(restart.get_program())
+            .args(restart.get_args());
+        for (name, value) in restart.get_envs() {
+            match value {
+                Some(value) => program.env(name, value),
+                None => program.env_remove(name),
+            };
+        }
+        program.stdin(std::process::Stdio::null());
+        let mut program = RunningProgram::start(program);
         until("it is stopping", async || {
             cluster.get("units/a.service").await["desiredState"] == "loaded"
         })
