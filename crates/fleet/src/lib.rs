@@ -1,7 +1,7 @@
 //! Fleet: what its users may ask and say, and the loops beside them (`docs/fleet.md`).
 //!
 //! ```text
-//! set_unit, units, states, machines, explain, follow     what users ask and say: the use cases of the API
+//! set_unit, units, states, machines, draining, explain, follow, inspect     what users ask and say: the use cases of the API
 //!        │                  │
 //!        │                  ▼
 //!        │               mirror ◀── engine     what is there, in memory, kept by one watch;
@@ -15,6 +15,7 @@
 
 pub mod agent;
 pub mod api;
+mod draining;
 pub mod engine;
 mod error;
 pub mod etcd;

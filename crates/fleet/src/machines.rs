@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::mirror::Picture;
-use super::view::{drain_view, machine_view, rebalance_view};
+use super::view::{machine_view, rebalance_view};
 use super::{
-    DrainView, Error, Fleet, MachineView, MetadataChange, MoveView, Page, RebalanceView,
-    known_units, parse_token,
+    Error, Fleet, MachineView, MetadataChange, MoveView, Page, RebalanceView, known_units,
+    parse_token,
 };
 use crate::keys::KeyStore;
 use crate::registry::{MoveOrder, Registry};
@@ -54,66 +53,6 @@ impl<S: KeyStore> Fleet<S> {
         Ok(())
     }
 
-    /// Lets no further units come to a machine. Those that are there stay, and global units run on it as before.
-    ///
-    /// # Errors
-    /// [`Error::NoMachine`]; [`Error::Foreign`].
-    pub async fn cordon(&self, id: &str) -> Result<(), Error> {
-        self.expect_machine(id).await?;
-        let revision = self.registry.cordon_machine(id).await?;
-        self.mirror.wrote(revision);
-        tracing::info!(machine = id, "machine cordoned");
-        Ok(())
-    }
-
-    /// Lets units come to a machine again, and ends its drain. The machine need not be there.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] for what can be no id; [`Error::Foreign`].
-    pub async fn uncordon(&self, id: &str) -> Result<(), Error> {
-        let revision = self.registry.uncordon_machine(id).await?;
-        self.mirror.wrote(revision);
-        tracing::info!(machine = id, "machine uncordoned");
-        Ok(())
-    }
-
-    /// Cordons a machine, and has the engine move its units elsewhere: each as soon as another machine can run it. After
-    /// that many seconds, if a deadline is given, the units that are left stay.
-    ///
-    /// # Errors
-    /// [`Error::NoMachine`]; [`Error::Foreign`].
-    pub async fn drain(&self, id: &str, deadline_seconds: Option<u32>) -> Result<(), Error> {
-        self.expect_machine(id).await?;
-        let revision = self.registry.drain_machine(id, deadline_seconds).await?;
-        self.mirror.wrote(revision);
-        tracing::info!(machine = id, deadline_seconds, "machine drained");
-        Ok(())
-    }
-
-    /// Lets the units that are left on a machine stay. It remains cordoned, and need not be there.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] for what can be no id; [`Error::Foreign`].
-    pub async fn end_drain(&self, id: &str) -> Result<(), Error> {
-        let revision = self.registry.end_drain(id).await?;
-        self.mirror.wrote(revision);
-        tracing::info!(machine = id, "drain of machine ended");
-        Ok(())
-    }
-
-    /// How far a drain is: the ordinary units that are placed on the machine, and why those stay that cannot leave.
-    ///
-    /// # Errors
-    /// [`Error::NoMachine`].
-    pub async fn drain_progress(&self, id: &str) -> Result<DrainView, Error> {
-        let progress = |picture: &Picture| Ok(drain_view(picture, id, self.page_size));
-        match self.mirrored(None, progress).await? {
-            Some(Some(view)) => Ok(view),
-            Some(None) => Err(Error::NoMachine),
-            None => Err(Error::Unavailable(None)),
-        }
-    }
-
     /// Moves that would make machines carry alike, that many at most. Nothing is moved.
     ///
     /// # Errors
@@ -157,15 +96,6 @@ impl<S: KeyStore> Fleet<S> {
         self.mirror.wrote(revision);
         tracing::info!(count = orders.len(), "moves ordered");
         Ok(())
-    }
-
-    async fn expect_machine(&self, id: &str) -> Result<(), Error> {
-        match self.registry.find_machine(id).await {
-            Ok(Some(_)) => Ok(()),
-            Ok(None) => Err(Error::NoMachine),
-            Err(error) if Error::is_unusable_name(&error) => Err(Error::NoMachine),
-            Err(error) => Err(error.into()),
-        }
     }
 
     /// Tells agents to go on with what stands in the registry, although it went back in time.

@@ -1,14 +1,11 @@
 //! What users are shown.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use super::mirror::Picture;
 use crate::registry::{KnownMachine, ListedUnit, ReportedState, UnitState};
 use hyperfleet_fleet_model::schedule::{Availability, MachineId, Move};
 use hyperfleet_fleet_model::unit::DesiredState;
-use hyperfleet_fleet_model::wire::{
-    DrainView, LeftUnit, MachineView, MoveView, RebalanceView, StateView, UnitView,
-};
+use hyperfleet_fleet_model::wire::{MachineView, MoveView, RebalanceView, StateView, UnitView};
 
 /// A unit, with what the machine that it is placed on reports of it; nothing, if it is on none.
 pub(super) fn unit_view((unit, state): ListedUnit) -> UnitView {
@@ -65,46 +62,6 @@ pub(super) fn machine_view(known: KnownMachine) -> MachineView {
     }
 }
 
-/// How far the drain of a machine is, naming some of its units; none if nothing is known of the machine.
-pub(super) fn drain_view(picture: &Picture, machine: &str, units_max: usize) -> Option<DrainView> {
-    let known = &picture.known;
-    let availability = known.availability(machine);
-    if availability == Availability::Open && !known.machines.contains_key(machine) {
-        return None;
-    }
-    let (cordoned, draining) = marks(availability);
-    // A unit that was placed elsewhere is left until it has stopped here.
-    let is_global = |unit: &&str| {
-        let body = known.bodies.get(*unit);
-        body.is_some_and(|body| body.value.global.is_some())
-    };
-    let placed: BTreeSet<&str> = known.units_on(machine).collect();
-    let reported = picture.units_on(machine, None);
-    let mut left = placed.clone();
-    left.extend(reported.filter(|unit| !is_global(unit)));
-    let unit = |name: &&str| {
-        let want = known.wants.get(*name).map(|want| want.value.generation);
-        let why = known.whys.get(*name).map(|why| &why.value);
-        let why = why.filter(|why| draining && Some(why.generation) == want);
-        let reason = if placed.contains(name) {
-            why.map(|why| why.reason.clone())
-        } else {
-            Some("is stopping".to_owned())
-        };
-        LeftUnit {
-            name: (*name).to_owned(),
-            reason,
-        }
-    };
-    Some(DrainView {
-        cordoned,
-        draining,
-        machine: machine.to_owned(),
-        unit_count: u64::try_from(left.len()).unwrap_or(u64::MAX),
-        units: left.iter().take(units_max).map(unit).collect(),
-    })
-}
-
 /// A plan of moves, with the loads before and after.
 pub(super) fn rebalance_view(
     before: BTreeMap<MachineId, u32>,
@@ -128,7 +85,7 @@ pub(super) fn rebalance_view(
 }
 
 /// Whether a machine is cordoned, and whether it is drained.
-fn marks(availability: Availability) -> (bool, bool) {
+pub(super) fn marks(availability: Availability) -> (bool, bool) {
     match availability {
         Availability::Open => (false, false),
         Availability::Cordoned => (true, false),

@@ -1,0 +1,121 @@
+//! Machines that take no further units, and machines that their units leave.
+
+use std::collections::BTreeSet;
+
+use super::mirror::Picture;
+use super::view::marks;
+use super::{DrainView, Error, Fleet};
+use crate::keys::KeyStore;
+use hyperfleet_fleet_model::schedule::Availability;
+use hyperfleet_fleet_model::wire::LeftUnit;
+
+impl<S: KeyStore> Fleet<S> {
+    /// Lets no further units come to a machine. Those that are there stay, and global units run on it as before.
+    ///
+    /// # Errors
+    /// [`Error::NoMachine`]; [`Error::Foreign`].
+    pub async fn cordon(&self, id: &str) -> Result<(), Error> {
+        self.expect_machine(id).await?;
+        let revision = self.registry.cordon_machine(id).await?;
+        self.mirror.wrote(revision);
+        tracing::info!(machine = id, "machine cordoned");
+        Ok(())
+    }
+
+    /// Lets units come to a machine again, and ends its drain. The machine need not be there.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for what can be no id; [`Error::Foreign`].
+    pub async fn uncordon(&self, id: &str) -> Result<(), Error> {
+        let revision = self.registry.uncordon_machine(id).await?;
+        self.mirror.wrote(revision);
+        tracing::info!(machine = id, "machine uncordoned");
+        Ok(())
+    }
+
+    /// Cordons a machine, and has the engine move its units elsewhere: each as soon as another machine can run it. After
+    /// that many seconds, if a deadline is given, the units that are left stay.
+    ///
+    /// # Errors
+    /// [`Error::NoMachine`]; [`Error::Foreign`].
+    pub async fn drain(&self, id: &str, deadline_seconds: Option<u32>) -> Result<(), Error> {
+        self.expect_machine(id).await?;
+        let revision = self.registry.drain_machine(id, deadline_seconds).await?;
+        self.mirror.wrote(revision);
+        tracing::info!(machine = id, deadline_seconds, "machine drained");
+        Ok(())
+    }
+
+    /// Lets the units that are left on a machine stay. It remains cordoned, and need not be there.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for what can be no id; [`Error::Foreign`].
+    pub async fn end_drain(&self, id: &str) -> Result<(), Error> {
+        let revision = self.registry.end_drain(id).await?;
+        self.mirror.wrote(revision);
+        tracing::info!(machine = id, "drain of machine ended");
+        Ok(())
+    }
+
+    /// How far a drain is: the ordinary units that are placed on the machine, and why those stay that cannot leave.
+    ///
+    /// # Errors
+    /// [`Error::NoMachine`].
+    pub async fn drain_progress(&self, id: &str) -> Result<DrainView, Error> {
+        let progress = |picture: &Picture| Ok(drain_view(picture, id, self.page_size));
+        match self.mirrored(None, progress).await? {
+            Some(Some(view)) => Ok(view),
+            Some(None) => Err(Error::NoMachine),
+            None => Err(Error::Unavailable(None)),
+        }
+    }
+
+    async fn expect_machine(&self, id: &str) -> Result<(), Error> {
+        match self.registry.find_machine(id).await {
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => Err(Error::NoMachine),
+            Err(error) if Error::is_unusable_name(&error) => Err(Error::NoMachine),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// How far the drain of a machine is, naming some of its units; none if nothing is known of the machine.
+fn drain_view(picture: &Picture, machine: &str, units_max: usize) -> Option<DrainView> {
+    let known = &picture.known;
+    let availability = known.availability(machine);
+    if availability == Availability::Open && !known.machines.contains_key(machine) {
+        return None;
+    }
+    let (cordoned, draining) = marks(availability);
+    // A unit that was placed elsewhere is left until it has stopped here.
+    let is_global = |unit: &&str| {
+        let body = known.bodies.get(*unit);
+        body.is_some_and(|body| body.value.global.is_some())
+    };
+    let placed: BTreeSet<&str> = known.units_on(machine).collect();
+    let reported = picture.units_on(machine, None);
+    let mut left = placed.clone();
+    left.extend(reported.filter(|unit| !is_global(unit)));
+    let unit = |name: &&str| {
+        let want = known.wants.get(*name).map(|want| want.value.generation);
+        let why = known.whys.get(*name).map(|why| &why.value);
+        let why = why.filter(|why| draining && Some(why.generation) == want);
+        let reason = if placed.contains(name) {
+            why.map(|why| why.reason.clone())
+        } else {
+            Some("is stopping".to_owned())
+        };
+        LeftUnit {
+            name: (*name).to_owned(),
+            reason,
+        }
+    };
+    Some(DrainView {
+        cordoned,
+        draining,
+        machine: machine.to_owned(),
+        unit_count: u64::try_from(left.len()).unwrap_or(u64::MAX),
+        units: left.iter().take(units_max).map(unit).collect(),
+    })
+}
