@@ -11,7 +11,7 @@ use std::time::Duration;
 use actix_web::http::header::HeaderName;
 use actix_web::http::{StatusCode, Version};
 use actix_web::web::Bytes;
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use futures_util::stream;
 use serde::Serialize;
 use tokio::time::{Instant, sleep_until};
@@ -25,9 +25,9 @@ use hyperfleet_server_kit::http::{Admission, Connection, Gate, PIECE};
 /// How often a client is told something even if nothing happens: often enough for proxies, which end what is silent
 /// for a minute.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// How long a client is told what changes before it has to come back, and to prove anew that it may: a token that
-/// has expired, or was taken back, is good for so much longer.
-const TIME_MAX: Duration = Duration::from_mins(30);
+/// How long an endless response lasts. Then the client comes back and authenticates again, so an expired or revoked token
+/// is good for at most this much longer.
+pub(super) const TIME_MAX: Duration = Duration::from_mins(30);
 const LAST_EVENT_ID: &str = "last-event-id";
 
 /// The revision after which a client wants to be told: that of the last event it has, or the one it names. Clients
@@ -94,20 +94,26 @@ pub(super) async fn answer<T: Shown>(
     let after = after(request, query)?;
     let place = admission.watch().ok_or_else(Fault::too_many_watch)?;
     let mut follow = follow(after).await?;
-    if let Some(connection) = request.conn_data::<Rc<Connection>>() {
-        connection.end_with(admission.gate());
-    }
+    let mut answer = endless(request, admission);
     let ask = async move || follow.next().await;
     let stream = Stream::new(ask, admission.gate().clone());
     let chunks = stream::unfold((stream, place), async |(mut stream, place)| {
         let chunk = stream.next().await?;
         Some((Ok::<_, actix_web::Error>(chunk), (stream, place)))
     });
-    let mut answer = HttpResponse::Ok();
     answer.content_type(EVENT_STREAM);
-    // nginx would gather what is to be told at once.
-    answer.insert_header((HeaderName::from_static("x-accel-buffering"), "no"));
     Ok(answer.streaming(chunks))
+}
+
+/// The head of a response that goes on until the service stops. Proxies pass it on piece by piece.
+pub(super) fn endless(request: &HttpRequest, admission: &Admission) -> HttpResponseBuilder {
+    if let Some(connection) = request.conn_data::<Rc<Connection>>() {
+        connection.end_with(admission.gate());
+    }
+    let mut response = HttpResponse::Ok();
+    // Without it nginx buffers the response.
+    response.insert_header((HeaderName::from_static("x-accel-buffering"), "no"));
+    response
 }
 
 /// What can be watched.

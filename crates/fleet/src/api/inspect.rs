@@ -1,8 +1,5 @@
 //! `…/units/{unitName}/status` and `…/units/{unitName}/journal`
 
-use std::rc::Rc;
-use std::time::Duration;
-
 use actix_web::http::header::{ContentType, HeaderName};
 use actix_web::web::{Bytes, Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
@@ -15,12 +12,10 @@ use super::follow;
 use crate::EtcdFleet;
 use crate::inspect::{EXIT_STATUS, Inspection, Inspector, LINES_MAX, OUTPUTS, Request, TextStream};
 use hyperfleet_fleet_model::wire::{InvalidParameter, Query};
-use hyperfleet_server_kit::http::{Admission, Connection, Gate};
+use hyperfleet_server_kit::http::{Admission, Gate};
 
 /// Lines of a journal that are shown unless a number is given.
 const LINES: u32 = 10;
-/// How long a journal is followed before the client has to come back, and to prove anew that it may.
-const TIME_MAX: Duration = Duration::from_mins(30);
 
 /// `GET …/units/{unitName}/status`
 pub(super) async fn status(
@@ -86,17 +81,12 @@ async fn answer(
     // Such an answer takes as long as its client likes, as that of a watch does.
     let place = admission.watch().ok_or_else(Fault::too_many_watch)?;
     let inspected = inspector.inspect(fleet, wanted).await?;
-    if let Some(connection) = request.conn_data::<Rc<Connection>>() {
-        connection.end_with(admission.gate());
-    }
-    let mut answer = HttpResponse::Ok();
+    let mut answer = follow::endless(request, admission);
     answer.content_type(ContentType::plaintext());
-    // nginx would gather what is to be shown at once.
-    answer.insert_header((HeaderName::from_static("x-accel-buffering"), "no"));
     if let Some(status) = inspected.exit_status {
         answer.insert_header((HeaderName::from_static(EXIT_STATUS), status.to_string()));
     }
-    let end_at = Instant::now() + TIME_MAX;
+    let end_at = Instant::now() + follow::TIME_MAX;
     let gate = admission.gate().clone();
     let state = (inspected.text, gate, end_at, place);
     let pieces = stream::unfold(state, async |(mut text, gate, end_at, place)| {

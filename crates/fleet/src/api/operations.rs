@@ -103,7 +103,11 @@ pub(super) fn restart() -> OperationBuilder {
     let summary = "Restart a unit";
     let text = "Every machine that runs the unit restarts it, and a machine that is away does so when it is back. 409: the unit is not to be launched.";
     let described = operation("restartUnit", "Units", summary, text);
-    of_unit(described, "202", empty_answer("Its machines are told."))
+    of_unit(
+        described,
+        "202",
+        empty_answer("The machines are ordered to restart it."),
+    )
 }
 
 pub(super) fn status() -> OperationBuilder {
@@ -214,7 +218,7 @@ pub(super) fn drain() -> OperationBuilder {
 pub(super) fn drain_progress() -> OperationBuilder {
     let summary = "Say how far the drain of a machine is";
     let described = operation("getDrain", "Machines", summary, "");
-    let answer = json("What is left on the machine.", "Drain");
+    let answer = json("The units left on the machine.", "Drain");
     of_machine(described, "200", answer, &[404])
 }
 

@@ -137,7 +137,7 @@ fn encoded(text: &str) -> String {
     text.bytes().map(byte).collect()
 }
 
-/// The cause that says most: connections fail for reasons that are told last.
+/// The innermost cause, which names why a connection failed.
 fn innermost(error: &dyn StdError) -> String {
     let mut error = error;
     while let Some(source) = error.source() {

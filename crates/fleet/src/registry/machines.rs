@@ -266,7 +266,7 @@ impl<S: KeyStore> Registry<S> {
         });
         let drained = drained.await;
         if let (Err(_), Some(lease)) = (&drained, lease) {
-            // It may have gone through; whoever asks again should find the drain as it was before.
+            // The transaction may have been committed. Its key goes with the lease.
             let _ = self.store.revoke(lease).await;
         }
         drained

@@ -321,7 +321,7 @@ impl<S: KeyStore> Registry<S> {
     }
 }
 
-/// What is wanted of a unit from now on.
+/// The desired state of a unit after a change.
 fn next_want(unit: &UnitRecord, state: DesiredState) -> Want {
     Want {
         state,

@@ -11,16 +11,10 @@ use crate::wait::{Goal, wait_for};
 use anyhow::Context as _;
 
 pub(super) async fn run(session: &Session, args: &StopArgs) -> anyhow::Result<ExitCode> {
-    if args.names.units.is_empty() {
-        named_units::none_given();
+    let Some(units) = named_units::find_any(session, &args.names.units).await? else {
         return Ok(ExitCode::SUCCESS);
-    }
+    };
     let client = session.client().await?;
-    let units = named_units::find(client, &args.names.units).await?;
-    if units.is_empty() {
-        output::notice("Units not found in registry");
-        return Ok(ExitCode::SUCCESS);
-    }
     let mut exit = ExitCode::SUCCESS;
     let mut destroyed = Vec::new();
     for unit in units {

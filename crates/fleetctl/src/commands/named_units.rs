@@ -33,6 +33,23 @@ pub(super) async fn find(client: &Client, arguments: &[String]) -> anyhow::Resul
     Ok(found.into_iter().flatten().collect())
 }
 
+/// The same for commands that need at least one; `None` without any, which is said. Scripts rely on the status of 0 then.
+pub(super) async fn find_any(
+    session: &Session,
+    arguments: &[String],
+) -> anyhow::Result<Option<Vec<UnitView>>> {
+    if arguments.is_empty() {
+        none_given();
+        return Ok(None);
+    }
+    let units = find(session.client().await?, arguments).await?;
+    if units.is_empty() {
+        output::notice("Units not found in registry");
+        return Ok(None);
+    }
+    Ok(Some(units))
+}
+
 /// Whether a unit runs on every machine that fits.
 pub(super) fn is_global(unit: &UnitView) -> bool {
     let options: Vec<UnitOption> = unit.options.iter().cloned().map(Into::into).collect();

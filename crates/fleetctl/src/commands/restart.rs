@@ -17,16 +17,10 @@ use crate::session::Session;
 use crate::wait::{Goal, Patience, WaitError, wait_for};
 
 pub(super) async fn run(session: &Session, args: &RestartArgs) -> anyhow::Result<ExitCode> {
-    if args.names.units.is_empty() {
-        named_units::none_given();
+    let Some(units) = named_units::find_any(session, &args.names.units).await? else {
         return Ok(ExitCode::SUCCESS);
-    }
+    };
     let client = session.client().await?;
-    let units = named_units::find(client, &args.names.units).await?;
-    if units.is_empty() {
-        output::notice("Units not found in registry");
-        return Ok(ExitCode::SUCCESS);
-    }
     let (global, ordinary): (Vec<_>, Vec<_>) = units.into_iter().partition(named_units::is_global);
     for unit in &global {
         let ordered = client.restart_unit(&unit.name).await;

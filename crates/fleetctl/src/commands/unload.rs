@@ -12,15 +12,9 @@ use crate::session::Session;
 use crate::wait::Goal;
 
 pub(super) async fn run(session: &Session, args: &StopArgs) -> anyhow::Result<ExitCode> {
-    if args.names.units.is_empty() {
-        named_units::none_given();
+    let Some(units) = named_units::find_any(session, &args.names.units).await? else {
         return Ok(ExitCode::SUCCESS);
-    }
-    let units = named_units::find(session.client().await?, &args.names.units).await?;
-    if units.is_empty() {
-        output::notice("Units not found in registry");
-        return Ok(ExitCode::SUCCESS);
-    }
+    };
     let inactive = DesiredState::Inactive;
     let changed = states::set(session, &units, inactive, "unload").await?;
     let waiting = Waiting::of(args.block);
