@@ -5,15 +5,16 @@ use std::iter;
 use super::change::Change;
 use super::key::{Family, Key, StateKey, check_part};
 use super::machines::KnownMachine;
+use super::reading::PART_KEYS;
 use super::record::{Stored, UnitState, Why};
 use super::snapshot::Snapshot;
 use super::token::PageToken;
 use super::units::UnitRecord;
-use super::{CHUNK_KEYS, Error, Registry};
+use super::{Error, Registry};
 use crate::keys::{KeyStore, Operation, Range, Revision, TRANSACTION_OPERATIONS_MAX, Transaction};
 
 /// Most that a page holds.
-pub const LISTED_MAX: usize = CHUNK_KEYS;
+pub const LISTED_MAX: usize = PART_KEYS;
 
 /// Some of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,7 +132,7 @@ impl<S: KeyStore> Registry<S> {
         let (mut range, mut at) = self.start(Family::State, whole, after)?;
         let mut known = Snapshot::default();
         loop {
-            let some = self.store.list(range.clone(), CHUNK_KEYS, at).await?;
+            let some = self.store.list(range.clone(), PART_KEYS, at).await?;
             at = Some(some.revision);
             known.revision = some.revision;
             let states = some.entries.iter();

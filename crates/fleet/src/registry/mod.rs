@@ -20,6 +20,7 @@ mod key;
 mod lists;
 mod machines;
 mod pages;
+mod reading;
 mod record;
 mod reports;
 mod snapshot;
@@ -47,11 +48,8 @@ pub use watch::{Scope, Told, Watch};
 
 use serde::de::DeserializeOwned;
 
+use self::reading::Reading;
 use crate::keys::{Entry, Guard, KeyStore, Operation, Outcome, Range, Revision, Transaction};
-
-/// How many keys are read at a time where all are read: with the largest values still less than what a store's
-/// client takes in one answer.
-const CHUNK_KEYS: usize = 256;
 
 /// What fleet knows, in a store of keys.
 #[derive(Debug, Clone)]
@@ -103,16 +101,12 @@ impl<S: KeyStore> Registry<S> {
         at: Option<Revision>,
         mut take: impl FnMut(Entry) + Send,
     ) -> Result<Revision, Error> {
-        let (mut range, mut at) = (range, at);
+        let mut reading = Reading::new(range, at);
         loop {
-            let some = self.store.list(range.clone(), CHUNK_KEYS, at).await?;
-            at = Some(some.revision);
-            if let Some(last) = some.entries.last().filter(|_| some.more) {
-                range = range.behind(&last.key);
-            }
-            some.entries.into_iter().for_each(&mut take);
-            if !some.more {
-                return Ok(some.revision);
+            let (entries, ended) = reading.next(self).await?;
+            entries.into_iter().for_each(&mut take);
+            if let Some(revision) = ended {
+                return Ok(revision);
             }
         }
     }

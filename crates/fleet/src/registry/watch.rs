@@ -2,7 +2,8 @@
 
 use super::change::Change;
 use super::key::{Family, check_part};
-use super::{CHUNK_KEYS, Error, Registry};
+use super::reading::Reading;
+use super::{Error, Registry};
 use crate::keys::{self, KeyStore, KeyWatch as _, Range, Revision};
 
 /// What to watch.
@@ -62,10 +63,7 @@ pub struct Watch<S: KeyStore> {
 /// never see the end of a long one otherwise.
 #[derive(Debug)]
 struct Listed {
-    /// What is left of the range.
-    rest: Range,
-    /// When it is so; set by the first part.
-    at: Option<Revision>,
+    reading: Reading,
     found: Vec<Change>,
 }
 
@@ -156,8 +154,7 @@ impl<S: KeyStore> Watch<S> {
 
     fn list_anew(&mut self) {
         self.listed = Some(Listed {
-            rest: self.range.clone(),
-            at: None,
+            reading: Reading::new(self.range.clone(), None),
             found: Vec::new(),
         });
     }
@@ -167,27 +164,17 @@ impl<S: KeyStore> Watch<S> {
         let Some(listed) = &mut self.listed else {
             return Ok(None);
         };
-        let (store, prefix) = (&self.registry.store, &self.registry.prefix);
-        let some = store
-            .list(listed.rest.clone(), CHUNK_KEYS, listed.at)
-            .await?;
-        listed.at = Some(some.revision);
-        let found = some.entries.iter();
-        listed
-            .found
-            .extend(found.map(|entry| Change::of_entry(prefix, entry)));
-        match some.entries.last() {
-            Some(last) if some.more => {
-                listed.rest = listed.rest.behind(&last.key);
-                Ok(None)
-            }
-            _ => {
-                let found = std::mem::take(&mut listed.found);
-                let revision = some.revision;
-                self.keys = store.watch(self.range.clone(), revision);
-                self.listed = None;
-                Ok(Some(Told::Relisted { revision, found }))
-            }
-        }
+        let (entries, ended) = listed.reading.next(&self.registry).await?;
+        let prefix = &self.registry.prefix;
+        let found = entries.iter();
+        let found = found.map(|entry| Change::of_entry(prefix, entry));
+        listed.found.extend(found);
+        let Some(revision) = ended else {
+            return Ok(None);
+        };
+        let found = std::mem::take(&mut listed.found);
+        self.keys = self.registry.store.watch(self.range.clone(), revision);
+        self.listed = None;
+        Ok(Some(Told::Relisted { revision, found }))
     }
 }

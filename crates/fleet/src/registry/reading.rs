@@ -1,0 +1,102 @@
+//! Reading a range in parts, all at one revision.
+//!
+//! etcd finds all keys that are left of a range for each part that it gives, so the time for a range grows with the
+//! square of its parts. Families whose values are small are read in few large parts.
+
+use super::Registry;
+use super::key::{Family, Prefix};
+use crate::keys::{Entry, Error, KeyStore, Range, Revision};
+
+/// How many keys are read at a time: with the largest values still less than what a store's client takes in one answer.
+pub(super) const PART_KEYS: usize = 256;
+/// The same of families whose values are at most some kilobytes.
+const SMALL_PART_KEYS: usize = 2048;
+/// These families, in the order of their keys.
+const SMALL: [Family; 5] = [
+    Family::Label,
+    Family::Place,
+    Family::Run,
+    Family::State,
+    Family::Want,
+];
+
+/// A range that is being read. Given up half-way, it goes on where it was.
+#[derive(Debug)]
+pub(super) struct Reading {
+    rest: Range,
+    /// When it is so; set by the first part.
+    at: Option<Revision>,
+}
+
+impl Reading {
+    /// Of a range as it is at a revision, or, with `None`, at the newest when the first part is read.
+    pub(super) const fn new(range: Range, at: Option<Revision>) -> Self {
+        Self { rest: range, at }
+    }
+
+    /// Reads the next part. Returns its entries, and the revision once that was the last part.
+    pub(super) async fn next<S: KeyStore>(
+        &mut self,
+        registry: &Registry<S>,
+    ) -> Result<(Vec<Entry>, Option<Revision>), Error> {
+        let (part, limit) = first_part(&registry.prefix, &self.rest);
+        let end = part.to.clone();
+        let some = registry.store.list(part, limit, self.at).await?;
+        self.at = Some(some.revision);
+        match some.entries.last() {
+            Some(last) if some.more => self.rest = self.rest.behind(&last.key),
+            _ => self.rest.from = end,
+        }
+        let is_last = self.rest.from >= self.rest.to;
+        Ok((some.entries, is_last.then_some(some.revision)))
+    }
+}
+
+/// What is read next of a range, and how many keys at most.
+fn first_part(prefix: &Prefix, range: &Range) -> (Range, usize) {
+    let until = |to: Vec<u8>| Range {
+        from: range.from.clone(),
+        to: to.min(range.to.clone()),
+    };
+    for family in SMALL.map(|family| prefix.family(family)) {
+        if family.contains(&range.from) {
+            return (until(family.to), SMALL_PART_KEYS);
+        }
+        if range.from < family.from {
+            return (until(family.from), PART_KEYS);
+        }
+    }
+    (range.clone(), PART_KEYS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_follow_each_other_and_families_of_small_values_are_parts_of_their_own() {
+        let prefix = Prefix::default();
+        let mut rest = prefix.everything();
+        let mut small = Vec::new();
+        while rest.from < rest.to {
+            let (part, limit) = first_part(&prefix, &rest);
+            assert_eq!(part.from, rest.from);
+            assert!(part.from < part.to && part.to <= rest.to, "{part:?}");
+            if limit == SMALL_PART_KEYS {
+                small.push(part.clone());
+            }
+            rest.from = part.to;
+        }
+        assert_eq!(small, SMALL.map(|family| prefix.family(family)));
+    }
+
+    #[test]
+    fn a_part_ends_with_its_range() {
+        let prefix = Prefix::default();
+        let runs = prefix.part(Family::Run, "m1");
+        assert_eq!(first_part(&prefix, &runs), (runs, SMALL_PART_KEYS));
+        let units = prefix.family(Family::Unit);
+        let rest = units.behind(b"/fleet/v3/unit/m.service");
+        assert_eq!(first_part(&prefix, &rest), (rest, PART_KEYS));
+    }
+}
