@@ -28,7 +28,7 @@ pub(crate) async fn idle_agent(seconds: u64, figures: &mut Figures) {
     let etcd = Etcd::start().await;
     let registry = Registry::new(connect(&etcd), Prefix::default());
     let program = Path::new(env!("CARGO_BIN_EXE_fleetd"));
-    let fleetd = Fleetd::start_on(&etcd, &systemd, program).await;
+    let fleetd = Fleetd::start_on(&etcd, &systemd, program, true).await;
     for number in 0..UNITS {
         fleetd.launch(&format!("unit-{number:03}.service")).await;
     }

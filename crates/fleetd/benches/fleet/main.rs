@@ -15,6 +15,7 @@ mod processes;
 mod seen;
 mod steps;
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ use hyperfleet_fleet::etcd::{EtcdKeys, Settings};
 use hyperfleet_fleet::registry::{Prefix, Registry};
 
 use figures::Figures;
-use hyperfleet_testkit::SimulatedMachine;
+use hyperfleet_testkit::{PrivateSystemd, SimulatedMachine};
 use processes::{Etcd, Fleetd};
 use seen::Seen;
 
@@ -74,6 +75,8 @@ pub(crate) struct Scene {
     /// The first leads at the beginning.
     pub(crate) fleetds: [Fleetd; 2],
     pub(crate) agents: Vec<(String, SimulatedMachine)>,
+    /// One more machine, whose systemd and fleetd are real; `None` where no systemd can run.
+    pub(crate) real: Option<(PrivateSystemd, Fleetd)>,
     pub(crate) seen: Seen,
     pub(crate) registry: Registry<EtcdKeys>,
     /// Where sockets and logs are.
@@ -106,13 +109,21 @@ impl Scene {
             let agent = SimulatedMachine::start(registry, &id, MACHINE_LEASE_SECONDS);
             agents.push((id, agent));
         }
-        let is_complete = |times: &seen::Times| (times.machines == size.machines).then_some(());
+        let mut real = None;
+        if let Some(systemd) = PrivateSystemd::start().await {
+            let program = Path::new(env!("CARGO_BIN_EXE_fleetd"));
+            let fleetd = Fleetd::start_on(&etcd, &systemd, program, false).await;
+            real = Some((systemd, fleetd));
+        }
+        let machines = size.machines + usize::from(real.is_some());
+        let is_complete = |times: &seen::Times| (times.machines == machines).then_some(());
         seen.until("all machines", is_complete).await;
         Self {
             size,
             etcd,
             fleetds: [first, second],
             agents,
+            real,
             seen,
             registry,
             folder,

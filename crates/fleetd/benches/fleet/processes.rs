@@ -164,8 +164,13 @@ impl Fleetd {
         Self::serving(process, &socket, id).await
     }
 
-    /// The same with an agent, on the systemd of a user.
-    pub(crate) async fn start_on(etcd: &Etcd, systemd: &PrivateSystemd, program: &Path) -> Self {
+    /// The same with an agent, on the systemd of a user; `runs_engine` says whether an engine runs beside it.
+    pub(crate) async fn start_on(
+        etcd: &Etcd,
+        systemd: &PrivateSystemd,
+        program: &Path,
+        runs_engine: bool,
+    ) -> Self {
         let (id, home) = ("machine", systemd.home());
         let socket = home.join("fleet.sock");
         let mut command = systemd.command(program);
@@ -173,6 +178,7 @@ impl Fleetd {
             .env("FLEET_ETCD_SERVERS", &etcd.url)
             .env("FLEET_MACHINE_ID", id)
             .env("FLEET_SYSTEMD_USER", "true")
+            .env("FLEET_DISABLE_ENGINE", (!runs_engine).to_string())
             .env("FLEET_UNITS_DIRECTORY", home.join("units"))
             .env("FLEET_LISTEN", format!("unix:{}", socket.display()));
         let process = Process::spawn(command, &home.join("log"));

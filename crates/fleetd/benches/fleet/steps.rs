@@ -87,9 +87,18 @@ pub(crate) async fn idle(scene: &Scene, figures: &mut Figures) {
     print_title(&format!("idle for {seconds} s"));
     sleep(Duration::from_secs(5)).await;
     let revision = async || scene.registry.newest().await.expect("etcd answers");
+    let [first, second] = &scene.fleetds;
+    let mut processes = vec![
+        ("fleetd that leads", &first.process),
+        ("fleetd that stands by", &second.process),
+        ("etcd", &scene.etcd.process),
+    ];
+    if let Some((_, fleetd)) = &scene.real {
+        processes.push(("fleetd that runs an agent only", &fleetd.process));
+    }
     let processors = || {
-        let [first, second] = scene.fleetds.each_ref().map(|f| f.process.processor());
-        [first, second, scene.etcd.process.processor()]
+        let each = processes.iter().map(|(_, process)| process.processor());
+        each.collect::<Vec<_>>()
     };
     let before = (revision().await, processors(), scene.etcd.metrics().await);
     sleep(Duration::from_secs(seconds)).await;
@@ -117,15 +126,15 @@ pub(crate) async fn idle(scene: &Scene, figures: &mut Figures) {
         let count = called(&after.2, words) - called(&before.2, words);
         print_row(what, &format!("{:.1}/s", count / seconds as f64));
     }
-    let who = ["fleetd that leads", "fleetd that stands by", "etcd"];
-    for ((who, before), after) in who.into_iter().zip(before.1).zip(after.1) {
+    for (((who, _), before), after) in processes.iter().zip(before.1).zip(after.1) {
         let share = 100.0 * (after - before) / seconds as f64;
         print_row(&format!("processor: {who}"), &format!("{share:.1} %"));
     }
-    let [first, second] = scene.fleetds.each_ref().map(|f| f.process.memory());
-    let memory = [first, second, scene.etcd.process.memory()];
-    for (who, memory) in who.into_iter().zip(memory) {
-        print_row(&format!("memory: {who}"), &format!("{memory:.0} MB"));
+    for (who, process) in &processes {
+        print_row(
+            &format!("memory: {who}"),
+            &format!("{:.0} MB", process.memory()),
+        );
     }
     figures.aim("nothing is written while idle", after.0 == before.0);
 }
