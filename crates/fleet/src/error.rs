@@ -96,6 +96,7 @@ fn named(key: &Key) -> String {
         Key::Label(LabelKey { machine, key }) => format!("metadata {key} of machine {machine}"),
         Key::Cordon(id) => format!("the cordon of machine {id}"),
         Key::Drain(id) => format!("the drain of machine {id}"),
+        Key::LastReport(id) => format!("the last report of machine {id}"),
         Key::Leader | Key::EngineVersion => "what the engine keeps".to_owned(),
         Key::ReplacesOrder => "the order of units with Replaces".to_owned(),
         Key::Resume => "the word to resume".to_owned(),

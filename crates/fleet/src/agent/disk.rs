@@ -47,7 +47,11 @@ pub(super) struct Memory {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct History {
     pub(super) store: u64,
+    /// The newest that was read.
     pub(super) revision: Revision,
+    /// Of the machine's last report; 0 if there was none, or the machine has left since.
+    #[serde(default)]
+    pub(super) last_report: Revision,
 }
 
 /// A registration, and what it was made with: with other settings it is not taken up.
@@ -201,6 +205,7 @@ mod tests {
             history: Some(History {
                 store: u64::MAX,
                 revision: 9,
+                last_report: 8,
             }),
         };
         disk.remember(&memory).unwrap();

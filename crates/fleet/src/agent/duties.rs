@@ -45,8 +45,26 @@ pub(super) struct News {
 pub(super) struct Listed {
     /// The store that it is from.
     pub(super) store: u64,
-    /// What had been told, in any scope, before the list was asked for: the list is not older, unless the store went back.
-    pub(super) told_before: Revision,
+    /// Whether the store is behind what the agent had read or written before it asked for the list.
+    pub(super) went_back: bool,
+    /// The machine's last report that the store knows; 0 for none.
+    pub(super) last_report: Revision,
+}
+
+/// How far the agent has come with the registry, for its followers.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    /// The newest revision that was taken in, of any scope.
+    newest: AtomicI64,
+    /// The machine's last report that was written; 0 for none.
+    last_report: AtomicI64,
+}
+
+impl Progress {
+    pub(super) fn store(&self, newest: Revision, last_report: Revision) {
+        self.newest.store(newest, Ordering::Release);
+        self.last_report.store(last_report, Ordering::Release);
+    }
 }
 
 impl News {
@@ -57,12 +75,11 @@ impl News {
     }
 }
 
-/// Starts to follow the keys of a machine's agent. The first news of each scope is a list. `newest` holds the newest revision
-/// that the agent has applied.
+/// Starts to follow the keys of a machine's agent. The first news of each scope is a list.
 pub(super) fn follow<S: KeyStore>(
     registry: &Registry<S>,
     machine: &str,
-    newest: &Arc<AtomicI64>,
+    progress: &Arc<Progress>,
 ) -> (JoinSet<()>, mpsc::UnboundedReceiver<News>) {
     let (tell, news) = mpsc::unbounded_channel();
     let mut tasks = JoinSet::new();
@@ -71,7 +88,8 @@ pub(super) fn follow<S: KeyStore>(
             registry: registry.clone(),
             index,
             scope,
-            newest: Arc::clone(newest),
+            machine: machine.to_owned(),
+            progress: Arc::clone(progress),
             watch: None,
         };
         tasks.spawn(follower.follow(tell.clone()));
@@ -97,7 +115,8 @@ struct Follower<S: KeyStore> {
     registry: Registry<S>,
     index: usize,
     scope: Scope,
-    newest: Arc<AtomicI64>,
+    machine: String,
+    progress: Arc<Progress>,
     watch: Option<Watch<S>>,
 }
 
@@ -138,12 +157,19 @@ impl<S: KeyStore> Follower<S> {
             // The watch has listed the scope again, without the identity of the store.
             self.watch = None;
         }
-        let told_before = self.newest.load(Ordering::Acquire);
+        let newest = self.progress.newest.load(Ordering::Acquire);
+        let reported = self.progress.last_report.load(Ordering::Acquire);
         let store = self.registry.identity().await?;
         let (found, revision) = self.registry.list(&self.scope).await?;
+        let last_report = self.registry.last_report(&self.machine).await?;
+        let last_report = last_report.unwrap_or_default();
         self.watch = Some(self.registry.watch(&self.scope, revision)?);
         let told = Told::Relisted { revision, found };
-        let listed = Some(Listed { store, told_before });
+        let listed = Some(Listed {
+            store,
+            went_back: revision < newest || last_report < reported,
+            last_report,
+        });
         Ok(News {
             scope,
             told,

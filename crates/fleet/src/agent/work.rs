@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc, watch};
@@ -12,13 +11,13 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use super::disk::{History, SavedRegistration};
-use super::duties::{self, Duties, Files, News, Orders};
+use super::duties::{self, Duties, Files, News, Orders, Progress};
 use super::keeper::{Keeper, MachineLease};
 use super::offline::Offline;
 use super::systemd::{Connect, Error};
 use super::units::Units;
 use super::{Agent, Leave, hand_over, telemetry};
-use crate::keys::KeyStore;
+use crate::keys::{KeyStore, Revision};
 use crate::registry::{self, BriefDrain, Key, Machine, Registration, Reports};
 use hyperfleet_fleet_model::schedule::{self, MachineId};
 use hyperfleet_fleet_model::unit::{DesiredState, Options};
@@ -46,8 +45,7 @@ pub(super) struct Work<S: KeyStore, C> {
     news: mpsc::UnboundedReceiver<News>,
     /// What follows the registry.
     following: JoinSet<()>,
-    /// The newest revision that was taken in.
-    newest: Arc<AtomicI64>,
+    progress: Arc<Progress>,
     lease: watch::Receiver<MachineLease>,
     /// Until systemd was reached once: a machine that can run nothing is no member of the cluster.
     keeper: Option<Keeper<S>>,
@@ -89,9 +87,11 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             tell,
             is_void: Arc::clone(&is_void),
         };
-        let revision = units.memory.history.map_or(0, |history| history.revision);
-        let newest = Arc::new(AtomicI64::new(revision));
-        let (following, news) = duties::follow(&agent.registry, &settings.id, &newest);
+        let progress = Arc::<Progress>::default();
+        if let Some(history) = units.memory.history {
+            progress.store(history.revision, history.last_report);
+        }
+        let (following, news) = duties::follow(&agent.registry, &settings.id, &progress);
         let offline = settings.offline_directory.as_deref();
         let offline = offline.map(Offline::open).transpose()?;
         Ok(Self {
@@ -103,7 +103,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             duties: Duties::default(),
             news,
             following,
-            newest,
+            progress,
             lease,
             keeper: Some(keeper),
             keeping: JoinSet::new(),
@@ -269,8 +269,11 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         if !is_same && registration.is_some() {
             // What was decided while the machine was away may not have been told yet.
             self.duties.expect_all_anew();
-            (self.following, self.news) =
-                duties::follow(&self.agent.registry, &self.agent.settings.id, &self.newest);
+            (self.following, self.news) = duties::follow(
+                &self.agent.registry,
+                &self.agent.settings.id,
+                &self.progress,
+            );
         }
         // Of one that is taken up units may have been reported before.
         let units = self.units.memory.reported.clone();
@@ -298,9 +301,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
                 .is_some_and(|listed| listed.store != before.store)
         };
         let is_other = before.is_some_and(is_other);
-        let went_back = news
-            .listed
-            .is_some_and(|listed| revision < listed.told_before);
+        let went_back = news.listed.is_some_and(|listed| listed.went_back);
         if (is_other || went_back) && memory.halt.is_none() {
             let what = if is_other {
                 "is another one"
@@ -317,8 +318,14 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         if let Some(store) = store.or(before.map(|before| before.store)) {
             let newest = before.filter(|_| !is_other && !went_back);
             let revision = newest.map_or(revision, |newest| newest.revision.max(revision));
-            memory.history = Some(History { store, revision });
-            self.newest.store(revision, Ordering::Release);
+            let known = news.listed.map_or(0, |listed| listed.last_report);
+            let last_report = newest.map_or(known, |newest| newest.last_report);
+            memory.history = Some(History {
+                store,
+                revision,
+                last_report,
+            });
+            self.progress.store(revision, last_report);
         }
         if is_other || went_back || before.is_none() {
             self.units.remember();
@@ -430,9 +437,23 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
                 self.is_void.notify_one();
             }
         } else {
+            let last_report = reports.last();
             self.units.may_be_reported(units);
+            self.note_report(last_report);
         }
         Ok(published.is_ok())
+    }
+
+    /// Remembers what was last written: an etcd that does not know it was restored.
+    fn note_report(&mut self, last_report: Option<Revision>) {
+        let history = self.units.memory.history.as_mut();
+        if let (Some(history), Some(last_report)) = (history, last_report)
+            && history.last_report < last_report
+        {
+            history.last_report = last_report;
+            self.progress.store(history.revision, last_report);
+            self.units.remember();
+        }
     }
 
     fn orders(&self) -> Orders {
@@ -558,6 +579,10 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             let saved = self.units.memory.registration.take();
             let saved = saved.map(|saved| saved.registration);
             let registration = self.lease.borrow().registration.clone().or(saved);
+            if let Some(history) = &mut self.units.memory.history {
+                history.last_report = 0;
+                self.units.remember();
+            }
             if let Some(registration) = registration {
                 let ended = self.agent.registry.deregister_machine(registration).await;
                 if let Err(error) = ended {

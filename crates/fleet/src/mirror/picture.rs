@@ -164,6 +164,7 @@ pub(crate) fn touches_of(change: &Change) -> impl Iterator<Item = Touch> + use<>
         | Change::Drain(..)
         | Change::Move(..)
         | Change::Why(..)
+        | Change::LastReport(..)
         | Change::Leader(_)
         | Change::EngineVersion(_)
         | Change::ReplacesOrder(_)

@@ -2,8 +2,8 @@
 
 use super::key::{Key, LabelKey, Prefix, RunKey, StateKey};
 use super::record::{
-    Body, Cordon, Drain, EngineVersion, Global, Label, Leader, Machine, MoveOrder, Place,
-    ReplacesOrder, Resume, Run, Seen, UnitState, Want, Why, read,
+    Body, Cordon, Drain, EngineVersion, Global, Label, LastReport, Leader, Machine, MoveOrder,
+    Place, ReplacesOrder, Resume, Run, Seen, UnitState, Want, Why, read,
 };
 use crate::keys::{Entry, Event};
 
@@ -32,6 +32,8 @@ pub enum Change {
     Move(String, Seen<MoveOrder>),
     /// What became of a unit on a machine.
     State(StateKey, Seen<UnitState>),
+    /// When a machine's agent last reported.
+    LastReport(String, Seen<LastReport>),
     /// Why a unit is not placed.
     Why(String, Seen<Why>),
     /// Who decides.
@@ -79,6 +81,7 @@ impl Change {
             Key::Drain(id) => Self::Drain(id, read(entry)),
             Key::Move(name) => Self::Move(name, read(entry)),
             Key::State(key) => Self::State(key, read(entry)),
+            Key::LastReport(id) => Self::LastReport(id, read(entry)),
             Key::Why(name) => Self::Why(name, read(entry)),
             Key::Leader => Self::Leader(read(entry)),
             Key::EngineVersion => Self::EngineVersion(read(entry)),

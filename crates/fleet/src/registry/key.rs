@@ -35,6 +35,8 @@ pub enum Key {
     Move(String),
     /// `state/<name>,<machine>`: what became of a unit.
     State(StateKey),
+    /// `report/<id>`: when the machine's agent last reported. It outlives the machine's lease.
+    LastReport(String),
     /// `why/<name>`: why a unit is not placed.
     Why(String),
     /// `engine/leader`: who decides.
@@ -107,6 +109,7 @@ impl Key {
             | Self::Run(RunKey { unit, .. })
             | Self::State(StateKey { unit, .. }) => Some(unit),
             Self::Machine(_)
+            | Self::LastReport(_)
             | Self::Label(_)
             | Self::Cordon(_)
             | Self::Drain(_)
@@ -239,6 +242,7 @@ impl Prefix {
             Key::Drain(id) => format!("{prefix}drain/{id}"),
             Key::Move(name) => format!("{prefix}move/{name}"),
             Key::State(key) => format!("{prefix}state/{key}"),
+            Key::LastReport(id) => format!("{prefix}report/{id}"),
             Key::Why(name) => format!("{prefix}why/{name}"),
             Key::Leader => format!("{prefix}engine/leader"),
             Key::EngineVersion => format!("{prefix}engine/version"),
@@ -262,6 +266,7 @@ impl Prefix {
             "place" => Key::Place(one(rest)?),
             "global" => Key::Global(one(rest)?),
             "machine" => Key::Machine(one(rest)?),
+            "report" => Key::LastReport(one(rest)?),
             "why" => Key::Why(one(rest)?),
             "move" => Key::Move(one(rest)?),
             "cordon" => Key::Cordon(one(rest)?),
@@ -326,6 +331,7 @@ mod tests {
             }),
             Key::Cordon(machine.clone()),
             Key::Drain(machine.clone()),
+            Key::LastReport(machine.clone()),
             Key::State(StateKey {
                 unit: unit.clone(),
                 machine,

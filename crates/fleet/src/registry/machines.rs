@@ -109,7 +109,8 @@ impl<S: KeyStore> Registry<S> {
     /// # Errors
     /// [`Error::Unregistered`] if not: somebody has deleted it, although its lease lives.
     pub async fn check_machine(&self, registration: &Registration) -> Result<(), Error> {
-        self.commit_registered(registration, Vec::new()).await
+        self.commit_registered(registration, Vec::new()).await?;
+        Ok(())
     }
 
     /// Describes a machine anew.
@@ -123,7 +124,8 @@ impl<S: KeyStore> Registry<S> {
     ) -> Result<(), Error> {
         let name = self.name(&Key::Machine(registration.id.clone()));
         let put = Operation::Put(name, record::write(machine), Some(registration.lease));
-        self.commit_registered(registration, vec![put]).await
+        self.commit_registered(registration, vec![put]).await?;
+        Ok(())
     }
 
     /// Names the store of this registry.
@@ -143,24 +145,41 @@ impl<S: KeyStore> Registry<S> {
         Ok(self.commit(Vec::new(), vec![put]).await?.revision)
     }
 
-    /// Ends a registration; all keys of the machine go with it. Fine if it has ended.
+    /// The revision of a machine's last report, under whichever registration; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`Error::Unusable`] for an id that is no key.
+    pub async fn last_report(&self, machine: &str) -> Result<Option<Revision>, Error> {
+        check_part("machine id", machine)?;
+        let key = Key::LastReport(machine.to_owned());
+        let found = self.get(std::slice::from_ref(&key)).await?;
+        Ok(found.entry(&self.name(&key)).map(|entry| entry.modified))
+    }
+
+    /// Ends a registration; all keys of the machine go with it, that of its last report too. Fine if it has ended.
     ///
     /// # Errors
     /// Those of the store.
     pub async fn deregister_machine(&self, registration: Registration) -> Result<(), Error> {
-        Ok(self.store.revoke(registration.lease).await?)
+        self.store.revoke(registration.lease).await?;
+        // Not that of another machine of this id, which may have registered meanwhile.
+        let machine = self.name(&Key::Machine(registration.id.clone()));
+        let last_report = self.delete(&Key::LastReport(registration.id));
+        self.commit(vec![Guard::Absent(machine)], vec![last_report])
+            .await?;
+        Ok(())
     }
 
-    /// Writes what hangs on a machine's lease.
+    /// Writes what hangs on a machine's lease. Returns the revision.
     pub(super) async fn commit_registered(
         &self,
         registration: &Registration,
         then: Vec<Operation>,
-    ) -> Result<(), Error> {
+    ) -> Result<Revision, Error> {
         let name = self.name(&Key::Machine(registration.id.clone()));
         let guard = Guard::Created(name, registration.created);
         match self.commit(vec![guard], then).await {
-            Ok(outcome) if outcome.succeeded => Ok(()),
+            Ok(outcome) if outcome.succeeded => Ok(outcome.revision),
             Ok(_) | Err(Error::Store(keys::Error::LeaseGone { .. })) => Err(Error::Unregistered),
             Err(error) => Err(error),
         }

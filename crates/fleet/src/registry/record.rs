@@ -272,6 +272,10 @@ pub struct ReplacesOrder {
     pub unit: String,
 }
 
+/// When a machine's agent last reported. What counts is when it was put.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastReport {}
+
 /// An operator's word that the registry is right although it went back in time. What counts is when it was given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resume {}

@@ -1,10 +1,11 @@
-//! What an agent reports of its units: written when it changes, and gone with the machine.
+//! What an agent reports of its units: written when it changes, and gone with the machine. Each report also puts a key
+//! that outlives the machine: an agent that finds it older than its own last report knows that etcd was restored.
 
 use std::collections::BTreeMap;
 
 use super::key::{Key, StateKey, check_part};
 use super::machines::Registration;
-use super::record::{self, UnitState};
+use super::record::{self, LastReport, UnitState};
 use super::{Error, Registry};
 use crate::keys::{Guard, KeyStore, Operation, Revision, TRANSACTION_OPERATIONS_MAX};
 
@@ -14,6 +15,7 @@ pub struct Reports {
     registration: Registration,
     /// By unit; none where a write failed and nobody knows what stands there.
     written: BTreeMap<String, Option<UnitState>>,
+    last: Option<Revision>,
 }
 
 impl Reports {
@@ -22,6 +24,7 @@ impl Reports {
         Self {
             registration,
             written: BTreeMap::new(),
+            last: None,
         }
     }
 
@@ -30,6 +33,7 @@ impl Reports {
         Self {
             registration,
             written: units.into_iter().map(|unit| (unit, None)).collect(),
+            last: None,
         }
     }
 
@@ -45,7 +49,7 @@ impl Reports {
         current: &BTreeMap<String, UnitState>,
     ) -> Result<usize, Error> {
         let changes = self.changes(current)?;
-        for some in changes.chunks(TRANSACTION_OPERATIONS_MAX) {
+        for some in changes.chunks(TRANSACTION_OPERATIONS_MAX - 1) {
             let operations = some.iter().map(|(unit, state)| {
                 let key = Key::State(StateKey {
                     unit: unit.clone(),
@@ -59,13 +63,12 @@ impl Reports {
                     None => registry.delete(&key),
                 }
             });
-            let operations = operations.collect();
+            let operations = operations.chain([self.is_last(registry)]).collect();
             for (unit, _) in some {
                 self.written.insert(unit.clone(), None);
             }
-            registry
-                .commit_registered(&self.registration, operations)
-                .await?;
+            let reported = registry.commit_registered(&self.registration, operations);
+            self.last = Some(reported.await?);
             for (unit, state) in some {
                 match state {
                     Some(_) => self.written.insert(unit.clone(), state.clone()),
@@ -74,6 +77,16 @@ impl Reports {
             }
         }
         Ok(changes.len())
+    }
+
+    /// The revision of the last report that was written.
+    pub const fn last(&self) -> Option<Revision> {
+        self.last
+    }
+
+    fn is_last<S: KeyStore>(&self, registry: &Registry<S>) -> Operation {
+        let key = Key::LastReport(self.registration.id.clone());
+        registry.put(&key, &LastReport {})
     }
 
     /// Whether something stands in the registry of a unit for sure.
@@ -117,8 +130,10 @@ impl Reports {
         });
         let put = Operation::Put(registry.name(&key), record::write(&state), Some(lease));
         self.written.insert(unit_key.clone(), None);
-        let outcome = registry.commit(guards, vec![put]).await?;
+        let then = vec![put, self.is_last(registry)];
+        let outcome = registry.commit(guards, then).await?;
         if outcome.succeeded {
+            self.last = Some(outcome.revision);
             self.written.insert(unit_key, Some(state));
         } else {
             self.written.remove(unit);

@@ -84,6 +84,11 @@ impl Snapshot {
             Change::Move(name, seen) => put(&mut self.moves, name, seen, Key::Move, foreign),
             Change::State(key, seen) => put(&mut self.states, key, seen, Key::State, foreign),
             Change::Why(name, seen) => put(&mut self.whys, name, seen, Key::Why, foreign),
+            Change::LastReport(id, seen) => {
+                let key = Key::LastReport(id);
+                note(foreign, &key, &seen);
+                key
+            }
             Change::Leader(seen) => {
                 note(foreign, &Key::Leader, &seen);
                 self.leader = seen.here();

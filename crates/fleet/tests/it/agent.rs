@@ -336,10 +336,60 @@ async fn a_registry_that_went_back_stops_nothing_until_an_operator_says_resume()
     assert!(!machine.status().is_halted);
 }
 
+/// The store has come beyond all that the agent has read, so that its revisions tell nothing.
+#[tokio::test(start_paused = true)]
+async fn a_registry_that_forgot_the_last_report_stops_nothing_until_an_operator_says_resume() {
+    let mut world = World::new().await;
+    let mut machine = world.machine();
+    world.set("a.service", &file(1), Launched).await;
+    world.until_state("a.service", "active").await;
+    let snapshot = world.store.restored();
+    world.set("b.service", &file(1), Launched).await;
+    world.until_state("b.service", "active").await;
+    world.store = snapshot;
+    world.registry = Registry::new(world.store.clone(), Prefix::new(&world.prefix).unwrap());
+    for number in 0..100 {
+        world
+            .put(&format!("unknown/{number}"), "written later")
+            .await;
+    }
+    for _ in 0..2 {
+        machine.restart(world.registry.clone(), "m1", LEASE_SECONDS);
+        until("it has halted", async || machine.status().is_halted).await;
+        tokio::time::sleep(Duration::from_secs(100)).await;
+        assert_eq!(machine.stopped(), [""; 0]);
+        let running = ["a.service", "b.service"].map(str::to_owned);
+        assert_eq!(machine.running(), running.into());
+    }
+    world.registry.resume().await.unwrap();
+    until("b has gone", async || {
+        machine.running() == ["a.service".to_owned()].into()
+    })
+    .await;
+    // What it reports from now on is in this registry.
+    machine.restart(world.registry.clone(), "m1", LEASE_SECONDS);
+    world.set("c.service", &file(1), Launched).await;
+    world.until_state("c.service", "active").await;
+    assert!(!machine.status().is_halted);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_has_left_comes_back_without_a_halt() {
+    let world = World::new().await;
+    let mut machine = world.machine();
+    world.set("a.service", &file(1), Launched).await;
+    world.until_state("a.service", "active").await;
+    machine.leave(Leave::Stopped).await;
+    assert_eq!(world.registry.last_report("m1").await.unwrap(), None);
+    machine.restart(world.registry.clone(), "m1", LEASE_SECONDS);
+    world.until_state("a.service", "active").await;
+    assert!(!machine.status().is_halted);
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_leaves_waits_for_its_units() {
     let world = World::new().await;
-    let machine = world.machine();
+    let mut machine = world.machine();
     machine
         .systemd
         .with(|state| state.stops_slowly.insert("a.service".to_owned()));
@@ -348,7 +398,7 @@ async fn an_agent_that_leaves_waits_for_its_units() {
         world.until_state(unit, "active").await;
     }
     let systemd = machine.systemd.clone();
-    let leaving = tokio::spawn(machine.leave(Leave::Stopped));
+    let leaving = tokio::spawn(async move { machine.leave(Leave::Stopped).await });
     world.until_state("a.service", "deactivating").await;
     until("the other has gone", async || {
         world.state("b.service").await.is_none()

@@ -9,7 +9,7 @@ use hyperfleet_fleet::keys::{
 };
 
 /// Every key with its versions, oldest first.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct History {
     keys: BTreeMap<Vec<u8>, Vec<Version>>,
     newest: Revision,
@@ -17,13 +17,13 @@ pub(super) struct History {
 }
 
 /// What became of a key at a revision.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Version {
     revision: Revision,
     put: Option<Put>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Put {
     value: Vec<u8>,
     created: Revision,

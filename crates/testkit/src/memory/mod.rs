@@ -28,7 +28,7 @@ pub struct MemoryKeys {
 /// Stores that were made so far.
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct State {
     identity: u64,
     history: History,
@@ -36,7 +36,7 @@ struct State {
     leases_granted: i64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Term {
     seconds: u32,
     ends_at: Instant,
@@ -55,6 +55,16 @@ impl MemoryKeys {
     /// An empty store.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A copy of its own, of the same identity: as restored from a snapshot of this moment.
+    pub fn restored(&self) -> Self {
+        let state = self.now().clone();
+        let newest = watch::Sender::new(state.history.newest());
+        Self {
+            state: Arc::new(Mutex::new(state)),
+            newest: Arc::new(newest),
+        }
     }
 
     /// Forgets the history before a revision, which itself can still be read.

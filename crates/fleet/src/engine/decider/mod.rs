@@ -177,6 +177,7 @@ impl Decider {
             Key::Global(_)
             | Key::Run(_)
             | Key::State(_)
+            | Key::LastReport(_)
             | Key::Leader
             | Key::EngineVersion
             | Key::ReplacesOrder

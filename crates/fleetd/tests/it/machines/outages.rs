@@ -116,7 +116,16 @@ async fn after_etcd_was_restored_nothing_healthy_stops_until_an_operator_says_re
 }
 
 #[tokio::test]
+async fn an_etcd_that_was_restored_is_noticed_however_far_it_is() {
+    is_noticed_however_far_it_is(None).await;
+}
+
+#[tokio::test]
 async fn an_etcd_that_was_restored_as_another_cluster_is_noticed_however_far_it_is() {
+    is_noticed_however_far_it_is(Some("restored")).await;
+}
+
+async fn is_noticed_however_far_it_is(token: Option<&str>) {
     let Some(mut cluster) = Cluster::boot_apart(2).await else {
         return;
     };
@@ -129,7 +138,7 @@ async fn an_etcd_that_was_restored_as_another_cluster_is_noticed_however_far_it_
     let before = cluster.processes(&active);
     // The second machine is back when etcd has come beyond all revisions that its agent has seen.
     cluster.cut(1);
-    cluster.etcd[0].restore(&snapshot, Some("restored")).await;
+    cluster.etcd[0].restore(&snapshot, token).await;
     let api = cluster.api();
     for unit in names("later", 40) {
         until(&format!("{unit} is accepted"), async || {
