@@ -418,6 +418,10 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
                 .count();
         });
         telemetry::show(&self.agent.status.borrow());
+        // A report made before the lists are read would replace the former one, by which a restored etcd is noticed.
+        if !self.duties.are_known() || self.duties.are_expected() {
+            return Ok(true);
+        }
         let Some(reports) = &mut self.reports else {
             return Ok(true);
         };
