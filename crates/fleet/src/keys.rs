@@ -135,6 +135,16 @@ impl Range {
         }
     }
 
+    /// One key alone.
+    pub fn one(key: &[u8]) -> Self {
+        let mut to = key.to_vec();
+        to.push(0);
+        Self {
+            from: key.to_vec(),
+            to,
+        }
+    }
+
     /// The rest of it behind a key.
     pub fn behind(&self, key: &[u8]) -> Self {
         let mut from = key.to_vec();

@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 
 use super::error::sort;
 use super::{EtcdKeys, entry, headless, revision, within};
-use crate::keys::{Batch, Error, Event, KeyWatch, Range, Revision};
+use crate::keys::{Batch, Error, Event, KeyStore as _, KeyWatch, Range, Revision};
 
 const DOING: &str = "watch a range";
 
@@ -20,6 +20,8 @@ pub struct EtcdWatch {
     told: Revision,
     /// The cluster whose history that is; `None` before the first answer.
     cluster: Option<u64>,
+    /// The last put that was told, as key and revision: an etcd without it was restored.
+    witness: Option<(Vec<u8>, Revision)>,
     stream: Option<WatchStream>,
     /// What opens it. Kept, so that a caller who gives up waiting again and again does not begin it anew each time.
     opening: Option<BoxFuture<'static, Result<WatchStream, Error>>>,
@@ -39,6 +41,7 @@ impl EtcdWatch {
             range,
             told: after,
             cluster: None,
+            witness: None,
             stream: None,
             opening: None,
         }
@@ -47,9 +50,13 @@ impl EtcdWatch {
     async fn message(&mut self) -> Result<WatchResponse, Error> {
         if self.stream.is_none() {
             let (keys, range, told) = (&self.keys, &self.range, self.told);
-            let opening = self
-                .opening
-                .get_or_insert_with(|| Box::pin(open(keys.clone(), range.clone(), told)));
+            let opening = self.opening.get_or_insert_with(|| {
+                let (keys, range, witness) = (keys.clone(), range.clone(), self.witness.clone());
+                Box::pin(async move {
+                    check_history(&keys, witness).await?;
+                    open(keys, range, told).await
+                })
+            });
             let opened = opening.await;
             self.opening = None;
             self.stream = Some(opened?);
@@ -84,6 +91,9 @@ impl EtcdWatch {
         let (mut events, mut newest) = (Vec::new(), 0);
         for (is_put, entry) in pairs {
             newest = newest.max(entry.modified);
+            if is_put {
+                self.witness = Some((entry.key.clone(), entry.modified));
+            }
             events.push(Event {
                 key: entry.key.clone(),
                 entry: is_put.then_some(entry),
@@ -103,6 +113,20 @@ impl EtcdWatch {
             events,
         }))
     }
+}
+
+/// Fails if etcd does not know, or does not know any more, what it has told before. One that was restored from a snapshot
+/// may have come beyond all revisions that were told.
+async fn check_history(
+    keys: &EtcdKeys,
+    witness: Option<(Vec<u8>, Revision)>,
+) -> Result<(), Error> {
+    let Some((key, modified)) = witness else {
+        return Ok(());
+    };
+    let found = keys.list(Range::one(&key), 1, Some(modified)).await?;
+    let is_known = found.entries.iter().any(|entry| entry.modified == modified);
+    if is_known { Ok(()) } else { Err(Error::Future) }
 }
 
 async fn open(keys: EtcdKeys, range: Range, told: Revision) -> Result<WatchStream, Error> {
