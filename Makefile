@@ -39,11 +39,17 @@ demo-fleet: setup ## Boot three machines, run units on them, kill a machine and 
 
 # ---- Test -----------------------------------------------------------------------------------
 
-.PHONY: test check fuzz deny sbom chaos check-long fmt lint doc sqlx sqlx-check openapi etcd-protoset config-reference fleetctl-reference mutants fuzz-search fuzz-units test-cluster fleet-seeds
+.PHONY: test check chart chart-reference fuzz deny sbom chaos check-long fmt lint doc sqlx sqlx-check openapi etcd-protoset config-reference fleetctl-reference mutants fuzz-search fuzz-units test-cluster fleet-seeds
 test: setup ## Build and run every test; they start their own PostgreSQL
 	cargo test
 
-check: fmt lint doc deny sqlx-check test fuzz ## Everything that CI runs
+check: fmt lint doc deny sqlx-check chart test fuzz ## Everything that CI runs
+
+chart: setup ## Lint the Helm chart; builds helm from Go modules, once
+	@scripts/chart
+
+chart-reference: ## Renew the chart's README.md and known values after changing its values or their schema
+	@scripts/chart-generate
 
 fuzz: setup ## Fuzz the API from its OpenAPI document, and try a generated client (CASES=20 SEED=1)
 	@CASES=$(CASES) SEED=$(SEED) tests/fuzz/run

@@ -31,7 +31,7 @@ fn every_link_of_a_document_leads_somewhere() {
 #[test]
 fn every_document_that_is_named_is_there() {
     let mut named = documents();
-    for folder in ["src", "crates", "tests", "examples"] {
+    for folder in ["src", "crates", "tests", "examples", "charts"] {
         named.extend(files_below(Path::new(folder)));
     }
     named.extend(["Makefile", "Cargo.toml"].map(PathBuf::from));
@@ -57,6 +57,7 @@ fn documents() -> Vec<PathBuf> {
         .map(|entry| entry.unwrap().path());
     let all = root.chain(files_below(Path::new("docs")));
     let all = all.chain(files_below(Path::new("tests/fixtures")));
+    let all = all.chain(files_below(Path::new("charts")));
     all.filter(|path| path.extension().is_some_and(|e| e == "md"))
         .collect()
 }
