@@ -42,7 +42,7 @@ impl Helm {
     }
 
     /// The objects of a release, or what helm says against it.
-    fn template(&self, release: &str, args: &[String]) -> Result<Objects, String> {
+    pub(crate) fn template(&self, release: &str, args: &[String]) -> Result<Objects, String> {
         let fixed = ["template", release, CHART, "--namespace=fleet"].map(str::to_owned);
         let args = [&fixed, args].concat();
         let output = self.command(&args).output().unwrap();

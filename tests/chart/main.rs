@@ -3,6 +3,7 @@
 //! helm and kubeconform are those of `scripts/helm-programs`. A machine without them may skip these tests; CI may not.
 #![allow(clippy::unwrap_used, reason = "a test that fails, panics")]
 
+mod cluster;
 mod defects;
 mod helm;
 mod monitoring;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::helm::{Helm, Objects};
 use crate::{CHART, cases};
 
-/// Folders that Secrets and ConfigMaps are mounted at; the test has them below its own.
+/// Where files are mounted; the test has them below a folder of its own.
 const MOUNTED: &str = "/etc/";
 
 #[test]
@@ -107,7 +107,7 @@ fn of_secret(key: &str) -> &'static str {
     }
 }
 
-/// A file as a Secret or ConfigMap would hold it under that name.
+/// A file as it would be mounted under that name.
 fn write(path: &Path, objects: &Objects) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     let folder = path.parent().unwrap();

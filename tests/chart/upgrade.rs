@@ -6,9 +6,10 @@ use crate::CHART;
 use crate::helm::{Helm, Objects};
 
 fn older(release: &str) -> Vec<Value> {
-    let full = match release.contains("hyperfleet-api") {
-        true => release.to_owned(),
-        false => format!("{release}-hyperfleet-api"),
+    let full = if release.contains("hyperfleet-api") {
+        release.to_owned()
+    } else {
+        format!("{release}-hyperfleet-api")
     };
     let text = include_str!("../fixtures/older-chart.yaml");
     let rules = text.find("- kind").unwrap();

@@ -7,6 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::CHART;
+use crate::helm::Helm;
 
 /// Settings that are no values: secrets, which come from a Secret, and what other values say.
 const NO_VALUES: &[&str] = &[
@@ -75,6 +76,22 @@ fn every_setting_of_the_program_is_a_value() {
         .filter(|key| !values.contains(*key) && !NO_VALUES.contains(key))
         .collect();
     assert!(missing.is_empty(), "not in values.yaml: {missing:?}");
+}
+
+#[test]
+fn the_example_of_the_readme_renders() {
+    let Some(helm) = Helm::found() else { return };
+    let readme = read("README.md");
+    let (_, rest) = readme.split_once("```yaml\n").unwrap();
+    let (example, _) = rest.split_once("```").unwrap();
+    let objects = helm.rendered(&example.replace("jwt:", "jwt:\n      enabled: null"));
+    assert_eq!(objects.deployment()["spec"]["replicas"], 3);
+    assert!(
+        objects
+            .config()
+            .unwrap()
+            .contains("issuer_url: https://sso.example.com")
+    );
 }
 
 #[test]
