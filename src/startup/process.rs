@@ -102,6 +102,7 @@ impl Process {
             has_sides: true,
         });
         let gate = Gate::starting();
+        metrics.show_readiness(gate.clone());
         let shown = metrics.clone();
         let sides = [
             Side::start(

@@ -6,6 +6,7 @@ mod unreconciled;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::app::Service;
+use hyperfleet_server_kit::http::{Gate, Readiness};
 use hyperfleet_server_kit::telemetry::{GaugeFamily, Metrics};
 pub use table::METRIC_TABLES;
 
@@ -32,6 +33,17 @@ impl ApiMetrics {
     pub fn show(&self, service: &Service) {
         let service = service.clone();
         self.metrics.add_source(move || connections(&service));
+    }
+
+    /// Shows whether this gate says that requests are welcome.
+    pub(super) fn show_readiness(&self, gate: Gate) {
+        self.metrics.add_source(move || {
+            let is_ready = gate.readiness() == Readiness::Ready;
+            vec![GaugeFamily {
+                name: "hyperfleet_api_ready",
+                series: vec![(Vec::new(), if is_ready { 1.0 } else { 0.0 })],
+            }]
+        });
     }
 
     /// All series, as text in the format of Prometheus.

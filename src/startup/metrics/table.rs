@@ -13,6 +13,8 @@ pub const METRIC_TABLES: &[MetricTable] = &[API_METRICS];
 
 #[rustfmt::skip]
 const API_METRICS: MetricTable = &[
+    Metric::new("hyperfleet_api_ready", Gauge, &[],
+        "Whether this instance is ready, as /readyz says: 1 or 0."),
     Metric::new("hyperfleet_api_reconciliation_started_total", Counter, &["resource_type", "is_delete"],
         "Resources whose condition Reconciled became False."),
     Metric::new("hyperfleet_api_resource_pending_reconciliation", Gauge, &["resource_type", "is_delete"],

@@ -2,6 +2,7 @@ use chrono::{DateTime, TimeDelta};
 
 use super::*;
 use crate::app::Unreconciled;
+use hyperfleet_server_kit::http::Gate;
 use hyperfleet_server_kit::program::Build;
 
 const BUILD: Build = Build {
@@ -63,4 +64,24 @@ fn the_program_and_its_process_are_shown() {
         assert!(text.contains(&series), "no {name} in\n{text}");
         assert!(text.contains(&format!("# HELP {name} ")), "{name}");
     }
+}
+
+#[test]
+fn readiness_is_shown_as_probes_see_it() {
+    let (metrics, gate) = (metrics(), Gate::starting());
+    metrics.show_readiness(gate.clone());
+    let shows = |value: u8| {
+        let line = format!("hyperfleet_api_ready{{component=\"api\",version=\"1.2.3\"}} {value}");
+        let text = metrics.render();
+        assert!(text.lines().any(|l| l == line), "no {line} in\n{text}");
+    };
+    shows(0);
+    gate.open();
+    shows(1);
+    gate.set_fault(Some("database unavailable".to_owned()));
+    shows(0);
+    gate.set_fault(None);
+    shows(1);
+    gate.stop();
+    shows(0);
 }

@@ -239,9 +239,13 @@ impl<'a, S: KeyStore> Lead<'a, S> {
     }
 
     fn set_gauges(&self) {
-        telemetry::set_gauges(
-            self.decider.unplaced_count(),
-            self.decider.left_alone_count(),
-        );
+        let clock = self.engine.clock.as_ref();
+        let clock = clock.filter(|_| !self.is_behind());
+        telemetry::set_gauges(&telemetry::ClusterGauges {
+            machines: self.decider.machine_count(),
+            unplaced: self.decider.unplaced_count(),
+            left_alone: self.decider.left_alone_count(),
+            decided_at: clock.map(|clock| clock.now().timestamp()),
+        });
     }
 }

@@ -92,7 +92,7 @@ impl<S: KeyStore> Engine<S> {
         }
     }
 
-    /// Gives it the time, for the metric that says since when it leads; for nothing else.
+    /// Gives it the time, for metrics that say since when it leads and when it last decided; for nothing else.
     pub fn with_clock(self, clock: Clock) -> Self {
         let clock = Some(clock);
         Self { clock, ..self }

@@ -22,6 +22,8 @@ const KEY_CHARACTERS_MAX: usize = 1024;
 const LEADING: &str = "fleet_engine_leading";
 const LEADER_START_TIME: &str = "fleet_engine_leader_start_time";
 const EPOCH: &str = "fleet_engine_epoch";
+const LAST_PASS: &str = "fleet_engine_last_pass_timestamp_seconds";
+const MACHINES: &str = "fleet_engine_machines";
 const UNITS_UNPLACED: &str = "fleet_engine_units_unplaced";
 const KEYS_LEFT_ALONE: &str = "fleet_engine_keys_left_alone";
 const TASKS: &str = "fleet_engine_task_count_total";
@@ -45,6 +47,10 @@ pub const METRICS: MetricTable = &[
         "Since when this engine leads, in seconds since 1970; 0 while it does not."),
     Metric::new(EPOCH, Gauge, &[],
         "The term of this engine, by its epoch; 0 while it does not lead."),
+    Metric::new(LAST_PASS, Gauge, &[],
+        "When this engine last finished deciding, in seconds since 1970; 0 while it does not lead."),
+    Metric::new(MACHINES, Gauge, &[],
+        "Machines that are members of the cluster; 0 while this engine does not lead."),
     Metric::new(UNITS_UNPLACED, Gauge, &[],
         "Units that are to be on a machine and are on none; 0 while this engine does not lead."),
     Metric::new(KEYS_LEFT_ALONE, Gauge, &[],
@@ -92,6 +98,8 @@ pub(super) fn leads_no_more() {
         LEADING,
         EPOCH,
         LEADER_START_TIME,
+        LAST_PASS,
+        MACHINES,
         UNITS_UNPLACED,
         KEYS_LEFT_ALONE,
     ] {
@@ -99,10 +107,27 @@ pub(super) fn leads_no_more() {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-pub(super) fn set_gauges(unplaced: usize, left_alone: usize) {
-    gauge!(UNITS_UNPLACED).set(unplaced as f64);
-    gauge!(KEYS_LEFT_ALONE).set(left_alone as f64);
+/// What the engine that leads knows of its cluster.
+#[derive(Debug)]
+pub(super) struct ClusterGauges {
+    pub(super) machines: usize,
+    pub(super) unplaced: usize,
+    pub(super) left_alone: usize,
+    /// Time of this decision, in seconds since 1970; `None` while the engine waits for its own writes.
+    pub(super) decided_at: Option<i64>,
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "seconds and counts are far below 2^52"
+)]
+pub(super) fn set_gauges(gauges: &ClusterGauges) {
+    gauge!(MACHINES).set(gauges.machines as f64);
+    gauge!(UNITS_UNPLACED).set(gauges.unplaced as f64);
+    gauge!(KEYS_LEFT_ALONE).set(gauges.left_alone as f64);
+    if let Some(seconds) = gauges.decided_at {
+        gauge!(LAST_PASS).set(seconds as f64);
+    }
 }
 
 /// Keys are not ours to read, or not ours at all: these are new among them.

@@ -264,6 +264,11 @@ impl Decider {
             .read(|picture| self.unreadable(&picture.known).len() + picture.known.unknown.len())
     }
 
+    /// How many machines are members.
+    pub(super) fn machine_count(&self) -> usize {
+        self.mirror.read(|picture| picture.known.machines.len())
+    }
+
     /// How many units are to be on a machine and are on none.
     pub(super) fn unplaced_count(&self) -> usize {
         self.reasons.unplaced_count()
