@@ -35,6 +35,8 @@ pub(super) struct Reservation {
 
 impl ResponseBudget {
     pub(super) fn new(bytes: usize) -> Self {
+        // Without large bodies the gauge says 0; it is not missing.
+        metrics::gauge!(BUFFERED).increment(0.0);
         Self(Arc::new(Parts {
             bytes: Capacity::new(bytes),
             refused_at: Mutex::new(None),
