@@ -28,6 +28,7 @@ mod lifecycle;
 mod limits;
 mod lists;
 mod metrics;
+mod monitoring;
 mod openapi;
 mod pages;
 mod races;

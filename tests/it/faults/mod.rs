@@ -14,7 +14,7 @@ mod listeners;
 mod load;
 mod logs;
 mod migrations;
-mod program;
+pub(crate) mod program;
 mod proxies;
 mod read_only;
 mod restart;
@@ -29,7 +29,7 @@ mod startup;
 mod tenancy;
 mod tls;
 mod tls_clients;
-mod tokens;
+pub(crate) mod tokens;
 mod traces;
 mod variables;
 

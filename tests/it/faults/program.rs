@@ -13,23 +13,23 @@ use super::until;
 use crate::support::{TestApi, TestDatabase};
 
 /// A running program, and what it reads.
-pub(super) struct Program {
+pub(crate) struct Program {
     running: RunningProgram,
     /// What it reads, for as long as it runs.
     folder: Option<TempDir>,
 }
 
 /// Settings with which several can run at a time, and end at once.
-pub(super) const FREE_PORTS: &str = "{health: {port: 0, shutdown_delay: 0s}, metrics: {port: 0}}";
+pub(crate) const FREE_PORTS: &str = "{health: {port: 0, shutdown_delay: 0s}, metrics: {port: 0}}";
 
 impl Program {
-    pub(super) fn start(args: &[&str]) -> Self {
+    pub(crate) fn start(args: &[&str]) -> Self {
         Self::start_with(args, &[])
     }
 
     /// `serve` with the listeners of health and metrics on free ports, which `settings` may say more
     /// to, in YAML.
-    pub(super) fn serve_with(database: &TestDatabase, settings: &str, args: &[&str]) -> Self {
+    pub(crate) fn serve_with(database: &TestDatabase, settings: &str, args: &[&str]) -> Self {
         let url = database.url();
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config.yaml");
@@ -47,14 +47,14 @@ impl Program {
     }
 
     /// Runs a command on a database to its end: the code that it ends with, and what it says.
-    pub(super) async fn run(database: &TestDatabase, args: &[&str]) -> (Option<i32>, String) {
+    pub(crate) async fn run(database: &TestDatabase, args: &[&str]) -> (Option<i32>, String) {
         let mut program = Self::start(&[args, &["--database-url", &database.url()]].concat());
         let code = program.ended().await.code();
         (code, program.said())
     }
 
     /// With these variables besides.
-    pub(super) fn start_with(args: &[&str], variables: &[(&str, &str)]) -> Self {
+    pub(crate) fn start_with(args: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hyperfleet-api"));
         command
             .args(args)
@@ -72,12 +72,12 @@ impl Program {
         }
     }
 
-    pub(super) fn serve(database: &TestDatabase) -> Self {
+    pub(crate) fn serve(database: &TestDatabase) -> Self {
         Self::serve_with(database, FREE_PORTS, &[])
     }
 
     /// With its settings in flags and variables, and the listeners on free ports.
-    pub(super) fn serve_by_flags(
+    pub(crate) fn serve_by_flags(
         database: &TestDatabase,
         more: &[&str],
         variables: &[(&str, &str)],
@@ -90,14 +90,14 @@ impl Program {
         Self::start_with(&args, variables)
     }
 
-    pub(super) fn dev(folder: &Folder) -> Self {
+    pub(crate) fn dev(folder: &Folder) -> Self {
         let data = folder.data();
         let data = data.to_str().unwrap();
         Self::start(&["dev", "--data-dir", data, "--server-port", "0"])
     }
 
     /// The most memory that it has had so far, in KiB.
-    pub(super) fn memory_peak(&self) -> u64 {
+    pub(crate) fn memory_peak(&self) -> u64 {
         let file = format!("/proc/{}/status", self.id());
         let status = std::fs::read_to_string(file).unwrap();
         let (_, rest) = status.split_once("VmHWM:").unwrap();
@@ -106,12 +106,12 @@ impl Program {
     }
 
     /// What it has said, without the escapes of JSON, in which errors of the start are told, too.
-    pub(super) fn said_plainly(&self) -> String {
+    pub(crate) fn said_plainly(&self) -> String {
         self.said().replace("\\\"", "\"").replace("\\\\", "\\")
     }
 
     /// Where it listens, by the name of the listener, as soon as it says so.
-    pub(super) async fn address(&mut self, listener: &str) -> String {
+    pub(crate) async fn address(&mut self, listener: &str) -> String {
         let mark = format!("\"{listener}\":\"");
         let find = |said: &str| {
             let (_, rest) = said.split_once(&mark)?;
@@ -121,7 +121,7 @@ impl Program {
     }
 
     /// Waits until it serves; a client of it.
-    pub(super) async fn serving(&mut self, database: TestDatabase) -> TestApi {
+    pub(crate) async fn serving(&mut self, database: TestDatabase) -> TestApi {
         let address = self.until_found("it serves", address_in).await;
         let base = format!("http://{address}/api/hyperfleet/v1");
         TestApi::remote(&base, database)
@@ -152,29 +152,29 @@ fn address_in(said: &str) -> Option<String> {
 }
 
 /// A folder for `dev`, reachable for the user that PostgreSQL runs as.
-pub(super) struct Folder(TempDir);
+pub(crate) struct Folder(TempDir);
 
 impl Folder {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let open = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(folder.path(), open).unwrap();
         Self(folder)
     }
 
-    pub(super) fn data(&self) -> PathBuf {
+    pub(crate) fn data(&self) -> PathBuf {
         self.0.path().join("postgres")
     }
 
     /// The database of a `dev` that serves from it.
-    pub(super) fn database(&self) -> TestDatabase {
+    pub(crate) fn database(&self) -> TestDatabase {
         let options = sqlx::postgres::PgConnectOptions::new_without_pgpass();
         let options = options.socket(self.data()).username("postgres");
         TestDatabase::at(options.database("postgres"))
     }
 
     /// The process of the PostgreSQL that runs in it.
-    pub(super) fn postgres(&self) -> Process {
+    pub(crate) fn postgres(&self) -> Process {
         let file = self.data().join("data/postmaster.pid");
         let text = std::fs::read_to_string(file).unwrap();
         Process(text.lines().next().unwrap().parse().unwrap())
@@ -183,22 +183,22 @@ impl Folder {
 
 /// A process that is not our child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Process(u32);
+pub(crate) struct Process(u32);
 
 impl Process {
     /// Whether it runs; one that has ended and waits for its parent does not.
-    pub(super) fn is_running(self) -> bool {
+    pub(crate) fn is_running(self) -> bool {
         let folder = Path::new("/proc").join(self.0.to_string());
         let command = std::fs::read(folder.join("cmdline"));
         command.is_ok_and(|command| !command.is_empty())
     }
 
-    pub(super) fn kill(self) {
+    pub(crate) fn kill(self) {
         let pid = i32::try_from(self.0).unwrap();
         kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
     }
 
-    pub(super) async fn ended(self) {
+    pub(crate) async fn ended(self) {
         until("PostgreSQL is gone", async || !self.is_running()).await;
     }
 }

@@ -10,7 +10,7 @@ use super::program::{Folder, Program};
 use crate::support::{Answer, Series, TestApi, TestDatabase};
 
 /// What `dev-token` prints, which must be a token and nothing else.
-pub(super) async fn minted(folder: &Path, args: &[&str]) -> String {
+pub(crate) async fn minted(folder: &Path, args: &[&str]) -> String {
     let folder = folder.to_str().unwrap();
     let args = [&["dev-token", "--folder", folder], args].concat();
     let mut program = Program::start(&args);

@@ -16,6 +16,7 @@ mod inspect;
 mod listeners;
 mod logs;
 mod machines;
+mod monitoring;
 mod program;
 mod reload;
 mod settings;
