@@ -37,6 +37,12 @@ demo: ## Play a cluster's whole life against `make run`, checking each answer (B
 demo-fleet: setup ## Boot three machines, run units on them, kill a machine and watch its units move (root)
 	@examples/demo-fleet
 
+# ---- Package --------------------------------------------------------------------------------
+
+.PHONY: image
+image: setup ## Build the container image with docker or podman, and check it (IMAGE=hyperfleet:dev BASE_IMAGE=…)
+	@scripts/image
+
 # ---- Test -----------------------------------------------------------------------------------
 
 .PHONY: test check chart chart-reference fuzz deny sbom chaos check-long fmt lint doc sqlx sqlx-check openapi etcd-protoset config-reference fleetctl-reference mutants fuzz-search fuzz-units test-cluster fleet-seeds
