@@ -6,8 +6,10 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Arg, ArgMatches, Parser, Subcommand};
+use humantime_serde::re::humantime::parse_duration;
 
 use super::DevTokenArgs;
 use super::catalogue::TABLE;
@@ -48,6 +50,16 @@ pub enum Command {
     /// Starts a PostgreSQL of its own in a folder, on a Unix socket only, unless the settings name
     /// a database. Data is kept between runs. Ctrl-C stops everything.
     Dev(DevArgs),
+    /// Ask the instance on this machine whether it is healthy, for containers
+    ///
+    /// Sends one request to the health listener, whose address is read from the same settings as
+    /// `serve` reads: from the file and the environment, or give the same --health flags. Exits with
+    /// 0 if the instance answers that all is well, otherwise with 1 and the reason on standard error.
+    ///
+    /// Without --ready it asks /healthz: does the process answer? Use that where an unhealthy
+    /// container is restarted. With --ready it asks /readyz: does it serve requests? That also
+    /// needs the database and its schema.
+    Healthcheck(Box<HealthcheckArgs>),
     /// Look at the settings
     #[command(subcommand, arg_required_else_help = true)]
     Config(ConfigCommand),
@@ -145,6 +157,20 @@ pub enum StatusFormat {
     Text,
     /// For programs.
     Json,
+}
+
+/// Options of `healthcheck`.
+#[derive(Debug, clap::Args)]
+pub struct HealthcheckArgs {
+    /// Ask whether the instance serves requests, not only whether its process answers
+    #[arg(long)]
+    pub ready: bool,
+    /// How long the answer may take
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_duration)]
+    pub timeout: Duration,
+    /// The settings, of which those of the health listener count alone.
+    #[command(flatten)]
+    pub settings: SettingsArgs,
 }
 
 /// Options of `openapi`.

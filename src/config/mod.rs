@@ -17,8 +17,8 @@ use crate::domain::entity_config::Attached;
 use hyperfleet_server_kit as kit;
 
 pub use args::{
-    Args, CheckArgs, Command, ConfigCommand, DevArgs, MigrateArgs, MigrateCommand, OpenapiArgs,
-    SettingsArgs, StatusArgs, StatusFormat,
+    Args, CheckArgs, Command, ConfigCommand, DevArgs, HealthcheckArgs, MigrateArgs, MigrateCommand,
+    OpenapiArgs, SettingsArgs, StatusArgs, StatusFormat,
 };
 pub use dev_token::DevTokenArgs;
 pub use load::{load, names_a_database};

@@ -9,7 +9,7 @@ use clap::CommandFactory as _;
 use super::BUILD;
 use super::plan::Plan;
 use super::process::{Addresses, Process};
-use super::{database, dev, migrate, telemetry};
+use super::{database, dev, healthcheck, migrate, telemetry};
 use crate::config::{
     self, Args, CheckArgs, Command, ConfigCommand, DevTokenArgs, OpenapiArgs, Settings,
     SettingsArgs,
@@ -34,6 +34,7 @@ async fn carry_out(args: Args) -> anyhow::Result<ExitCode> {
         Command::Serve(args) => Box::pin(serve(&args)).await?,
         Command::Migrate(args) => return migrate::run(&args).await,
         Command::Dev(args) => Box::pin(dev::run(args)).await?,
+        Command::Healthcheck(args) => healthcheck::run(&args).await?,
         Command::Config(ConfigCommand::Check(args)) => check(&args)?,
         Command::Config(ConfigCommand::Reference) => print(&config::reference()),
         Command::Openapi(args) if args.fleet => {

@@ -6,6 +6,7 @@ mod commands;
 mod database;
 mod dev;
 mod fleet;
+mod healthcheck;
 mod metrics;
 mod migrate;
 mod plan;

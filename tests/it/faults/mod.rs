@@ -9,6 +9,7 @@ mod database;
 mod dev;
 mod exhausted;
 mod fleet;
+mod healthcheck;
 mod killed;
 mod listeners;
 mod load;
