@@ -117,10 +117,7 @@ impl EtcdWatch {
 
 /// Fails if etcd does not know, or does not know any more, what it has told before. One that was restored from a snapshot
 /// may have come beyond all revisions that were told.
-async fn check_history(
-    keys: &EtcdKeys,
-    witness: Option<(Vec<u8>, Revision)>,
-) -> Result<(), Error> {
+async fn check_history(keys: &EtcdKeys, witness: Option<(Vec<u8>, Revision)>) -> Result<(), Error> {
     let Some((key, modified)) = witness else {
         return Ok(());
     };
