@@ -146,18 +146,31 @@ impl Client {
     pub(crate) async fn unit_status(&self, name: &str, machine: &str) -> Result<Text, Error> {
         let query = [("machineID", machine.to_owned())];
         let url = self.transport.url(&["units", name, "status"], &query);
-        self.transport.text(url, false).await
+        self.transport.text(url).await
     }
 
-    /// The journal of a unit on a machine, as a stream of bytes.
+    /// The journal of a unit on a machine.
     pub(crate) async fn journal(
         &self,
         name: &str,
         query: &[(&str, String)],
-        is_followed: bool,
     ) -> Result<Text, Error> {
         let url = self.transport.url(&["units", name, "journal"], query);
-        self.transport.text(url, is_followed).await
+        self.transport.text(url).await
+    }
+
+    /// The journal of a unit on a machine and its new lines, after the event with this id.
+    pub(crate) async fn watch_journal(
+        &self,
+        name: &str,
+        query: &[(&str, String)],
+        after: Option<&str>,
+    ) -> Result<Events, Error> {
+        let mut query = query.to_vec();
+        query.push(("watch", "true".to_owned()));
+        query.extend(after.map(|id| ("after", id.to_owned())));
+        let url = self.transport.url(&["units", name, "journal"], &query);
+        Ok(Events::of(self.transport.stream(url).await?))
     }
 
     /// What changes of a list, for as long as the server keeps telling.

@@ -17,7 +17,7 @@ struct Ran {
 }
 
 /// The program, beside fleetd. `cargo test` builds it with all others; with `-p fleetd` alone it may be missing.
-fn program() -> PathBuf {
+pub(super) fn program() -> PathBuf {
     let path = Path::new(env!("CARGO_BIN_EXE_fleetd")).with_file_name("fleetctl");
     if !path.exists() {
         let built = Command::new(env!("CARGO"))

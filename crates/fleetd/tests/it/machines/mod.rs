@@ -33,6 +33,7 @@
 
 mod cluster;
 mod command_line;
+mod journal;
 mod life_cycle;
 mod loss;
 mod outages;
