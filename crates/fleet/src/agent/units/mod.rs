@@ -187,7 +187,7 @@ impl Units {
             match self.stop(systemd, &unit).await {
                 Ok(()) => tracing::warn!(
                     unit,
-                    "the machine's lease was not kept: a unit that must not run twice is told to stop"
+                    "machine lease not kept: stopping a unit that must not run twice"
                 ),
                 Err(Undone::Unreachable(error)) => return Err(error),
                 Err(Undone::Failed(error)) => self.troubles.fail(&unit, "", &error),
