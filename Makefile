@@ -160,6 +160,7 @@ bench-engine: setup ## Measure what the engine's decisions cost, up to 10,000 ma
 	cargo bench --quiet -p hyperfleet-fleet-model --bench engine
 
 bench-fleet: setup ## Measure fleet with 200 agents and 10,000 units on one etcd (ARGS="units=500 machines=10 idle=5")
+	@cargo build --quiet --release --bin fleetctl
 	cargo bench --quiet -p fleetd --bench fleet -- $(ARGS)
 
 FORCE:

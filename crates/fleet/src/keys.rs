@@ -15,6 +15,9 @@ use serde::{Deserialize, Serialize};
 /// How many operations, or comparisons, a transaction may hold: etcd's default (`--max-txn-ops`).
 pub const TRANSACTION_OPERATIONS_MAX: usize = 128;
 
+/// How often a lease is kept alive within its time to live.
+pub(crate) const KEPT_PER_LEASE: u32 = 3;
+
 /// A moment of the store: it grows by one with every write, across all keys. Never 0.
 pub type Revision = i64;
 

@@ -66,3 +66,14 @@ impl Default for Etcd {
         ])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_of_the_largest_page_is_its_number() {
+        let largest = PAGE_SIZES.map(|(_, most)| most.parse());
+        assert_eq!(largest, Some(Ok(PAGE_SIZE_MAX)));
+    }
+}

@@ -28,6 +28,8 @@ pub struct MachineSetup<'a> {
     pub services: &'a Path,
     /// Settings of fleetd.
     pub settings: &'a [(&'a str, &'a str)],
+    /// Further files, by path: below `bin` they are in `/opt`, below `units` in `/etc/systemd/system`.
+    pub files: &'a [(String, String)],
     /// `None`: that of this machine.
     pub network: Option<&'a PrivateNetwork>,
 }
@@ -69,6 +71,11 @@ impl PrivateMachine {
         std::fs::write(units.join("test.target"), TARGET).unwrap();
         for file in ["fleetd.service", "fleetd.socket"] {
             std::fs::copy(setup.services.join(file), units.join(file)).unwrap();
+        }
+        for (path, text) in setup.files {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
         }
         let mut arguments = vec!["machine".to_owned(), folder.path().display().to_string()];
         arguments.extend([format!("m{}", setup.number), setup.id.clone()]);

@@ -31,6 +31,9 @@ pub struct State {
     /// Units that take until [`SimulatedSystemd::finish_stopping`] to stop.
     pub stops_slowly: BTreeSet<String>,
     stopping: BTreeSet<String>,
+    /// Units whose start waits until [`SimulatedSystemd::finish_queueing`].
+    pub starts_queued: BTreeSet<String>,
+    queued: BTreeSet<String>,
     /// Units of which every task fails.
     pub refused: BTreeSet<String>,
     /// Whether unit files cannot be read again.
@@ -79,6 +82,17 @@ impl SimulatedSystemd {
     /// A unit that was told to stop has stopped.
     pub fn finish_stopping(&self, unit: &str) {
         self.with(|state| state.stopping.remove(unit));
+        self.signal(unit);
+    }
+
+    /// A unit whose start was queued starts.
+    pub fn finish_queueing(&self, unit: &str) {
+        self.with(|state| {
+            if state.queued.remove(unit) {
+                let file = state.loaded[unit].clone();
+                state.running.insert(unit.to_owned(), file);
+            }
+        });
         self.signal(unit);
     }
 
@@ -170,7 +184,14 @@ impl Systemd for SimulatedConnection {
                 ("inactive", "dead")
             };
             let [load, active, sub] = [load, active, sub].map(str::to_owned);
-            (unit, SystemdState { load, active, sub })
+            let start_is_queued = state.queued.contains(&unit);
+            let state = SystemdState {
+                load,
+                active,
+                sub,
+                start_is_queued,
+            };
+            (unit, state)
         });
         Ok(states.collect())
     }
@@ -242,7 +263,11 @@ impl Systemd for SimulatedConnection {
         };
         // As systemd does: a start comes after a stop that is under way, and changes nothing of what runs.
         state.stopping.remove(unit);
-        state.running.entry(unit.to_owned()).or_insert(file);
+        if state.starts_queued.contains(unit) && !state.running.contains_key(unit) {
+            state.queued.insert(unit.to_owned());
+        } else {
+            state.running.entry(unit.to_owned()).or_insert(file);
+        }
         drop(state);
         self.systemd.signal(unit);
         Ok(())
@@ -264,6 +289,7 @@ impl Systemd for SimulatedConnection {
     async fn stop(&self, unit: &str) -> Result<(), Error> {
         self.pause().await;
         let mut state = self.call("stop", unit)?;
+        state.queued.remove(unit);
         if state.running.remove(unit).is_some() {
             state.stopped.push(unit.to_owned());
             if state.stops_slowly.contains(unit) {

@@ -18,10 +18,16 @@
 //! `id` is a revision up to which everything has been told. It stands with the last of the events that belong to
 //! it alone, so that a client that is cut off before is told all of them again.
 
+use std::fmt::Display;
+use std::time::Duration;
+
 use serde::Serialize;
 
 /// The media type.
 pub const EVENT_STREAM: &str = "text/event-stream";
+
+/// After this time without an event a server sends a [`heartbeat`]. Proxies close streams that are silent for a minute.
+pub const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// What a stream begins with: clients come back after a second.
 pub fn beginning() -> &'static str {
@@ -54,7 +60,23 @@ pub fn listed(revision: i64) -> String {
     format!("event: listed\ndata: {{\"revision\":{revision}}}\nid: {revision}\n\n")
 }
 
-fn event(name: &str, item: &impl Serialize, id: Option<i64>) -> serde_json::Result<String> {
+/// Lines of a journal; `id` is the position after them. Text that is not UTF-8 is an array of bytes, as in the JSON of
+/// `journalctl`.
+///
+/// # Errors
+/// None for bytes.
+pub fn lines(text: &[u8], id: &str) -> serde_json::Result<String> {
+    match str::from_utf8(text) {
+        Ok(text) => event("lines", &text, Some(id)),
+        Err(_) => event("lines", &text, Some(id)),
+    }
+}
+
+fn event(
+    name: &str,
+    item: &impl Serialize,
+    id: Option<impl Display>,
+) -> serde_json::Result<String> {
     // JSON has no newlines outside its texts, and escapes those within.
     let data = serde_json::to_string(item)?;
     let id = id.map_or_else(String::new, |id| format!("id: {id}\n"));
@@ -77,6 +99,14 @@ mod tests {
         );
         let text = delete(&json!({"name": "a"}), None).unwrap();
         assert_eq!(text, "event: delete\ndata: {\"name\":\"a\"}\n\n");
+        assert_eq!(
+            lines(b"a\n\nid: 9\r\n", "s=1;i=2").unwrap(),
+            "event: lines\ndata: \"a\\n\\nid: 9\\r\\n\"\nid: s=1;i=2\n\n"
+        );
+        assert_eq!(
+            lines(b"\xff\n", "s=1").unwrap(),
+            "event: lines\ndata: [255,10]\nid: s=1\n\n"
+        );
         assert_eq!(
             listed(7),
             "event: listed\ndata: {\"revision\":7}\nid: 7\n\n"

@@ -119,8 +119,17 @@ impl Systemd for DbusSystemd {
         let listed = self.manager.list_units_by_names(units).await;
         let listed = listed.map_err(|error| sort("list units", &error))?;
         let states = listed.into_iter().map(|listed| {
-            let (name, _, load, active, sub, ..) = listed;
-            (name, SystemdState { load, active, sub })
+            let (name, _, load, active, sub, _, _, _, job, _) = listed;
+            let is_start = matches!(job.as_str(), "start" | "restart");
+            let mut state = SystemdState {
+                load,
+                active,
+                sub,
+                start_is_queued: false,
+            };
+            // A start under way has another state.
+            state.start_is_queued = is_start && state.has_stopped();
+            (name, state)
         });
         Ok(states.collect())
     }

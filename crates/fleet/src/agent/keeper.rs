@@ -9,12 +9,10 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use crate::keys::{self, KeyStore};
+use crate::keys::{self, KEPT_PER_LEASE, KeyStore};
 use crate::registry::{Error, Machine, Registered, Registration, Registry};
 use hyperfleet_server_kit::causes::chain;
 
-/// How often a lease is kept in the time for which it lives.
-const KEPT_PER_LEASE: u32 = 3;
 /// Every so many keep-alives also check the machine's key: an operator can delete it while its lease lives.
 const KEPT_PER_LOOK: u32 = 6;
 /// After this part of a lease without a sign of life, units that must never run twice have to stop: the rest is for

@@ -15,6 +15,8 @@ pub struct SystemdState {
     pub active: String,
     /// `SubState`: `running`, `dead`, …
     pub sub: String,
+    /// Whether a start is queued behind other units: the state is the one from before it.
+    pub start_is_queued: bool,
 }
 
 impl SystemdState {

@@ -56,9 +56,9 @@ pub(super) fn done(task: &Task, reason: Reason) {
     match task {
         Task::Unload(unit) => tracing::info!(unit, reason, "unit unloaded"),
         Task::Load(unit) => tracing::info!(unit, reason, "unit loaded"),
-        Task::Stop(unit) => tracing::info!(unit, reason, "unit is told to stop"),
-        Task::Start(unit) => tracing::info!(unit, reason, "unit is told to start"),
-        Task::Restart(unit) => tracing::info!(unit, reason, "unit is told to restart"),
+        Task::Stop(unit) => tracing::info!(unit, reason, "unit stopping"),
+        Task::Start(unit) => tracing::info!(unit, reason, "unit starting"),
+        Task::Restart(unit) => tracing::info!(unit, reason, "unit restarting"),
         Task::Reload => tracing::debug!(reason, "unit files reloaded"),
     }
 }

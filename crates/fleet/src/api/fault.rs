@@ -144,7 +144,7 @@ impl From<inspect::Error> for Fault {
                 };
                 return error.into();
             }
-            E::OnSeveralMachines { .. } => StatusCode::BAD_REQUEST,
+            E::OnSeveralMachines { .. } | E::UnusablePosition { .. } => StatusCode::BAD_REQUEST,
             E::OnNoMachine { .. } | E::NotOnMachine { .. } => StatusCode::CONFLICT,
             E::NoAddress { .. } | E::NoCertificate | E::NoMachine | E::NotRun { .. } => {
                 StatusCode::NOT_IMPLEMENTED

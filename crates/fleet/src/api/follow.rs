@@ -18,13 +18,10 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Fault;
 use crate::{Error, EtcdFollow, Followed, Item, Told};
-use hyperfleet_fleet_model::wire::{self, EVENT_STREAM, Query, UnitGone};
+use hyperfleet_fleet_model::wire::{self, EVENT_STREAM, HEARTBEAT, Query, UnitGone};
 use hyperfleet_server_kit::causes::chain;
 use hyperfleet_server_kit::http::{Admission, Connection, Gate, PIECE};
 
-/// How often a client is told something even if nothing happens: often enough for proxies, which end what is silent
-/// for a minute.
-const HEARTBEAT: Duration = Duration::from_secs(15);
 /// How long an endless response lasts. Then the client comes back and authenticates again, so an expired or revoked token
 /// is good for at most this much longer.
 pub(super) const TIME_MAX: Duration = Duration::from_mins(30);
@@ -37,23 +34,34 @@ const LAST_EVENT_ID: &str = "last-event-id";
 /// 400 if it is none.
 fn after(request: &HttpRequest, query: &Query) -> Result<Option<i64>, Fault> {
     let of_query = query.revision()?;
+    let of_header = last_event_id(request, Query::parse_revision)?;
+    Ok(of_header.or(of_query))
+}
+
+/// The id of the last event that a client has; none without the header.
+///
+/// # Errors
+/// 400 if `parse` does not accept it, or if there are several.
+pub(super) fn last_event_id<T>(
+    request: &HttpRequest,
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> Result<Option<T>, Fault> {
     let mut given = request.headers().get_all(LAST_EVENT_ID);
     let (first, second) = (given.next(), given.next());
     let Some(first) = first.filter(|value| !value.is_empty() || second.is_some()) else {
-        return Ok(of_query);
+        return Ok(None);
     };
-    let revision = first.to_str().ok().filter(|_| second.is_none());
-    let revision = revision.and_then(Query::parse_revision);
-    Ok(Some(revision.ok_or_else(|| {
-        bad("invalid value of Last-Event-ID header")
-    })?))
+    let id = first.to_str().ok().filter(|_| second.is_none());
+    let id = id.and_then(parse);
+    let fault = || bad("invalid value of Last-Event-ID header");
+    id.map(Some).ok_or_else(fault)
 }
 
 /// Checks that a request can be answered by what has no end, and asks for that alone.
 ///
 /// # Errors
 /// 400.
-fn check(request: &HttpRequest, query: &Query) -> Result<(), Fault> {
+pub(super) fn check(request: &HttpRequest, query: &Query) -> Result<(), Fault> {
     if request.version() < Version::HTTP_11 {
         // It knows no chunks (RFC 9112 §6.1).
         return Err(bad("watching needs HTTP/1.1"));
@@ -75,7 +83,7 @@ pub(super) fn refuse(query: &Query) -> Result<(), Fault> {
     Ok(())
 }
 
-fn bad(message: &str) -> Fault {
+pub(super) fn bad(message: &str) -> Fault {
     Fault::new(StatusCode::BAD_REQUEST, message)
 }
 

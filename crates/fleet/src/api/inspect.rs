@@ -10,8 +10,11 @@ use super::Fault;
 use super::body::query;
 use super::follow;
 use crate::EtcdFleet;
-use crate::inspect::{EXIT_STATUS, Inspection, Inspector, LINES_MAX, OUTPUTS, Request, TextStream};
-use hyperfleet_fleet_model::wire::{InvalidParameter, Query};
+use crate::inspect::{
+    EXIT_STATUS, Follow, Inspection, Inspector, JournalPosition, LINES_MAX, OUTPUTS, Request,
+    TextStream,
+};
+use hyperfleet_fleet_model::wire::{EVENT_STREAM, InvalidParameter, Query};
 use hyperfleet_server_kit::http::{Admission, Gate};
 
 /// Lines of a journal that are shown unless a number is given.
@@ -40,7 +43,6 @@ pub(super) async fn journal(
     name: Path<String>,
 ) -> Result<HttpResponse, Fault> {
     let query = query(&request);
-    follow::refuse(&query)?;
     let lines = query.filter("lines").map_or(Ok(LINES), |text| {
         let lines = text.parse().ok().filter(|lines| *lines <= LINES_MAX);
         lines.ok_or(InvalidParameter("lines"))
@@ -52,10 +54,32 @@ pub(super) async fn journal(
     let inspection = Inspection::Journal {
         lines,
         output,
-        follow: query.is_set("follow")?,
+        follow: following(&request, &query)?,
     };
     let wanted = wanted(&name, &query, inspection)?;
     answer(&request, &fleet, &inspector, &admission, &wanted).await
+}
+
+/// Whether and how a journal is followed.
+///
+/// # Errors
+/// 400 for parameters that cannot be read, or that exclude each other.
+fn following(request: &HttpRequest, query: &Query) -> Result<Follow, Fault> {
+    let parse = |text: &str| text.parse::<JournalPosition>().ok();
+    match (query.is_watch()?, query.is_set("follow")?) {
+        (true, true) => Err(follow::bad("watch and follow cannot be used together")),
+        (false, is_text) => Ok(if is_text { Follow::Text } else { Follow::No }),
+        (true, false) => {
+            follow::check(request, query)?;
+            let of_query = query.filter("after");
+            let of_query = of_query.map(|text| parse(text).ok_or(InvalidParameter("after")));
+            let of_query = of_query.transpose()?;
+            let of_header = follow::last_event_id(request, parse)?;
+            Ok(Follow::Events {
+                after: of_header.or(of_query),
+            })
+        }
+    }
 }
 
 fn wanted<'q>(
@@ -82,7 +106,11 @@ async fn answer(
     let place = admission.watch().ok_or_else(Fault::too_many_watch)?;
     let inspected = inspector.inspect(fleet, wanted).await?;
     let mut answer = follow::endless(request, admission);
-    answer.content_type(ContentType::plaintext());
+    if wanted.inspection.is_events() {
+        answer.content_type(EVENT_STREAM);
+    } else {
+        answer.content_type(ContentType::plaintext());
+    }
     if let Some(status) = inspected.exit_status {
         answer.insert_header((HeaderName::from_static(EXIT_STATUS), status.to_string()));
     }

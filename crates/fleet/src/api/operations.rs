@@ -114,23 +114,36 @@ pub(super) fn status() -> OperationBuilder {
     let summary = "Show what `systemctl status` says of a unit";
     let text = "The unit's machine is asked, by this fleetd or over that machine's fleetd. `Fleet-Exit-Status` has the exit status of `systemctl`.";
     let described = operation("getStatus", "Units", summary, text);
-    inspection(described.parameter(unit_name()).parameter(machine_to_ask()))
+    let described = described.parameter(unit_name()).parameter(machine_to_ask());
+    inspection(described, |answer| answer)
 }
 
 pub(super) fn journal() -> OperationBuilder {
     let summary = "Show the journal of a unit";
-    let text = "The unit's machine is asked, by this fleetd or over that machine's fleetd. With `follow=true` the answer ends after half an hour.";
+    let text = "The unit's machine is asked, by this fleetd or over that machine's fleetd. With `follow=true` or `watch=true` the answer ends after half an hour. \
+        With `watch=true` it comes as events `lines`, whose data is a JSON string (an array of bytes if it is not UTF-8) and whose id is the position after it.";
     let lines = format!("How many of the newest lines, {LINES_MAX} at most; 10 unless given.");
     let output = format!("The form, as of `journalctl`: {}.", OUTPUTS.join(", "));
+    let after = "With `watch`: only lines after this position, the id of an event; `lines` does not count then. `Last-Event-ID` takes precedence.";
     let parameters = [
         unit_name(),
         machine_to_ask(),
         query("lines", &lines, Type::Integer),
         query("output", &output, Type::String),
-        query("follow", "Whether new lines follow.", Type::Boolean),
+        query(
+            "follow",
+            "Whether new lines follow, as text.",
+            Type::Boolean,
+        ),
+        query(
+            "watch",
+            "Whether new lines follow, as events.",
+            Type::Boolean,
+        ),
+        query("after", after, Type::String),
     ];
     let described = operation("getJournal", "Units", summary, text);
-    inspection(with_parameters(described, parameters))
+    inspection(with_parameters(described, parameters), events)
 }
 
 fn machine_to_ask() -> Parameter {
@@ -138,12 +151,16 @@ fn machine_to_ask() -> Parameter {
     query("machineID", text, Type::String)
 }
 
-fn inspection(described: OperationBuilder) -> OperationBuilder {
+fn inspection(
+    described: OperationBuilder,
+    complete: fn(ResponseBuilder) -> ResponseBuilder,
+) -> OperationBuilder {
     let text = ContentBuilder::new().schema(Some(any(Type::String)));
     let answer = ResponseBuilder::new()
         .description("What the machine prints.")
         .content("text/plain", text.build());
-    admitted(described, "200", answer, &[400, 404, 409, 501, 502])
+    let statuses = [400, 404, 409, 501, 502];
+    admitted(described, "200", complete(answer), &statuses)
 }
 
 pub(super) fn states() -> OperationBuilder {

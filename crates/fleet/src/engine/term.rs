@@ -9,11 +9,8 @@ use tokio::time::Instant;
 use super::Engine;
 use super::contact::Contact;
 use super::outage::{Outages, Part};
-use crate::keys::KeyStore;
+use crate::keys::{KEPT_PER_LEASE, KeyStore};
 use crate::registry::{Error, Leading, Registry};
-
-/// How often a lease is kept in the time for which it lives.
-const KEPT_PER_LEASE: u32 = 3;
 
 /// A term that is kept until this is dropped.
 #[derive(Debug)]

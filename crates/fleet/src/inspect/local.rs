@@ -9,7 +9,8 @@ use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-use super::{Error, Inspected, Inspection, Own, Request, TextStream};
+use super::journal::{Journal, JournalEvents};
+use super::{Error, Follow, Inspected, Inspection, JournalPosition, Own, Request, TextStream};
 use crate::agent::Bus;
 
 /// How long `systemctl status` may take.
@@ -18,15 +19,29 @@ const STATUS_TIME_MAX: Duration = Duration::from_secs(20);
 const STATUS_BYTES_MAX: u64 = 1 << 20;
 
 const SYSTEMCTL: &str = "systemctl";
-const JOURNALCTL: &str = "journalctl";
+pub(super) const JOURNALCTL: &str = "journalctl";
+const MACHINE_ID: &str = "/etc/machine-id";
 
 pub(super) async fn inspect(own: &Own, request: &Request<'_>) -> Result<Inspected, Error> {
-    let (program, arguments) = command(own.bus, request.unit, &request.inspection);
-    let failed = |error: io::Error| Error::NotRun {
-        program,
-        machine: own.machine.clone(),
-        message: error.to_string(),
+    if let Inspection::Journal {
+        lines,
+        output,
+        follow: Follow::Events { after },
+    } = &request.inspection
+    {
+        let journal = Journal::new(own.bus, request.unit, output);
+        return journal_events(own, journal, *lines, after.clone()).await;
+    }
+    let options = match &request.inspection {
+        Inspection::Journal {
+            follow: Follow::Text,
+            ..
+        } => follow_options().map(Vec::from),
+        _ => Ok(Vec::new()),
     };
+    let options = options.map_err(|error| not_run(own, JOURNALCTL, &error))?;
+    let (program, arguments) = command(own.bus, request.unit, &request.inspection, &options);
+    let failed = |error: io::Error| not_run(own, program, &error);
     let (child, output) = spawn(program, &arguments).map_err(failed)?;
     match request.inspection {
         Inspection::Journal { .. } => Ok(Inspected {
@@ -41,31 +56,83 @@ pub(super) async fn inspect(own: &Own, request: &Request<'_>) -> Result<Inspecte
     }
 }
 
+async fn journal_events(
+    own: &Own,
+    journal: Journal,
+    lines: u32,
+    after: Option<JournalPosition>,
+) -> Result<Inspected, Error> {
+    let begun = match &after {
+        Some(position) => JournalEvents::resume(journal, position).await,
+        None => JournalEvents::begin(journal, lines).await,
+    };
+    match (begun, after) {
+        (Ok(events), _) => Ok(Inspected {
+            exit_status: None,
+            text: TextStream::of_journal(events),
+        }),
+        (Err(error), Some(position)) if error.kind() == io::ErrorKind::InvalidInput => {
+            let message = error.to_string();
+            Err(Error::UnusablePosition { position, message })
+        }
+        (Err(error), _) => Err(not_run(own, JOURNALCTL, &error)),
+    }
+}
+
+fn not_run(own: &Own, program: &'static str, error: &io::Error) -> Error {
+    Error::NotRun {
+        program,
+        machine: own.machine.clone(),
+        message: error.to_string(),
+    }
+}
+
+/// The options of `journalctl` for new entries of this machine.
+///
+/// By itself `--follow` prints entries of the current boot only. In a container fleetd may see another boot id than
+/// journald, and would see no entry. `--merge` prints those of all boots, and those of other machines as well.
+///
+/// # Errors
+/// The id of this machine could not be read.
+pub(super) fn follow_options() -> io::Result<[String; 3]> {
+    let id = std::fs::read_to_string(MACHINE_ID);
+    let id = id.map_err(|error| io::Error::other(format!("read {MACHINE_ID}: {error}")))?;
+    let this_machine = format!("_MACHINE_ID={}", id.trim());
+    Ok(["--follow".to_owned(), "--merge".to_owned(), this_machine])
+}
+
 /// What is run. A unit's name may begin with a dash, so it stands behind `--` or `--unit=`.
-fn command(bus: Bus, unit: &str, inspection: &Inspection) -> (&'static str, Vec<String>) {
-    let is_user = bus == Bus::User;
+fn command(
+    bus: Bus,
+    unit: &str,
+    inspection: &Inspection,
+    follow_options: &[String],
+) -> (&'static str, Vec<String>) {
     match inspection {
         Inspection::Status => {
-            let user = is_user.then_some("--user").into_iter();
+            let user = (bus == Bus::User).then_some("--user").into_iter();
             let rest = ["--no-pager", "--full", "status", "--", unit];
             let arguments = user.chain(rest).map(str::to_owned);
             (SYSTEMCTL, arguments.collect())
         }
-        Inspection::Journal {
-            lines,
-            output,
-            follow,
-        } => {
-            let option = if is_user { "--user-unit" } else { "--unit" };
+        Inspection::Journal { lines, output, .. } => {
             let mut arguments = vec![
-                format!("{option}={unit}"),
+                journal_of(bus, unit),
                 "--no-pager".to_owned(),
                 format!("--lines={lines}"),
                 format!("--output={output}"),
             ];
-            arguments.extend(follow.then(|| "--follow".to_owned()));
+            arguments.extend_from_slice(follow_options);
             (JOURNALCTL, arguments)
         }
+    }
+}
+
+/// The option of `journalctl` that selects a unit.
+pub(super) fn journal_of(bus: Bus, unit: &str) -> String {
+    match bus {
+        Bus::User => format!("--user-unit={unit}"),
+        Bus::System => format!("--unit={unit}"),
     }
 }
 
@@ -104,9 +171,10 @@ mod tests {
         let journal = Inspection::Journal {
             lines: 7,
             output: "cat".to_owned(),
-            follow: true,
+            follow: Follow::Text,
         };
-        let (program, arguments) = command(Bus::System, "web@1.service", &journal);
+        let follow = ["--follow".to_owned()];
+        let (program, arguments) = command(Bus::System, "web@1.service", &journal, &follow);
         let expected = [
             "--unit=web@1.service",
             "--no-pager",
@@ -118,7 +186,7 @@ mod tests {
             (program, arguments),
             (JOURNALCTL, expected.map(str::to_owned).into())
         );
-        let (program, arguments) = command(Bus::User, "a.service", &Inspection::Status);
+        let (program, arguments) = command(Bus::User, "a.service", &Inspection::Status, &follow);
         let expected = [
             "--user",
             "--no-pager",

@@ -5,10 +5,14 @@
 //!                            └─ another  ─▶ peer:  the same request to its fleetd, over mutual TLS
 //! ```
 //!
+//! A journal is followed as plain text, or as events with which a client resumes it (`journal`).
+//!
 //! Only units of fleet can be asked for, on machines that run them.
 
+mod journal;
 mod local;
 mod peer;
+mod position;
 mod text;
 
 use std::fmt;
@@ -19,6 +23,7 @@ use crate::{Error as FleetError, EtcdFleet};
 
 pub(crate) use peer::EXIT_STATUS;
 pub use peer::PeerFiles;
+pub use position::JournalPosition;
 pub use text::TextStream;
 
 /// Most lines of a journal that are asked for at once.
@@ -52,9 +57,30 @@ pub enum Inspection {
         lines: u32,
         /// One of [`OUTPUTS`].
         output: String,
-        /// Whether new lines follow, without end.
-        follow: bool,
+        follow: Follow,
     },
+}
+
+/// Whether new lines of a journal follow, without end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Follow {
+    No,
+    /// As `journalctl --follow` prints them.
+    Text,
+    /// As server-sent events. `after` resumes an earlier stream; the number of lines does not count then.
+    Events {
+        after: Option<JournalPosition>,
+    },
+}
+
+impl Inspection {
+    /// Whether the answer is a stream of events.
+    pub(crate) fn is_events(&self) -> bool {
+        let Self::Journal { follow, .. } = self else {
+            return false;
+        };
+        matches!(follow, Follow::Events { .. })
+    }
 }
 
 impl fmt::Display for Inspection {
@@ -108,6 +134,13 @@ pub enum Error {
     /// What the other machine has answered.
     #[error("{message}")]
     Refused { status: u16, message: String },
+    #[error(
+        "cannot go on with the journal after {position}: {message}; leave out `after` to start over"
+    )]
+    UnusablePosition {
+        position: JournalPosition,
+        message: String,
+    },
     #[error("cannot run {program} on machine {machine}: {message}")]
     NotRun {
         program: &'static str,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use reqwest::{Certificate, Client, Identity, Response};
 use serde::Deserialize;
 
-use super::{Error, Inspected, Inspection, Request, TextStream};
+use super::{Error, Follow, Inspected, Inspection, Request, TextStream};
 use hyperfleet_server_kit::files;
 
 /// How long a connection may take, and how long the beginning of an answer.
@@ -118,11 +118,23 @@ fn url(address: &str, machine: &str, request: &Request<'_>) -> String {
             lines,
             output,
             follow,
-        } => format!("&lines={lines}&output={output}&follow={follow}"),
+        } => format!("&lines={lines}&output={output}{}", follow_form(follow)),
     };
     format!(
         "https://{address}/fleet/v1/units/{unit}/{what}?forwarded=true&machineID={machine}{form}"
     )
+}
+
+/// The parameters of a journal that is followed.
+fn follow_form(follow: &Follow) -> String {
+    match follow {
+        Follow::No => String::new(),
+        Follow::Text => "&follow=true".to_owned(),
+        Follow::Events { after: None } => "&watch=true".to_owned(),
+        Follow::Events { after: Some(after) } => {
+            format!("&watch=true&after={}", encoded(&after.to_string()))
+        }
+    }
 }
 
 /// A text as it stands in a URL.
@@ -152,21 +164,30 @@ mod tests {
 
     #[test]
     fn a_request_is_sent_on_as_it_came_and_only_once() {
-        let request = Request {
+        let request = |follow| Request {
             unit: "web@1\\x2d.service",
             machine: None,
             inspection: Inspection::Journal {
                 lines: 10,
                 output: "short".to_owned(),
-                follow: false,
+                follow,
             },
             is_forwarded: false,
         };
         assert_eq!(
-            url("10.0.0.2:8001", "m 1", &request),
+            url("10.0.0.2:8001", "m 1", &request(Follow::No)),
             "https://10.0.0.2:8001/fleet/v1/units/web%401%5Cx2d.service/journal\
-             ?forwarded=true&machineID=m%201&lines=10&output=short&follow=false"
+             ?forwarded=true&machineID=m%201&lines=10&output=short"
         );
+        let after = "s=1;i=2".parse().ok();
+        for (follow, end) in [
+            (Follow::Text, "&follow=true"),
+            (Follow::Events { after: None }, "&watch=true"),
+            (Follow::Events { after }, "&watch=true&after=s%3D1%3Bi%3D2"),
+        ] {
+            let url = url("10.0.0.2:8001", "m1", &request(follow));
+            assert!(url.ends_with(&format!("&output=short{end}")), "{url}");
+        }
     }
 
     #[test]

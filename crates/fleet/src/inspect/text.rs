@@ -6,6 +6,8 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
 use tokio::process::Child;
 
+use super::journal::JournalEvents;
+
 /// Largest piece, in bytes.
 const PIECE_BYTES: usize = 16 << 10;
 
@@ -22,6 +24,7 @@ enum Source {
         _child: Child,
     },
     Peer(reqwest::Response),
+    Journal(Box<JournalEvents>),
 }
 
 impl TextStream {
@@ -40,6 +43,10 @@ impl TextStream {
         Self(Source::Peer(response))
     }
 
+    pub(super) fn of_journal(events: JournalEvents) -> Self {
+        Self(Source::Journal(Box::new(events)))
+    }
+
     /// The next piece; `None` at the end. May be given up half-way.
     ///
     /// # Errors
@@ -56,6 +63,7 @@ impl TextStream {
                 let piece = response.chunk().await.map_err(io::Error::other)?;
                 Ok(piece.map(Vec::from))
             }
+            Source::Journal(events) => events.next().await.map(Some),
         }
     }
 }

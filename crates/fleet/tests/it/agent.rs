@@ -164,6 +164,40 @@ async fn a_unit_that_comes_back_while_it_stops_is_started() {
     }
 }
 
+/// Its state is inactive meanwhile, like that of a unit that has finished.
+#[tokio::test(start_paused = true)]
+async fn a_unit_is_reported_as_launched_once_its_start_is_not_queued_any_more() {
+    let world = World::new().await;
+    let machine = world.machine();
+    let queued = ["a.service".to_owned()];
+    machine
+        .systemd
+        .with(|state| state.starts_queued.extend(queued));
+    world.set("a.service", &file(1), Launched).await;
+    until("it is to start", async || {
+        machine
+            .systemd
+            .with(|state| state.calls.iter().any(|call| call == "start a.service"))
+    })
+    .await;
+    // Its report was written after that call.
+    world.set("b.service", &file(1), Launched).await;
+    world.until_state("b.service", "active").await;
+    let state = world.state("a.service").await.unwrap();
+    assert_eq!((state.active.as_str(), state.launched), ("inactive", false));
+    machine.systemd.finish_queueing("a.service");
+    world.until_state("a.service", "active").await;
+    assert!(world.state("a.service").await.unwrap().launched);
+    // It is started once.
+    let calls = machine.systemd.with(|state| state.calls.clone());
+    let starts = calls.iter().filter(|call| *call == "start a.service");
+    assert_eq!(starts.count(), 1, "{calls:?}");
+    // One that has ended remains launched.
+    machine.systemd.end("a.service");
+    world.until_state("a.service", "inactive").await;
+    assert!(world.state("a.service").await.unwrap().launched);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_unit_that_fails_is_tried_again_and_holds_up_no_other() {
     let world = World::new().await;

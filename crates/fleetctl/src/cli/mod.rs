@@ -6,6 +6,7 @@
 )]
 
 mod args;
+mod cluster_args;
 mod compat;
 mod global;
 
@@ -15,10 +16,11 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub(crate) use args::{
-    BlockArgs, CatArgs, CompletionArgs, DrainArgs, EnsureArgs, ExplainArgs, FdForwardArgs, Format,
-    ImportArgs, JournalArgs, ListArgs, MachineArgs, OutputArgs, RebalanceArgs, RestartArgs,
-    SshArgs, StatusArgs, StopArgs, SubmitArgs, VerifyArgs,
+    BlockArgs, CatArgs, CompletionArgs, EnsureArgs, ExplainArgs, FdForwardArgs, Format,
+    JournalArgs, ListArgs, OutputArgs, RestartArgs, SshArgs, StatusArgs, StopArgs, SubmitArgs,
+    VerifyArgs,
 };
+pub(crate) use cluster_args::{DrainArgs, ImportArgs, MachineArgs, RebalanceArgs};
 pub(crate) use global::{Endpoint, GlobalArgs, without_password};
 
 /// Control units and machines of a fleet cluster

@@ -1,18 +1,24 @@
 //! Server-sent events (the HTML standard, section 9.2), as `?watch=true` answers with.
 
+use std::time::Duration;
+
 use reqwest::Response;
 use serde_json::Value;
+use tokio::time::timeout;
 
 /// Longest event that is read.
 const EVENT_MAX: usize = 16 << 20;
 
+/// The server sends a comment every 15 s: a stream that is silent for longer is broken.
+const SILENCE_MAX: Duration = Duration::from_secs(45);
+
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Event {
-    /// `put`, `delete` or `listed`.
+    /// `put`, `delete` or `listed`; of a journal `lines`.
     pub name: String,
     pub data: Value,
-    /// The revision up to which the stream is complete.
+    /// Where another stream goes on after this event: a revision, or a position in a journal.
     pub id: Option<String>,
 }
 
@@ -31,7 +37,7 @@ impl Events {
         }
     }
 
-    /// The next event; none when the server ended the stream, or sends an event that does not end.
+    /// The next event; none when the server ended the stream, fell silent, or sends an event that does not end.
     ///
     /// # Errors
     /// The connection broke.
@@ -45,7 +51,10 @@ impl Events {
             if self.buffer.len() > EVENT_MAX {
                 return Ok(None);
             }
-            match self.response.chunk().await? {
+            let Ok(chunk) = timeout(SILENCE_MAX, self.response.chunk()).await else {
+                return Ok(None);
+            };
+            match chunk? {
                 Some(chunk) => self.buffer.extend_from_slice(&chunk),
                 None => return Ok(None),
             }

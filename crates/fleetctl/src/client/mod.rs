@@ -5,19 +5,15 @@
 
 mod answers;
 mod build;
+mod cluster;
 mod error;
 mod events;
 mod transport;
 
-use std::time::Duration;
-
 use futures_util::{Stream, TryStreamExt as _};
 use hyperfleet_fleet_model::unit::DesiredState;
 use hyperfleet_fleet_model::unit::UnitOption;
-use hyperfleet_fleet_model::wire::{
-    DrainView, ExplanationView, MachinePage, MachineView, MoveView, RebalanceView, StatePage,
-    StateView, UnitPage, UnitView,
-};
+use hyperfleet_fleet_model::wire::{ExplanationView, StatePage, StateView, UnitPage, UnitView};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::json;
 
@@ -134,78 +130,6 @@ impl Client {
         absent(found)
     }
 
-    // === Machines ===
-
-    /// All machines.
-    pub(crate) async fn machines(&self) -> Result<Vec<MachineView>, Error> {
-        self.transport
-            .pages::<MachinePage>(Vec::new())
-            .try_concat()
-            .await
-    }
-
-    /// Excludes a machine from scheduling.
-    pub(crate) async fn cordon(&self, machine: &str) -> Result<(), Error> {
-        let url = self.transport.url(&["machines", machine, "cordon"], &[]);
-        self.transport
-            .done(self.transport.request(Method::PUT, url))
-            .await
-            .map(drop)
-    }
-
-    /// Includes a machine in scheduling, and ends its drain.
-    pub(crate) async fn uncordon(&self, machine: &str) -> Result<(), Error> {
-        let url = self.transport.url(&["machines", machine, "cordon"], &[]);
-        self.transport
-            .done(self.transport.request(Method::DELETE, url))
-            .await
-            .map(drop)
-    }
-
-    /// Starts to move all ordinary units off a machine.
-    pub(crate) async fn drain(&self, machine: &str, deadline: Duration) -> Result<(), Error> {
-        let url = self.transport.url(&["machines", machine, "drain"], &[]);
-        self.transport
-            .put(url, &json!({"deadlineSeconds": deadline.as_secs()}))
-            .await
-    }
-
-    /// How far the drain of a machine is.
-    pub(crate) async fn drain_progress(&self, machine: &str) -> Result<DrainView, Error> {
-        self.transport
-            .get(self.transport.url(&["machines", machine, "drain"], &[]))
-            .await
-    }
-
-    // === Cluster ===
-
-    /// The moves that would spread units more evenly.
-    pub(crate) async fn rebalance_plan(&self, max: Option<u32>) -> Result<RebalanceView, Error> {
-        let max = max.map(|max| ("max", max.to_string()));
-        self.transport
-            .get(self.transport.url(&["rebalance"], &Vec::from_iter(max)))
-            .await
-    }
-
-    /// Orders moves.
-    pub(crate) async fn rebalance(&self, moves: &[MoveView]) -> Result<(), Error> {
-        let url = self.transport.url(&["rebalance"], &[]);
-        let request = Transport::with_json(
-            self.transport.request(Method::POST, url),
-            &json!({"moves": moves}),
-        );
-        self.transport.done(request).await.map(drop)
-    }
-
-    /// Lets agents that have halted continue.
-    pub(crate) async fn resume(&self) -> Result<(), Error> {
-        let url = self.transport.url(&["resume"], &[]);
-        self.transport
-            .done(self.transport.request(Method::POST, url))
-            .await
-            .map(drop)
-    }
-
     /// The head of an answer, whatever its status: for checks of the connection.
     pub(crate) async fn head_of_answer(&self) -> Result<Response, Error> {
         self.transport
@@ -222,18 +146,31 @@ impl Client {
     pub(crate) async fn unit_status(&self, name: &str, machine: &str) -> Result<Text, Error> {
         let query = [("machineID", machine.to_owned())];
         let url = self.transport.url(&["units", name, "status"], &query);
-        self.transport.text(url, false).await
+        self.transport.text(url).await
     }
 
-    /// The journal of a unit on a machine, as a stream of bytes.
+    /// The journal of a unit on a machine.
     pub(crate) async fn journal(
         &self,
         name: &str,
         query: &[(&str, String)],
-        is_followed: bool,
     ) -> Result<Text, Error> {
         let url = self.transport.url(&["units", name, "journal"], query);
-        self.transport.text(url, is_followed).await
+        self.transport.text(url).await
+    }
+
+    /// The journal of a unit on a machine and its new lines, after the event with this id.
+    pub(crate) async fn watch_journal(
+        &self,
+        name: &str,
+        query: &[(&str, String)],
+        after: Option<&str>,
+    ) -> Result<Events, Error> {
+        let mut query = query.to_vec();
+        query.push(("watch", "true".to_owned()));
+        query.extend(after.map(|id| ("after", id.to_owned())));
+        let url = self.transport.url(&["units", name, "journal"], &query);
+        Ok(Events::of(self.transport.stream(url).await?))
     }
 
     /// What changes of a list, for as long as the server keeps telling.

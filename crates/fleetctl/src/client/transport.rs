@@ -34,8 +34,8 @@ pub(super) struct Transport {
 pub(crate) struct Text {
     response: Response,
     endpoint: String,
-    /// Longest time to wait for a piece; none for texts that go on when there is something new.
-    time: Option<Duration>,
+    /// Longest time to wait for a piece.
+    time: Duration,
 }
 
 impl Text {
@@ -54,10 +54,7 @@ impl Text {
             let piece = self.response.chunk().await;
             piece.map_err(|error| broken(endpoint, &error))
         };
-        let piece = match self.time {
-            None => piece.await?,
-            Some(time) => within(time, endpoint, piece).await?,
-        };
+        let piece = within(self.time, endpoint, piece).await?;
         Ok(piece.map(|piece| piece.to_vec()))
     }
 }
@@ -170,12 +167,12 @@ impl Transport {
         within(self.timeout, &self.endpoint, answer).await
     }
 
-    /// A text, with a limit on the time to each of its pieces unless it is followed.
-    pub(super) async fn text(&self, url: Url, is_followed: bool) -> Result<Text, Error> {
+    /// A text, with a limit on the time to each of its pieces.
+    pub(super) async fn text(&self, url: Url) -> Result<Text, Error> {
         Ok(Text {
             response: self.stream(url).await?,
             endpoint: self.endpoint.clone(),
-            time: (!is_followed).then_some(self.timeout),
+            time: self.timeout,
         })
     }
 }

@@ -5,14 +5,12 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::client::{Client, Event, Events, Gone};
 
 /// How long to wait before a stream that ended is opened again.
 const RETRY: Duration = Duration::from_secs(1);
-/// The server sends a comment every 15 s: a stream that is silent for longer is broken.
-const SILENCE_MAX: Duration = Duration::from_secs(45);
 /// Changes that come within this time are shown together.
 const TOGETHER: Duration = Duration::from_millis(100);
 
@@ -54,8 +52,7 @@ async fn next_changes<T: DeserializeOwned>(
     events: &mut Events,
     followed: &mut FollowedList<T>,
 ) -> Option<()> {
-    let next = timeout(SILENCE_MAX, events.next()).await;
-    followed.apply(next.ok()?.ok()??);
+    followed.apply(events.next().await.ok()??);
     // Changes that come steadily are shown, too.
     let end = Instant::now() + TOGETHER;
     while Instant::now() < end

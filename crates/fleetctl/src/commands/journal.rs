@@ -1,18 +1,23 @@
-//! `journal`: what the journal of its machine has of a unit.
+//! `journal`: what the journal of its machine has of a unit. A followed journal comes as events, and each connection goes
+//! on after the last event of the one before.
 
+use std::convert::Infallible;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use serde_json::Value;
 use tokio::time::sleep;
 
 use super::named_units::{self, Running};
-use super::remote;
+use super::remote::{self, TextPrinter};
 use crate::cli::JournalArgs;
+use crate::client::{Client, Error, Event, Events, Text};
 use crate::session::Session;
+use crate::wait::Outage;
 use hyperfleet_fleet_model::wire::MachineView;
 
-/// How long to wait before an answer that has ended is asked for again.
+/// How long to wait before a stream that ended is opened again.
 const RETRY: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(session: &Session, args: &JournalArgs) -> anyhow::Result<ExitCode> {
@@ -37,13 +42,13 @@ pub(super) async fn run(session: &Session, args: &JournalArgs) -> anyhow::Result
     };
     let client = session.client().await?;
     if !args.ssh.ssh && !args.sudo && session.bastion()?.is_none() {
-        match client
-            .journal(&unit.name, &query(args, args.lines, machine), args.follow)
-            .await
-        {
-            Ok(text) => {
+        match begin(client, args, &unit.name, machine).await {
+            Ok(Begun::Followed(events)) => {
+                match follow(client, events, args, &unit.name, machine).await? {}
+            }
+            Ok(Begun::Text(text)) => {
                 remote::print_text(text).await?;
-                return follow(session, args, &unit.name, machine).await;
+                return Ok(ExitCode::SUCCESS);
             }
             Err(error) if error.is_missing_route() => named_units::say_fallback(&error),
             Err(error) => {
@@ -55,30 +60,71 @@ pub(super) async fn run(session: &Session, args: &JournalArgs) -> anyhow::Result
     over_ssh(session, args, &unit.name, machine).await
 }
 
-/// Goes on with a journal that is followed: the server ends each answer after a while.
-async fn follow(
-    session: &Session,
+/// The beginning of an answer.
+enum Begun {
+    Text(Text),
+    Followed(Events),
+}
+
+async fn begin(
+    client: &Client,
     args: &JournalArgs,
     unit: &str,
     machine: &MachineView,
-) -> anyhow::Result<ExitCode> {
-    if !args.follow {
-        return Ok(ExitCode::SUCCESS);
+) -> Result<Begun, Error> {
+    let query = query(args, machine);
+    if args.follow {
+        let events = client.watch_journal(unit, &query, None).await;
+        return events.map(Begun::Followed);
     }
-    let client = session.client().await?;
+    client.journal(unit, &query).await.map(Begun::Text)
+}
+
+/// Prints a journal that is followed, over as many connections as it takes. An event is printed whole or not at all, so a
+/// connection that breaks loses no line and repeats none.
+async fn follow(
+    client: &Client,
+    mut events: Events,
+    args: &JournalArgs,
+    unit: &str,
+    machine: &MachineView,
+) -> anyhow::Result<Infallible> {
+    let (query, mut printer) = (query(args, machine), TextPrinter::new());
+    let (mut after, mut outage) = (None, Outage::default());
     loop {
-        sleep(RETRY).await;
-        let text = client.journal(unit, &query(args, 0, machine), true).await;
-        let text = text.with_context(|| format!("Error following the journal of {unit}"))?;
-        remote::print_text(text).await?;
+        while let Ok(Some(event)) = events.next().await {
+            if let Some(lines) = lines_of(&event) {
+                printer.print(&lines)?;
+                after = event.id;
+            }
+        }
+        events = loop {
+            sleep(RETRY).await;
+            let again = client.watch_journal(unit, &query, after.as_deref()).await;
+            let again = outage.passed_over(again);
+            let doing = || format!("Error following the journal of {unit}");
+            if let Some(again) = again.with_context(doing)? {
+                break again;
+            }
+        };
     }
 }
 
-fn query(args: &JournalArgs, lines: u32, machine: &MachineView) -> [(&'static str, String); 4] {
+/// The lines of an event: a text, or bytes where it is not UTF-8.
+fn lines_of(event: &Event) -> Option<Vec<u8>> {
+    if event.name != "lines" {
+        return None;
+    }
+    match &event.data {
+        Value::String(text) => Some(text.clone().into_bytes()),
+        bytes => serde_json::from_value(bytes.clone()).ok(),
+    }
+}
+
+fn query(args: &JournalArgs, machine: &MachineView) -> [(&'static str, String); 3] {
     [
-        ("lines", lines.to_string()),
+        ("lines", args.lines.to_string()),
         ("output", args.output.clone()),
-        ("follow", args.follow.to_string()),
         ("machineID", machine.id.clone()),
     ]
 }

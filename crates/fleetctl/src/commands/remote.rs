@@ -1,6 +1,6 @@
 //! Commands on the machines of units: here if that is this machine, else over ssh.
 
-use std::io::IsTerminal as _;
+use std::io::{self, IsTerminal as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{ExitCode, ExitStatus};
 
@@ -73,17 +73,43 @@ pub(super) async fn over_ssh(
 /// # Errors
 /// The connection broke, or the reader has closed the pipe.
 pub(super) async fn print_text(mut text: Text) -> anyhow::Result<()> {
-    if !std::io::stdout().is_terminal() {
-        while let Some(piece) = text.next().await? {
-            output::print_bytes(&piece)?;
-        }
-        return Ok(());
-    }
-    let mut pieces = PrintablePieces::default();
+    let mut printer = TextPrinter::new();
     while let Some(piece) = text.next().await? {
-        output::print(&pieces.next(&piece))?;
+        printer.print(&piece)?;
     }
-    Ok(output::print(&pieces.end())?)
+    Ok(printer.end()?)
+}
+
+/// Prints a text in pieces, on a terminal without control characters.
+pub(super) struct TextPrinter {
+    /// None where standard output is no terminal.
+    printable: Option<PrintablePieces>,
+}
+
+impl TextPrinter {
+    pub(super) fn new() -> Self {
+        let is_terminal = std::io::stdout().is_terminal();
+        Self {
+            printable: is_terminal.then(PrintablePieces::default),
+        }
+    }
+
+    /// Prints the next piece.
+    ///
+    /// # Errors
+    /// The reader has closed the pipe.
+    pub(super) fn print(&mut self, piece: &[u8]) -> io::Result<()> {
+        match &mut self.printable {
+            None => output::print_bytes(piece),
+            Some(pieces) => output::print(&pieces.next(piece)),
+        }
+    }
+
+    /// Prints what is left at the end.
+    fn end(self) -> io::Result<()> {
+        self.printable
+            .map_or(Ok(()), |pieces| output::print(&pieces.end()))
+    }
 }
 
 /// The status of a program that has ended, as shells have it.

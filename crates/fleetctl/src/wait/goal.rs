@@ -6,8 +6,7 @@ use hyperfleet_fleet_model::unit::DesiredState;
 use hyperfleet_fleet_model::wire::{StateView, UnitView};
 use tokio::time::Instant;
 
-/// A launched unit that is inactive for this long has finished: systemd starts units within moments. Another order that
-/// is seen for this long is newer than this one.
+/// Another order that is seen for this long is newer than this one.
 const SETTLED: Duration = Duration::from_secs(1);
 
 /// How a unit is to be in the end.
@@ -36,8 +35,6 @@ pub(crate) struct Observation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Reached,
-    /// Reached, if it stays so for a moment.
-    Settling,
     /// Failed, if it stays so: the report may be older than the order.
     Failing {
         active: String,
@@ -92,6 +89,7 @@ fn judge_reports(goal: Goal, seen: &Observation) -> Verdict {
             Verdict::Reached
         }
         Goal::Active if current == DesiredState::Launched => {
+            let state = state.filter(|state| is_of_file(state, unit));
             state.map_or(Verdict::NotYet, judge_active)
         }
         Goal::State(_) | Goal::Stopped | Goal::Active | Goal::Gone => Verdict::NotYet,
@@ -103,10 +101,16 @@ fn is_busy(state: &StateView) -> bool {
     !matches!(state.active.as_str(), "inactive" | "failed" | "")
 }
 
+/// Whether a report is of the file that is stored now. Older servers do not tell the hash of a unit.
+fn is_of_file(state: &StateView, unit: &UnitView) -> bool {
+    unit.hash.is_empty() || state.hash == unit.hash
+}
+
+/// Judges the report of a launched unit. Agents report a unit as launched when systemd has carried out its start: one
+/// that is inactive has finished, or its conditions were not met.
 fn judge_active(state: &StateView) -> Verdict {
     match state.active.as_str() {
-        "active" | "reloading" if state.load == "loaded" => Verdict::Reached,
-        "inactive" if state.load == "loaded" => Verdict::Settling,
+        "active" | "reloading" | "inactive" if state.load == "loaded" => Verdict::Reached,
         "failed" => Verdict::Failing {
             active: state.active.clone(),
             sub: state.sub.clone(),
@@ -138,7 +142,7 @@ impl Goal {
     }
 }
 
-/// Since when a unit looks as if it were done, or had failed.
+/// Since when a unit looks as if it had failed, or had another order.
 #[derive(Debug, Default)]
 pub(super) struct Settling {
     since: Option<(Verdict, Instant)>,
@@ -162,7 +166,7 @@ impl Settling {
                 self.since = None;
                 return Decision::Wait;
             }
-            Verdict::Settling | Verdict::Failing { .. } | Verdict::Overruled(_) => {}
+            Verdict::Failing { .. } | Verdict::Overruled(_) => {}
         }
         let since = match &self.since {
             Some((before, since)) if *before == verdict => *since,
@@ -174,9 +178,8 @@ impl Settling {
         match verdict {
             // Seen twice: a report from before the order would be gone.
             Verdict::Failing { active, sub } => Decision::Failed { active, sub },
-            _ if now - since < SETTLED => Decision::Wait,
-            Verdict::Overruled(order) => Decision::Overruled(order),
-            _ => Decision::Reached,
+            Verdict::Overruled(order) if now - since >= SETTLED => Decision::Overruled(order),
+            _ => Decision::Wait,
         }
     }
 }
@@ -270,7 +273,7 @@ mod tests {
                 Goal::Active,
                 Some(Launched),
                 Some(("loaded", "inactive")),
-                Verdict::Settling,
+                Verdict::Reached,
             ),
             (
                 Goal::Active,
@@ -309,6 +312,25 @@ mod tests {
     }
 
     #[test]
+    fn reports_of_another_file_do_not_count() {
+        for active in ["active", "inactive", "failed"] {
+            let mut observation = seen(Some(DesiredState::Launched), Some(("loaded", active)));
+            let of_unit = |observation: &mut Observation, hash: &str| {
+                observation.unit.as_mut().unwrap().hash = hash.to_owned();
+            };
+            observation.states[0].hash = "before".to_owned();
+            of_unit(&mut observation, "now");
+            let judged = judge(Goal::Active, &observation);
+            assert_eq!(judged, Verdict::NotYet, "{active}");
+            for hash in ["before", ""] {
+                of_unit(&mut observation, hash);
+                let judged = judge(Goal::Active, &observation);
+                assert_ne!(judged, Verdict::NotYet, "{active} {hash}");
+            }
+        }
+    }
+
+    #[test]
     fn orders_of_other_clients_are_seen() {
         use DesiredState::{Launched, Loaded};
         let overruled = Verdict::Overruled(Order::State(Launched));
@@ -335,26 +357,21 @@ mod tests {
             active: "failed".to_owned(),
             sub: "failed".to_owned(),
         };
+        let overruled = || Verdict::Overruled(Order::Create);
         let start = Instant::now();
         let mut settling = Settling::default();
-        assert_eq!(settling.decide(failing(), start), Decision::Wait);
-        assert_eq!(settling.decide(Verdict::Settling, start), Decision::Wait);
-        assert_eq!(
-            settling.decide(Verdict::Settling, start + LATER),
-            Decision::Wait
-        );
-        assert_eq!(
-            settling.decide(Verdict::NotYet, start + SETTLED),
-            Decision::Wait
-        );
-        assert_eq!(
-            settling.decide(Verdict::Settling, start + SETTLED),
-            Decision::Wait
-        );
-        let later = start + 2 * SETTLED;
-        assert_eq!(settling.decide(Verdict::Settling, later), Decision::Reached);
-        assert_eq!(settling.decide(failing(), later), Decision::Wait);
-        let failed = settling.decide(failing(), later + LATER);
+        for (after, verdict) in [
+            (Duration::ZERO, failing()),
+            (LATER, overruled()),
+            (2 * LATER, overruled()),
+            (SETTLED, Verdict::NotYet),
+            (SETTLED + LATER, overruled()),
+            (2 * SETTLED, failing()),
+        ] {
+            let decided = settling.decide(verdict, start + after);
+            assert_eq!(decided, Decision::Wait, "{after:?}");
+        }
+        let failed = settling.decide(failing(), start + 2 * SETTLED + LATER);
         assert!(matches!(failed, Decision::Failed { .. }), "{failed:?}");
     }
 }

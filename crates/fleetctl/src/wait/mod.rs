@@ -25,7 +25,7 @@ const POLL: Duration = Duration::from_millis(250);
 const CALLS_MAX: usize = 16;
 /// For how many units the reason is asked at most.
 const REASONS_MAX: usize = 10;
-/// How long the server may fail before the wait is given up.
+/// How long the server may fail before a command gives up.
 const OUTAGE_MAX: Duration = Duration::from_secs(30);
 
 /// How long to wait.
@@ -220,13 +220,13 @@ async fn observe(client: &Client, goal: Goal, name: &str) -> Result<Observation,
 
 /// For how long the server has failed.
 #[derive(Debug, Default)]
-struct Outage {
+pub(crate) struct Outage {
     since: Option<Instant>,
 }
 
 impl Outage {
     /// The result of a call; none if it failed and may succeed later.
-    fn passed_over<T>(&mut self, result: Result<T, Error>) -> Result<Option<T>, Error> {
+    pub(crate) fn passed_over<T>(&mut self, result: Result<T, Error>) -> Result<Option<T>, Error> {
         match result {
             Ok(found) => {
                 self.since = None;

@@ -1,5 +1,11 @@
 //! Units of an old fleet are taken over.
 
+use std::path::Path;
+use std::process::Command;
+
+use hyperfleet_fleet_model::unit::Options;
+use hyperfleet_testkit::{TestEtcd, http_client};
+use reqwest::Url;
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, FIRST};
@@ -175,4 +181,112 @@ async fn a_stored_unit_that_cannot_be_read_is_left_as_it_is() {
         shown.errors.starts_with("WARNING: web.service: "),
         "{shown:?}"
     );
+}
+
+/// The manual of the move, whose command makes the dump.
+const MANUAL: &str = include_str!("../../../../docs/fleet/moving-from-coreos-fleet.md");
+/// The etcd that the manual's command asks.
+const MANUAL_ETCD: &str = "http://127.0.0.1:2379";
+
+/// A real etcd v2 with what a CoreOS fleet keeps there: files by their SHA-1, jobs with their states, and for as long as
+/// machines live what they report.
+async fn old_fleet(units: &[Old<'_>]) -> Option<TestEtcd> {
+    let etcd = TestEtcd::start_with_v2().await?;
+    for (name, file, state) in units {
+        let hash = Options::parse(file.as_bytes()).unwrap().hash().to_string();
+        let bytes: Vec<u8> = (0..20)
+            .map(|at| u8::from_str_radix(&hash[2 * at..2 * at + 2], 16).unwrap())
+            .collect();
+        let object = json!({"Name": name, "UnitHash": bytes}).to_string();
+        let file = json!({"Raw": file}).to_string();
+        store(&etcd, &format!("unit/{hash}"), &file, None).await;
+        store(&etcd, &format!("job/{name}/object"), &object, None).await;
+        store(&etcd, &format!("job/{name}/target-state"), state, None).await;
+        if *state == "launched" {
+            let machine = json!({"loadState": "loaded", "activeState": "active", "subState": "running",
+                "machineState": {"ID": FIRST}, "unitHash": hash});
+            let machine = machine.to_string();
+            store(&etcd, &format!("job/{name}/target"), FIRST, None).await;
+            store(&etcd, &format!("job/{name}/job-state"), FIRST, Some(30)).await;
+            store(&etcd, &format!("state/{name}"), &machine, Some(30)).await;
+            store(&etcd, &format!("states/{name}/{FIRST}"), &machine, Some(30)).await;
+        }
+    }
+    let machine =
+        json!({"ID": FIRST, "PublicIP": "192.0.2.1", "Metadata": {}, "Version": "0.11.5"});
+    let key = format!("machines/{FIRST}/object");
+    store(&etcd, &key, &machine.to_string(), Some(30)).await;
+    let leader = json!({"MachineID": FIRST, "Version": 1}).to_string();
+    store(&etcd, "lease/engine-leader", &leader, Some(30)).await;
+    store(&etcd, "engine/version", "1", None).await;
+    Some(etcd)
+}
+
+async fn store(etcd: &TestEtcd, key: &str, value: &str, ttl: Option<u32>) {
+    let url = format!("{}/v2/keys/_coreos.com/fleet/{key}", etcd.url());
+    let ttl = ttl.map(|ttl| ("ttl", ttl.to_string()));
+    let form = [("value", value.to_owned())].into_iter().chain(ttl);
+    let form = Url::parse_with_params(&url, form).unwrap();
+    let request = http_client().put(&url);
+    let request = request.header("content-type", "application/x-www-form-urlencoded");
+    let request = request.body(form.query().unwrap_or_default().to_owned());
+    let answer = request.send().await.unwrap();
+    assert_eq!(answer.status().as_u16(), 201, "{key}");
+}
+
+/// Makes `dump.json` by the command of the manual.
+fn dump_by_manual(etcd: &TestEtcd, folder: &Path) {
+    let mut commands = MANUAL.lines().filter(|line| line.starts_with("curl "));
+    let command = commands
+        .next()
+        .expect("the manual has a command for the dump");
+    assert!(
+        command.contains(MANUAL_ETCD) && command.ends_with("> dump.json"),
+        "{command}"
+    );
+    let command = command.replace(MANUAL_ETCD, &etcd.url());
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &command]).current_dir(folder);
+    let ran = shell.output().unwrap();
+    assert!(ran.status.success(), "{command}: {ran:?}");
+}
+
+#[tokio::test]
+async fn the_units_of_a_real_etcd_v2_are_taken_over() {
+    let Some(etcd) = old_fleet(&UNITS).await else {
+        return;
+    };
+    let cluster = Cluster::of(&[FIRST]).await;
+    let dump = cluster.file("dump.json", "");
+    dump_by_manual(&etcd, dump.parent().unwrap());
+    let shown = "UNIT\t\tSTATE\t\tACTION\n\
+        bad.service\tlaunched\tinvalid: bad.service: Global cannot be used with Peers\n\
+        idle.service\tinactive\tcreate\n\
+        t@.service\tinactive\tcreate\n\
+        web.service\tlaunched\tcreate\n";
+    let left = "Not taken over: 1 unit; see the list.\n";
+    let endpoints = format!("--endpoints={}", etcd.url());
+    for source in ["--file=dump.json", &endpoints] {
+        let dry = cluster.run(&["import", source, "--dry-run"]).await;
+        dry.is(1, shown, left);
+    }
+    assert_eq!(cluster.get("units").await, json!({}));
+    let imported = cluster.run(&["import", "--file=dump.json", "--yes"]).await;
+    imported.is(1, &format!("{shown}Imported 3 units\n"), left);
+    hyperfleet_testkit::until("it runs", async || cluster.running() == ["web.service"]).await;
+    let page = cluster.get("units").await;
+    let mut taken = Vec::new();
+    for unit in page["units"].as_array().unwrap() {
+        let name = unit["name"].as_str().unwrap().to_owned();
+        let file = cluster.run(&["cat", &name]).await.succeeded();
+        let desired = unit["desiredState"].as_str().unwrap().to_owned();
+        taken.push((name, file, desired));
+    }
+    let expected = UNITS[1..].iter();
+    let expected = expected
+        .map(|(name, file, state)| ((*name).to_owned(), (*file).to_owned(), (*state).to_owned()));
+    assert_eq!(taken, expected.collect::<Vec<_>>());
+    // The old cluster is not written to, and nothing is left to do.
+    let again = cluster.run(&["import", &endpoints, "--yes"]).await;
+    again.is(1, &shown.replace("create", "exists"), left);
 }

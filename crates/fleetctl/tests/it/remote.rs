@@ -11,7 +11,7 @@ use crate::program::{command, run};
 use crate::stub::{Reply, Stub};
 
 /// A server with an ordinary unit, `a.service`, and a global one, `g.service`, on two machines.
-async fn with_units(text: fn(&str) -> Reply) -> Stub {
+async fn with_units(mut text: impl FnMut(&str) -> Reply + Send + 'static) -> Stub {
     Stub::spawn(move |line| match line {
         "GET /machines" => machines(),
         "GET /units/a.service" => Reply::Json(200, json!({
@@ -81,25 +81,18 @@ async fn errors_of_status_are_shown_as_the_server_says_them() {
 
 #[tokio::test]
 async fn journals_come_from_the_machines_of_units() {
-    let stub = with_units(
-        |line| match line.strip_prefix("GET /units/a.service/journal?") {
-            Some(query) if query.starts_with("lines=0") => Reply::error(503, "stopping"),
+    let stub = with_units(|line| {
+        let query = line.strip_prefix("GET /units/a.service/journal?");
+        let query = query.or(line.strip_prefix("GET /units/g.service/journal?"));
+        match query {
             Some(query) => Reply::Text(200, vec![], format!("{query}\n")),
-            None => match line.strip_prefix("GET /units/g.service/journal?") {
-                Some(query) => Reply::Text(200, vec![], format!("{query}\n")),
-                None => Reply::error(404, ""),
-            },
-        },
-    )
+            None => Reply::error(404, ""),
+        }
+    })
     .await;
-    let journal = ask(&stub, &["journal", "--lines=5", "--output=cat", "-f", "a"]).await;
-    // The server ends an answer after a while, and its client comes back for new lines.
-    let lines = format!("lines=5&output=cat&follow=true&machineID={FIRST}\n");
-    journal.is(
-        1,
-        &lines,
-        "Error following the journal of a.service: googleapi: Error 503: stopping\n",
-    );
+    let journal = ask(&stub, &["journal", "--lines=5", "--output=cat", "a"]).await;
+    let lines = format!("lines=5&output=cat&machineID={FIRST}\n");
+    journal.is(0, &lines, "");
     let global = ask(&stub, &["journal", "g"]).await;
     global.is(
         1,
@@ -109,11 +102,51 @@ async fn journals_come_from_the_machines_of_units() {
     let named = ask(&stub, &["journal", "g", "--machine=1f1e"]).await;
     named.is(
         0,
-        &format!("lines=10&output=short&follow=false&machineID={SECOND}\n"),
+        &format!("lines=10&output=short&machineID={SECOND}\n"),
         "",
     );
     let idle = ask(&stub, &["journal", "idle"]).await;
     idle.is(1, "", "Unit idle.service does not appear to be running.\n");
+}
+
+/// Each connection breaks in the middle of an event, which the next one has to send again.
+#[tokio::test]
+async fn a_followed_journal_goes_on_after_the_last_whole_event() {
+    let mut calls = 0;
+    let stub = with_units(move |line| {
+        let Some(query) = line.strip_prefix("GET /units/a.service/journal?") else {
+            return Reply::error(404, "");
+        };
+        let begin = format!("lines=5&output=cat&machineID={FIRST}&watch=true");
+        calls += 1;
+        match (calls, query.strip_prefix(&begin)) {
+            (1, Some("")) => Reply::Text(
+                200,
+                vec![],
+                "retry: 1000\n\nevent: lines\ndata: \"one\\n\"\nid: s=1;i=1\n\n: alive\n\nevent: lines\ndata: \"two\\n".to_owned(),
+            ),
+            // A server that restarts.
+            (2, Some("&after=s%3D1%3Bi%3D1")) => Reply::error(503, "stopping"),
+            (3, Some("&after=s%3D1%3Bi%3D1")) => Reply::Text(
+                200,
+                vec![],
+                "event: lines\ndata: [116,119,111,255,10]\nid: s=1;i=2\n\n".to_owned(),
+            ),
+            (4, Some("&after=s%3D1%3Bi%3D2")) => Reply::error(409, "unit a.service is on no machine"),
+            call => Reply::error(400, &format!("{call:?}")),
+        }
+    })
+    .await;
+    let arguments = ["journal", "--lines=5", "--output=cat", "-f", "a"];
+    let variables = [("FLEETCTL_ENDPOINT", stub.base())];
+    let variables = variables
+        .each_ref()
+        .map(|(name, value)| (*name, value.as_str()));
+    let ran = command(&variables, &arguments).output().await.unwrap();
+    let errors = String::from_utf8(ran.stderr).unwrap();
+    assert_eq!(ran.stdout, b"one\ntwo\xff\n", "{errors}");
+    let expected = "Error following the journal of a.service: googleapi: Error 409: unit a.service is on no machine\n";
+    assert_eq!((ran.status.code(), errors.as_str()), (Some(1), expected));
 }
 
 #[tokio::test]

@@ -115,12 +115,14 @@ async fn a_oneshot_that_has_finished_counts_as_started() {
     reporting.start(&[]).await.is(0, LAUNCHED, "");
 }
 
+/// A unit whose start systemd has queued is reported as loaded.
 #[tokio::test]
 async fn a_unit_that_is_still_to_be_started_has_not_finished() {
-    let reports = [Some(("inactive", "dead")), Some(("activating", "start"))];
-    let reporting = Reporting::of("launched", &reports).await;
-    let waited = reporting.start(&["--block-attempts=2"]).await;
-    assert_eq!(waited.status, 1, "{waited:?}");
+    let reporting = Reporting::of("loaded", &[Some(("inactive", "dead"))]).await;
+    let waited = reporting.start(&["--block-attempts=1"]).await;
+    let errors = "Error waiting for units: timed out waiting for unit a.service to report state launched: placed, and starting there\n";
+    assert_eq!((waited.status, waited.output.as_str()), (1, ""));
+    assert!(waited.errors.starts_with(errors), "{waited:?}");
 }
 
 #[tokio::test]

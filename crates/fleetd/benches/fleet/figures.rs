@@ -34,12 +34,18 @@ pub(crate) fn print_row(what: &str, figure: &str) {
     println!("| {what} | {figure} |");
 }
 
-/// Half of the times and nearly all of them. Gives the second.
-pub(crate) fn print_times(what: &str, times: &mut [Duration]) -> Duration {
+/// Prints half of the times and nearly all of them, and gives both.
+pub(crate) fn print_times_of(what: &str, times: &mut [Duration]) -> (Duration, Duration) {
     times.sort_unstable();
     let (half, most) = (percentile(times, 50), percentile(times, 99));
     let [half_ms, most_ms] = [half, most].map(milliseconds);
     print_row(what, &format!("p50 {half_ms:.1} ms, p99 {most_ms:.1} ms"));
+    (half, most)
+}
+
+/// The same; gives the second alone.
+pub(crate) fn print_times(what: &str, times: &mut [Duration]) -> Duration {
+    let (_, most) = print_times_of(what, times);
     most
 }
 

@@ -13,6 +13,7 @@ mod ceiling;
 mod figures;
 mod processes;
 mod seen;
+mod starts;
 mod steps;
 
 use std::path::Path;
@@ -137,10 +138,12 @@ async fn measure(size: Size) -> Figures {
     agent::idle_agent(size.idle_seconds, &mut figures).await;
     let ceiling = ceiling::measure().await;
     let mut scene = Scene::set(size).await;
+    starts::starts(&scene, &mut figures);
     steps::burst(&scene, ceiling).await;
     steps::idle(&scene, &mut figures).await;
     steps::singles(&scene, &mut figures).await;
     steps::lists(&scene, &mut figures).await;
+    starts::whole_list(&scene);
     steps::lose_machines(&mut scene).await;
     steps::hand_over(&mut scene, &mut figures).await;
     for (id, agent) in &scene.agents {

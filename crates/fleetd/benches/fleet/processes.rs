@@ -144,6 +144,7 @@ fn free_address() -> String {
 pub(crate) struct Fleetd {
     pub(crate) process: Process,
     pub(crate) client: reqwest::Client,
+    pub(crate) socket: PathBuf,
     pub(crate) id: String,
 }
 
@@ -190,6 +191,7 @@ impl Fleetd {
         let fleetd = Self {
             process,
             client: client.build().expect("a client"),
+            socket: socket.to_owned(),
             id: id.to_owned(),
         };
         while !fleetd.is_serving().await {

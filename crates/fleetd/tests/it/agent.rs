@@ -217,6 +217,66 @@ async fn units_outlive_fleetd_and_what_has_finished_is_not_run_again() {
     assert_eq!(std::fs::read_to_string(&journal).unwrap(), "run\n");
 }
 
+/// systemd shows a unit that waits for another one as inactive, like one that has finished.
+#[tokio::test]
+async fn a_unit_that_waits_in_the_queue_of_systemd_is_not_launched_yet() {
+    let Some(machine) = Machine::new().await else {
+        return;
+    };
+    let fleetd = machine.start().await;
+    let api = fleetd.api();
+    let go = machine.systemd.home().join("go");
+    let slow = format!(
+        "Service ExecStart=/bin/sh -c 'until [ -e {} ]; do sleep 0.1; done'",
+        go.display()
+    );
+    let slow = [
+        "Service Type=oneshot",
+        "Service RemainAfterExit=true",
+        &slow,
+    ];
+    let queued = ["Unit After=slow.service", SLEEP[0]];
+    let once = [
+        "Unit After=slow.service",
+        "Service Type=oneshot",
+        "Service ExecStart=/bin/true",
+    ];
+    api.put("slow.service", &slow, "launched").await;
+    api.until_state("slow.service", "activating").await;
+    let waiting = ["queued.service", "once.service"];
+    api.put(waiting[0], &queued, "launched").await;
+    api.put(waiting[1], &once, "launched").await;
+    let current = async |unit: &str| {
+        let (_, unit) = api.get(&format!("/fleet/v1/units/{unit}")).await.unwrap();
+        unit["currentState"].as_str().unwrap_or_default().to_owned()
+    };
+    for unit in waiting {
+        api.until_state(unit, "inactive").await;
+        until("its start is queued", async || {
+            machine.systemd.property(unit, "Job") != "0"
+        })
+        .await;
+    }
+    // Longer than any wait for a report.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    for unit in waiting {
+        assert_eq!(current(unit).await, "loaded", "{unit}");
+    }
+    assert_eq!(current("slow.service").await, "launched");
+    std::fs::write(&go, "").unwrap();
+    api.until_state("queued.service", "active").await;
+    for unit in waiting {
+        until(&format!("{unit} is launched"), async || {
+            current(unit).await == "launched"
+        })
+        .await;
+    }
+    assert_eq!(
+        api.state("once.service").await["systemdActiveState"],
+        "inactive"
+    );
+}
+
 #[tokio::test]
 async fn what_fleet_did_not_write_is_left_alone() {
     let Some(machine) = Machine::new().await else {

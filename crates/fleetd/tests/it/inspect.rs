@@ -44,7 +44,7 @@ impl Files {
 }
 
 /// A port that was free a moment ago.
-fn free_port() -> u16 {
+pub(super) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
 }
@@ -118,7 +118,15 @@ async fn any_fleetd_shows_the_status_of_a_unit_on_any_machine() {
     let message = "unit a.service is not on machine m9".to_owned();
     let asked = "a.service/status?machineID=m9";
     assert_eq!(refused(&own, asked).await, (409, message));
-    for query in ["lines=x", "lines=10001", "output=shell", "follow=perhaps"] {
+    for query in [
+        "lines=x",
+        "lines=10001",
+        "output=shell",
+        "follow=perhaps",
+        "watch=perhaps",
+        "watch=true&follow=true",
+        "watch=true&after=a%20--all",
+    ] {
         let (status, _) = refused(&own, &format!("a.service/journal?{query}")).await;
         assert_eq!(status, 400, "{query}");
     }

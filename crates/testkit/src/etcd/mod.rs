@@ -47,6 +47,16 @@ impl TestEtcd {
         server
     }
 
+    /// A plain server that also speaks the older API, v2. `None` where the installed etcd has none: the test is skipped then,
+    /// and says so.
+    pub async fn start_with_v2() -> Option<Self> {
+        if !knows("--enable-v2") {
+            println!("skipped: this etcd has no API v2 (--enable-v2, up to etcd 3.5)");
+            return None;
+        }
+        Some(Self::start_with("http", &["--enable-v2".to_owned()]).await)
+    }
+
     /// A plain server within a network of the test's own.
     pub async fn start_within(network: &PrivateNetwork) -> Self {
         let mut server = Self::prepare("http", &[]);
@@ -126,7 +136,8 @@ impl TestEtcd {
             .args(["--listen-peer-urls", &peer])
             .args(["--initial-advertise-peer-urls", &peer])
             .args(["--initial-cluster", &format!("{NAME}={peer}")]);
-        if knows_unsafe_no_fsync() {
+        // Newer servers need not wait for the disk.
+        if knows("--unsafe-no-fsync") {
             command.arg("--unsafe-no-fsync");
         }
         command
@@ -276,12 +287,12 @@ fn program() -> String {
     String::from_utf8(found.stdout).unwrap().trim().to_owned()
 }
 
-/// Newer servers need not wait for the disk.
-fn knows_unsafe_no_fsync() -> bool {
+/// Whether the installed etcd has a flag.
+fn knows(flag: &str) -> bool {
     let help = Command::new(program()).arg("--help").output().unwrap();
     [help.stdout, help.stderr]
         .iter()
-        .any(|text| String::from_utf8_lossy(text).contains("--unsafe-no-fsync"))
+        .any(|text| String::from_utf8_lossy(text).contains(flag))
 }
 
 /// Ports below those of outgoing connections, which might take one between here and the server.

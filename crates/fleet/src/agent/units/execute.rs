@@ -203,5 +203,6 @@ async fn state_of(systemd: &impl Systemd, unit: &str) -> Result<SystemdState, Er
         load: "not-found".to_owned(),
         active: "inactive".to_owned(),
         sub: "dead".to_owned(),
+        start_is_queued: false,
     }))
 }

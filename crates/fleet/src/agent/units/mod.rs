@@ -187,7 +187,7 @@ impl Units {
             match self.stop(systemd, &unit).await {
                 Ok(()) => tracing::warn!(
                     unit,
-                    "the machine's lease was not kept: a unit that must not run twice is told to stop"
+                    "machine lease not kept: stopping a unit that must not run twice"
                 ),
                 Err(Undone::Unreachable(error)) => return Err(error),
                 Err(Undone::Failed(error)) => self.troubles.fail(&unit, "", &error),
@@ -307,7 +307,8 @@ impl Units {
                 active: state.active.clone(),
                 sub: state.sub.clone(),
                 hash: on_disk.map_or_else(String::new, |on_disk| on_disk.hash.clone()),
-                launched: was_launched,
+                // The state of a unit in systemd's queue does not show that it is to start.
+                launched: was_launched && !state.start_is_queued,
                 error: self.held.get(unit).cloned().unwrap_or_default(),
             };
             reported.insert(unit.clone(), report);

@@ -5,10 +5,13 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::future::join_all;
-use hyperfleet_testkit::{MachineSetup, PrivateMachine, PrivateNetwork, TestEtcd, until};
+use hyperfleet_testkit::{
+    Authority, MachineSetup, PrivateMachine, PrivateNetwork, TestEtcd, until,
+};
 use serde_json::Value;
 
 use super::super::fleet_socket::{FleetSocket, SLEEP};
+use super::super::inspect::free_port;
 use super::super::program::is_there;
 
 /// Short, so that a machine that dies is missed soon.
@@ -65,12 +68,82 @@ impl Cluster {
         Some(cluster)
     }
 
+    /// Machines whose fleetd ask each other, over mutual TLS on ports of the loopback.
+    pub(super) async fn boot_with_peers(count: u32) -> Option<Self> {
+        let authority = Authority::new();
+        let ca = std::fs::read_to_string(authority.file()).unwrap();
+        let settings = [
+            ("LISTEN_CERT_FILE", "/opt/cert.pem"),
+            ("LISTEN_KEY_FILE", "/opt/key.pem"),
+            ("LISTEN_CLIENT_CA_FILE", "/opt/ca.pem"),
+        ];
+        let mut cluster = Self::without_machines().await;
+        for number in 1..=count {
+            let address = format!("127.0.0.1:{}", free_port());
+            let issued = authority.issue("127.0.0.1");
+            let socket = format!("[Socket]\nListenStream={address}\n");
+            let files = [
+                ("bin/cert.pem", issued.certificate),
+                ("bin/key.pem", issued.key),
+                ("bin/ca.pem", ca.clone()),
+                ("units/fleetd.socket.d/tcp.conf", socket),
+            ];
+            let files = files.map(|(path, text)| (path.to_owned(), text));
+            let settings = [&settings[..], &[("ADVERTISE_ADDRESS", &address)]].concat();
+            cluster.add_machine(number, &settings, &files).await?;
+        }
+        Some(cluster)
+    }
+
+    /// One machine with further files ([`MachineSetup::files`]).
+    pub(super) async fn boot_one(
+        settings: &[(&str, &str)],
+        files: &[(String, String)],
+    ) -> Option<Self> {
+        let mut cluster = Self::without_machines().await;
+        cluster.add_machine(1, settings, files).await?;
+        Some(cluster)
+    }
+
+    async fn without_machines() -> Self {
+        Self {
+            machines: Vec::new(),
+            etcd: vec![TestEtcd::start().await],
+            network: None,
+            endpoint: 0,
+        }
+    }
+
+    async fn add_machine(
+        &mut self,
+        number: u32,
+        settings: &[(&str, &str)],
+        files: &[(String, String)],
+    ) -> Option<()> {
+        let id = PrivateMachine::id_of(number);
+        let machine = self.boot_machine_with(number, id, settings, files).await?;
+        self.machines.push(machine);
+        self.until_members(&self.ids()).await;
+        Some(())
+    }
+
     /// One more machine, which is not yet among those of the cluster.
     pub(super) async fn boot_machine(
         &self,
         number: u32,
         id: String,
         settings: &[(&str, &str)],
+    ) -> Option<PrivateMachine> {
+        self.boot_machine_with(number, id, settings, &[]).await
+    }
+
+    /// The same, with further files ([`MachineSetup::files`]).
+    async fn boot_machine_with(
+        &self,
+        number: u32,
+        id: String,
+        settings: &[(&str, &str)],
+        files: &[(String, String)],
     ) -> Option<PrivateMachine> {
         let urls: Vec<_> = self.etcd.iter().map(TestEtcd::url).collect();
         let (urls, ttl) = (urls.join(","), format!("{}s", AGENT_TTL.as_secs()));
@@ -84,6 +157,7 @@ impl Cluster {
             fleetd: Path::new(env!("CARGO_BIN_EXE_fleetd")),
             services: Path::new(SERVICES),
             settings: &all,
+            files,
             network: self.network.as_ref(),
         };
         PrivateMachine::boot(&setup).await

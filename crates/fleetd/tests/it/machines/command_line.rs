@@ -1,7 +1,7 @@
 //! fleetctl against machines that run fleetd as it is installed: what operators and their scripts do.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use hyperfleet_testkit::{PrivateMachine, until};
 
@@ -10,14 +10,25 @@ use super::cluster::Cluster;
 const HELLO: &str = "[Service]\nExecStart=/bin/sh -c 'echo hello from %i; exec sleep 1000'\n\n[X-Fleet]\nMachineMetadata=host=%i\n";
 
 /// What fleetctl has printed and how it ended.
-struct Ran {
-    code: Option<i32>,
-    out: String,
-    err: String,
+pub(super) struct Ran {
+    pub(super) code: Option<i32>,
+    pub(super) out: String,
+    pub(super) err: String,
+}
+
+impl Ran {
+    pub(super) fn of(output: &Output) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Self {
+            code: output.status.code(),
+            out: text(&output.stdout),
+            err: text(&output.stderr),
+        }
+    }
 }
 
 /// The program, beside fleetd. `cargo test` builds it with all others; with `-p fleetd` alone it may be missing.
-fn program() -> PathBuf {
+pub(super) fn program() -> PathBuf {
     let path = Path::new(env!("CARGO_BIN_EXE_fleetd")).with_file_name("fleetctl");
     if !path.exists() {
         let built = Command::new(env!("CARGO"))
@@ -35,13 +46,7 @@ fn fleetctl(machine: &PrivateMachine, arguments: &[&str]) -> Ran {
     command.env_clear().stdin(Stdio::null()).args(arguments);
     let endpoint = format!("unix://{}", machine.socket().display());
     command.env("FLEETCTL_ENDPOINT", endpoint);
-    let output = command.output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ran {
-        code: output.status.code(),
-        out: text(&output.stdout),
-        err: text(&output.stderr),
-    }
+    Ran::of(&command.output().unwrap())
 }
 
 /// The same, which has to succeed; gives what is printed.

@@ -9,7 +9,7 @@
 //! | `UnitSubmit`, `UnitLoad`, `UnitStart` | `life_cycle`: submitted, loaded, started, each undone and done again |
 //! | `UnitSubmitReplace`, `UnitLoadReplace`, `UnitStartReplace` | `life_cycle`: replaced |
 //! | `UnitRestart` | `life_cycle`: restarted (by `loaded`, then `launched`) |
-//! | `UnitSSHActions`, `UnitCat`, `UnitStatus` | `command_line` (status and journal through the API); by ssh: `crates/fleetctl/tests/it/remote.rs` |
+//! | `UnitSSHActions`, `UnitCat`, `UnitStatus` | `command_line` (status and journal through the API); `ssh`; when ssh is taken instead: `crates/fleetctl/tests/it/remote.rs` |
 //! | `ListUnitFilesOrder` | `life_cycle`: submitted; `crates/fleet/tests/it/api/pages.rs`; as `fleetctl` prints it: `command_line` |
 //! | `ScheduleMachineOf` | `services::a_machine_that_leaves_takes_its_states_along_and_its_pairs_of_units_move_together` |
 //! | `ScheduleConflicts`, `ScheduleOneWayConflict`, `ScheduleMultipleConflicts` | `placement`: conflicts, one-way conflict, several conflicts |
@@ -25,7 +25,7 @@
 //! | `ReconfigureServer` | `services::a_reload_keeps_the_process_and_its_listeners_and_a_stop_after_it_is_clean`, `reload` |
 //! | `InstallUnit` | `life_cycle`: sidekick |
 //! | `FleetctlWithEnv` | `command_line` |
-//! | `KnownHostsVerification`, `TunnelScheduleBatchUnits` | `crates/fleetctl/tests/it/remote.rs`: what the system's `ssh` is run with |
+//! | `KnownHostsVerification`, `TunnelScheduleBatchUnits` | `ssh`; `crates/fleetctl/tests/it/remote.rs`: what the system's `ssh` is run with |
 //! | `ClientVersionFlag`, `VersionHelpOutput`, `HelpFlag` | `crates/fleetctl/tests/it/command_line.rs` |
 //! | `MachinesList` and bad page tokens | `crates/fleet/tests/it/api/pages.rs` |
 //! | `MachinesPatchAddModify`, `MachinesPatchDelete`, `MachinesPatchBad` | `placement`: patched metadata; `crates/fleet/tests/it/api/machines.rs` |
@@ -33,6 +33,7 @@
 
 mod cluster;
 mod command_line;
+mod journal;
 mod life_cycle;
 mod loss;
 mod outages;
@@ -40,3 +41,4 @@ mod partition;
 mod placement;
 mod scale;
 mod services;
+mod ssh;

@@ -1,0 +1,217 @@
+//! A journal that is followed over connections that break: of the machine that is asked and, over that one, of another.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use hyperfleet_testkit::{PrivateMachine, until};
+use reqwest::{Method, Response};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
+
+use super::cluster::Cluster;
+use super::command_line::program;
+
+/// Lines that a unit logs once it is let go.
+const LINES: usize = 600;
+/// Bytes of an answer after which a connection of a journal is cut, in turn. The first ones carry the beginning.
+const CUTS: [usize; 7] = [4000, 4000, 150, 700, 1200, 400, 2000];
+
+/// Logs `ready` when systemd has logged its start, waits for a file, and logs its lines.
+fn chatter() -> String {
+    format!(
+        "Service ExecStart=/bin/sh -c 'sleep 1; echo ready; until [ -e /run/go ]; do sleep 0.1; done; i=0; \
+         while [ $$i -lt {LINES} ]; do i=$$((i+1)); echo line $$i; sleep 0.01; done; echo end; exec sleep 1000'"
+    )
+}
+
+/// A way to the API of a machine on which connections with a journal break.
+struct BrokenWay {
+    address: String,
+    journals: Arc<Journals>,
+}
+
+/// Connections with a journal.
+#[derive(Default)]
+struct Journals {
+    asked: AtomicUsize,
+    /// Those that have carried an id.
+    begun: AtomicUsize,
+    cut: AtomicUsize,
+}
+
+impl BrokenWay {
+    async fn to(machine: &PrivateMachine) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let (socket, journals) = (machine.socket(), Arc::<Journals>::default());
+        let counts = journals.clone();
+        tokio::spawn(async move {
+            loop {
+                let (client, _) = listener.accept().await.unwrap();
+                let server = UnixStream::connect(&socket).await.unwrap();
+                let counts = counts.clone();
+                tokio::spawn(async move { pass_on(client, server, &counts).await });
+            }
+        });
+        Self { address, journals }
+    }
+
+    fn begun(&self) -> usize {
+        self.journals.begun.load(Ordering::Relaxed)
+    }
+}
+
+/// Carries bytes both ways; of the answer with a journal only as many as its turn allows.
+async fn pass_on(client: TcpStream, server: UnixStream, journals: &Journals) {
+    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_server, mut to_server) = server.into_split();
+    let (mut left, mut has_begun) = (None, false);
+    let (mut asked, mut answered) = (vec![0; 4096], vec![0; 4096]);
+    loop {
+        tokio::select! {
+            read = from_client.read(&mut asked) => {
+                let Ok(count @ 1..) = read else { return };
+                let asked = &asked[..count];
+                if String::from_utf8_lossy(asked).contains("/journal?") {
+                    let turn = journals.asked.fetch_add(1, Ordering::Relaxed);
+                    left = Some(CUTS[turn % CUTS.len()]);
+                }
+                to_server.write_all(asked).await.unwrap();
+            }
+            read = from_server.read(&mut answered) => {
+                let Ok(count @ 1..) = read else { return };
+                let count = left.map_or(count, |left| count.min(left));
+                let answered = &answered[..count];
+                if to_client.write_all(answered).await.is_err() {
+                    return;
+                }
+                let has_id = left.is_some() && String::from_utf8_lossy(answered).contains("\nid: ");
+                if has_id && !std::mem::replace(&mut has_begun, true) {
+                    journals.begun.fetch_add(1, Ordering::Relaxed);
+                }
+                left = left.map(|left| left - count);
+                if left == Some(0) {
+                    journals.cut.fetch_add(1, Ordering::Relaxed);
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// fleetctl that follows a journal.
+struct Follower {
+    child: Child,
+    file: PathBuf,
+}
+
+impl Follower {
+    fn start(way: &BrokenWay, lines: &str, unit: &str, folder: &Path) -> Self {
+        let file = folder.join(format!("{unit}-{lines}"));
+        let output = File::create(&file).unwrap();
+        let mut command = Command::new(program());
+        command.env_clear().stdin(Stdio::null());
+        command.env("FLEETCTL_ENDPOINT", format!("http://{}", way.address));
+        command.args(["journal", "-f", "--output=cat", "--lines", lines, unit]);
+        let child = command.stdout(output).spawn().unwrap();
+        Self { child, file }
+    }
+
+    fn printed(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(&self.file).unwrap();
+        text.lines().map(str::to_owned).collect()
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("fleetctl has printed: {:?}", self.printed());
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The lines of an endless text up to this one.
+async fn lines_until(text: &mut Response, last: &str) -> Vec<String> {
+    let mut bytes = Vec::new();
+    while !bytes.ends_with(format!("{last}\n").as_bytes()) {
+        bytes.extend(text.chunk().await.unwrap().expect("it has no end"));
+    }
+    let text = String::from_utf8(bytes).unwrap();
+    text.lines().map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn a_followed_journal_loses_no_line_and_repeats_none_over_connections_that_break() {
+    let Some(cluster) = Cluster::boot_with_peers(2).await else {
+        return;
+    };
+    let [first, second] = &cluster.machines[..] else {
+        panic!("two machines");
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let unit = "chatter.service";
+    let place = [chatter(), "X-Fleet MachineMetadata=host=m1".to_owned()];
+    let place = place.each_ref().map(String::as_str);
+    cluster.api().put(unit, &place, "launched").await;
+    cluster.until_active_on(unit).await;
+    for (name, endpoint) in [("the machine itself", first), ("another machine", second)] {
+        let way = BrokenWay::to(endpoint).await;
+        until(&format!("the journal begins over {name}"), async || {
+            let path = format!("/fleet/v1/units/{unit}/journal?output=cat");
+            let answer = Cluster::api_of(endpoint).request(Method::GET, &path).await;
+            answer.text().await.unwrap().ends_with("ready\n")
+        })
+        .await;
+        let recent = Follower::start(&way, "1", unit, folder.path());
+        until("the last line is there", async || {
+            recent.printed() == ["ready"]
+        })
+        .await;
+        let new = Follower::start(&way, "0", unit, folder.path());
+        // It prints nothing when its stream begins.
+        until("both streams have begun", async || way.begun() == 2).await;
+        let path = format!("/fleet/v1/units/{unit}/journal");
+        let text = format!("{path}?output=cat&lines=1&follow=true");
+        let mut text = Cluster::api_of(endpoint).request(Method::GET, &text).await;
+        assert_eq!(lines_until(&mut text, "ready").await, ["ready"]);
+        first.run(&["touch", "/run/go"]);
+        let mut expected: Vec<_> = (1..=LINES).map(|n| format!("line {n}")).collect();
+        expected.push("end".to_owned());
+        for follower in [&new, &recent] {
+            until(&format!("all is printed over {name}"), async || {
+                follower.printed().last().is_some_and(|line| line == "end")
+            })
+            .await;
+        }
+        assert_eq!(new.printed(), expected, "new lines over {name}");
+        let as_text = lines_until(&mut text, "end").await;
+        assert_eq!(as_text, expected, "new lines as text over {name}");
+        expected.insert(0, "ready".to_owned());
+        assert_eq!(
+            recent.printed(),
+            expected,
+            "the last line and new ones over {name}"
+        );
+        // journalctl does not accept it.
+        let nowhere = format!("{path}?watch=true&after=x");
+        let refused = Cluster::api_of(endpoint)
+            .request(Method::GET, &nowhere)
+            .await;
+        assert_eq!(refused.status().as_u16(), 400);
+        let said = refused.text().await.unwrap();
+        assert!(said.contains("leave out `after`"), "{said}");
+        let cut = way.journals.cut.load(Ordering::Relaxed);
+        assert!(cut >= 6, "{cut} connections were cut over {name}");
+        println!("{cut} connections were cut over {name}");
+        first.run(&["rm", "/run/go"]);
+        first.systemctl(&["restart", unit]);
+    }
+    cluster.destroy(&[unit]).await;
+    cluster.until_empty().await;
+}
