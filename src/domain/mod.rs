@@ -7,6 +7,7 @@ pub mod aggregation;
 pub mod audit;
 mod condition;
 mod derivation;
+pub mod document;
 pub mod entity;
 pub mod entity_config;
 mod labels;
