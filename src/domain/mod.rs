@@ -10,6 +10,7 @@ mod derivation;
 pub mod document;
 pub mod entity;
 pub mod entity_config;
+pub mod import;
 mod labels;
 pub mod lifecycle;
 mod list;
