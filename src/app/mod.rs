@@ -9,6 +9,7 @@ mod audit;
 mod deletion;
 mod effects;
 mod error;
+pub mod import;
 mod list;
 mod reports;
 mod resources;

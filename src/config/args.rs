@@ -11,8 +11,8 @@ use std::time::Duration;
 use clap::{Arg, ArgMatches, Parser, Subcommand};
 use humantime_serde::re::humantime::parse_duration;
 
-use super::DevTokenArgs;
 use super::catalogue::TABLE;
+use super::{DevTokenArgs, ImportOptions};
 use hyperfleet_server_kit::settings::{CheckFormat, GivenFlags, OpenapiFormat, flags, given_flags};
 
 /// Control plane for fleets of clusters.
@@ -45,6 +45,13 @@ pub enum Command {
     /// Takes a lock: two that run at once do not disturb each other. A schema that is newer than
     /// this program, as after a step back to an older version, is left as it is.
     Migrate(Box<MigrateArgs>),
+    /// Import the database of the older service, or what has changed there since the last import
+    ///
+    /// Reads that database in one transaction that cannot write. Ctrl-C ends it after the current
+    /// batch; the same command goes on. Ends with 0 if everything is imported, with 3 if rows were
+    /// refused, with 4 if the databases differ afterwards, with 130 if it was stopped. See
+    /// docs/guides/moving-from-the-go-api.md.
+    Import(Box<ImportArgs>),
     /// Try the service on this machine: private PostgreSQL, schema, API, no authentication unless asked for
     ///
     /// Starts a PostgreSQL of its own in a folder, on a Unix socket only, unless the settings name
@@ -150,7 +157,7 @@ pub struct StatusArgs {
     pub settings: SettingsArgs,
 }
 
-/// How the state of the schema is written.
+/// How the result of a command is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum StatusFormat {
     /// For people.
@@ -169,6 +176,20 @@ pub struct HealthcheckArgs {
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_duration)]
     pub timeout: Duration,
     /// The settings, of which those of the health listener count alone.
+    #[command(flatten)]
+    pub settings: SettingsArgs,
+}
+
+/// Options of `import`.
+#[derive(Debug, clap::Args)]
+pub struct ImportArgs {
+    /// What it does.
+    #[command(flatten)]
+    pub options: ImportOptions,
+    /// How the report is written; with json there is no progress on standard error
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    pub output: StatusFormat,
+    /// The settings.
     #[command(flatten)]
     pub settings: SettingsArgs,
 }

@@ -6,6 +6,7 @@ mod addresses;
 mod args;
 mod catalogue;
 mod dev_token;
+mod import;
 mod load;
 mod schema;
 mod settings;
@@ -17,10 +18,11 @@ use crate::domain::entity_config::Attached;
 use hyperfleet_server_kit as kit;
 
 pub use args::{
-    Args, CheckArgs, Command, ConfigCommand, DevArgs, HealthcheckArgs, MigrateArgs, MigrateCommand,
-    OpenapiArgs, SettingsArgs, StatusArgs, StatusFormat,
+    Args, CheckArgs, Command, ConfigCommand, DevArgs, HealthcheckArgs, ImportArgs, MigrateArgs,
+    MigrateCommand, OpenapiArgs, SettingsArgs, StatusArgs, StatusFormat,
 };
 pub use dev_token::DevTokenArgs;
+pub use import::{ImportOptions, VerifyArg};
 pub use load::{load, names_a_database};
 pub use settings::*;
 

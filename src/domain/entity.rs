@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::Violations;
 use super::mapping::Rules;
 use super::schema::SpecSchema;
+use super::{PATHS_BASE, ResourceId, Violations};
 
 /// What deleting a parent does to its children of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -130,6 +130,27 @@ impl EntityRegistry {
             Some(parent) => 1 + self.depth(parent),
             None => 0,
         }
+    }
+
+    /// The path of a resource: below its owner for child kinds (decision H13), one level deep, which is where routes
+    /// are.
+    pub fn href(&self, kind: &str, id: ResourceId, owner: Option<ResourceId>) -> String {
+        let entity = self.get(kind);
+        let parent = entity.and_then(|e| e.parent.as_deref());
+        match (parent.zip(owner), entity) {
+            (Some((parent, owner)), Some(entity)) => {
+                let owner = self.flat_href(parent, owner);
+                format!("{owner}/{}/{id}", entity.plural)
+            }
+            _ => self.flat_href(kind, id),
+        }
+    }
+
+    /// The path of a resource without its owner's. A kind that is no longer configured can still be reached among all
+    /// resources.
+    pub fn flat_href(&self, kind: &str, id: ResourceId) -> String {
+        let plural = self.get(kind).map_or("resources", |e| &e.plural);
+        format!("{PATHS_BASE}/{plural}/{id}")
     }
 
     /// The kinds with rules.

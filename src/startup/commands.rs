@@ -9,7 +9,7 @@ use clap::CommandFactory as _;
 use super::BUILD;
 use super::plan::Plan;
 use super::process::{Addresses, Process};
-use super::{database, dev, healthcheck, migrate, telemetry};
+use super::{database, dev, healthcheck, import, migrate, telemetry};
 use crate::config::{
     self, Args, CheckArgs, Command, ConfigCommand, DevTokenArgs, OpenapiArgs, Settings,
     SettingsArgs,
@@ -33,6 +33,7 @@ async fn carry_out(args: Args) -> anyhow::Result<ExitCode> {
     match args.command {
         Command::Serve(args) => Box::pin(serve(&args)).await?,
         Command::Migrate(args) => return migrate::run(&args).await,
+        Command::Import(args) => return Box::pin(import::run(&args)).await,
         Command::Dev(args) => Box::pin(dev::run(args)).await?,
         Command::Healthcheck(args) => healthcheck::run(&args).await?,
         Command::Config(ConfigCommand::Check(args)) => check(&args)?,

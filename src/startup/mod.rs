@@ -7,6 +7,7 @@ mod database;
 mod dev;
 mod fleet;
 mod healthcheck;
+mod import;
 mod metrics;
 mod migrate;
 mod plan;

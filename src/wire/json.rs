@@ -8,14 +8,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value};
 
+use crate::domain::document::NESTS_MAX;
 use crate::domain::{Constraint, Violation, Violations};
-use hyperfleet_server_kit::json::RawMembers;
 
-/// Deepest nesting of arrays and objects.
-pub const DEPTH_MAX: usize = 64;
-/// Most arrays and objects. Small ones take a hundred times as much memory as text: this holds a
-/// body to about 20 MiB.
-pub(super) const NESTS_MAX: usize = 20_000;
+pub use crate::domain::document::DEPTH_MAX;
+use hyperfleet_server_kit::json::RawMembers;
 
 /// Why a body was refused.
 #[derive(Debug, Clone, PartialEq)]

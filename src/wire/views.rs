@@ -228,7 +228,7 @@ impl<'a> Views<'a> {
             deleted_by: deletion.map(|d| d.by.as_str()),
             deleted_time: deletion.map(|d| d.at),
             generation: state.generation,
-            href: self.href(state),
+            href: self.0.href(&state.kind, state.id, state.owner),
             id: state.id.to_string(),
             kind: &state.kind,
             labels: &resource.labels,
@@ -328,7 +328,7 @@ impl<'a> Views<'a> {
 
     fn link(self, kind: &'a str, id: ResourceId) -> LinkView<'a> {
         LinkView {
-            href: self.flat_href(kind, id),
+            href: self.0.flat_href(kind, id),
             id: id.to_string(),
             kind,
         }
@@ -336,24 +336,5 @@ impl<'a> Views<'a> {
 
     fn parent_kind(self, kind: &str) -> Option<&'a str> {
         self.0.get(kind)?.parent.as_deref()
-    }
-
-    /// Where a resource is: below its owner for child kinds (decision H13), one level deep, which
-    /// is where routes are.
-    fn href(self, state: &ResourceState) -> String {
-        let owner = self.parent_kind(&state.kind).zip(state.owner);
-        match (owner, self.0.get(&state.kind)) {
-            (Some((parent, owner)), Some(entity)) => {
-                let owner = self.flat_href(parent, owner);
-                format!("{owner}/{}/{}", entity.plural, state.id)
-            }
-            _ => self.flat_href(&state.kind, state.id),
-        }
-    }
-
-    /// A kind that is no longer configured can still be reached among all resources.
-    fn flat_href(self, kind: &str, id: ResourceId) -> String {
-        let plural = self.0.get(kind).map_or("resources", |e| &e.plural);
-        format!("{BASE}/{plural}/{id}")
     }
 }

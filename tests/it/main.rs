@@ -24,6 +24,7 @@ mod fields;
 mod force_delete;
 mod gathered_reads;
 mod histories;
+mod import;
 mod lifecycle;
 mod limits;
 mod lists;

@@ -25,6 +25,8 @@ pub(super) enum SqlOperation {
     Query(SqlTable),
     Update(SqlTable),
     Delete(SqlTable),
+    /// Any of these for a large set of rows, as imports do: never logged as slow.
+    Bulk(SqlTable),
     Begin,
     Commit,
     Rollback,
@@ -39,6 +41,8 @@ pub(super) enum SqlTable {
     AdapterReports,
     ResourceReferences,
     Audit,
+    Imports,
+    ImportedResources,
     #[strum(serialize = "_sqlx_migrations")]
     Migrations,
 }
@@ -51,6 +55,7 @@ impl SqlOperation {
             Self::Query(table) => ("query", "SELECT", Some(table.into_str())),
             Self::Update(table) => ("update", "UPDATE", Some(table.into_str())),
             Self::Delete(table) => ("delete", "DELETE", Some(table.into_str())),
+            Self::Bulk(table) => ("bulk", "SQL", Some(table.into_str())),
             Self::Begin => ("begin", "BEGIN", None),
             Self::Commit => ("commit", "COMMIT", None),
             Self::Rollback => ("rollback", "ROLLBACK", None),
@@ -93,13 +98,13 @@ impl Statement {
             metrics::counter!(ERRORS, "operation" => label, "error_type" => fault).increment(1);
         }
         name(&self.span, operation, fault);
-        self.log(elapsed, doing);
+        self.log(elapsed, operation, doing);
     }
 
-    fn log(&self, elapsed: Duration, doing: &'static str) {
+    fn log(&self, elapsed: Duration, operation: SqlOperation, doing: &'static str) {
         let sql = self.sql.as_str();
         let duration_ms = elapsed.as_secs_f64() * 1e3;
-        if elapsed > SLOW {
+        if elapsed > SLOW && !matches!(operation, SqlOperation::Bulk(_)) {
             let threshold_ms = SLOW.as_millis();
             tracing::warn!(target: "hyperfleet::sql", doing, sql, duration_ms, threshold_ms, "slow statement");
         } else {

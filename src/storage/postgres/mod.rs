@@ -19,6 +19,7 @@ mod audit;
 mod columns;
 mod error;
 mod family;
+mod imports;
 mod keyset;
 mod list;
 mod measure;
@@ -44,6 +45,9 @@ use tokio::time::timeout_at;
 use uuid::Uuid;
 
 pub use error::Error;
+pub use imports::{
+    Conflict, Digests, ImportSource, ImportState, SourcePosition, SourceSettings, WrittenReference,
+};
 pub use list::ListQuery;
 pub use measure::count_from_zero;
 pub use pool::{Keep, Settings};

@@ -1,0 +1,37 @@
+use crate::storage::postgres;
+
+/// Why a run ends without a report.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The source fails.
+    #[error("the source")]
+    Source(#[source] postgres::Error),
+    /// This database fails.
+    #[error("the database of this service fails")]
+    Target(#[from] postgres::Error),
+    /// The source is something else.
+    #[error(
+        "the source is not a database of the older service at its last version: it lacks {}; check --from, \
+         and run the older service's own `migrate` on it first",
+        missing.join(", ")
+    )]
+    NoSource {
+        /// Tables with their columns.
+        missing: Vec<String>,
+    },
+    /// Two imports would disturb each other.
+    #[error("another import into this database is running: wait for its end")]
+    Busy,
+    /// This database serves already.
+    #[error(
+        "this database has resources that were not imported: import into an empty database, \
+         or say --beside-others to import beside them; the import never changes them"
+    )]
+    OthersHere,
+    /// This database has imported from elsewhere.
+    #[error(
+        "this database has imported from another database than the one of --from: import that one into an empty \
+         database. A source that was restored from a dump counts as another one"
+    )]
+    OtherSource,
+}

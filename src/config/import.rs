@@ -1,0 +1,48 @@
+//! The command line of `import`.
+#![allow(
+    clippy::doc_markdown,
+    reason = "these comments are the text of --help, where backticks would be noise"
+)]
+
+use std::convert::Infallible;
+
+use super::Secret;
+
+/// What `import` does.
+#[derive(Debug, clap::Args)]
+pub struct ImportOptions {
+    /// Database of the older service, as postgres://USER@HOST:PORT/NAME. Without a password the
+    /// connection takes the one of PGPASSWORD or ~/.pgpass
+    #[arg(long, value_name = "URL", value_parser = secret)]
+    pub from: Secret,
+    /// Write nothing: report what an import would do, and which rows it would refuse
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Resources in one transaction
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub batch: u16,
+    /// What to compare at the end, by a digest of each resource in both databases
+    #[arg(long, value_name = "SCOPE", default_value = "all")]
+    pub verify: VerifyArg,
+    /// Read everything again, not only what was written since the last import
+    #[arg(long)]
+    pub full: bool,
+    /// Import into a database that has resources of its own, which stay as they are
+    #[arg(long)]
+    pub beside_others: bool,
+}
+
+/// What is compared at the end of an import.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum VerifyArg {
+    /// Every imported resource
+    All,
+    /// The resources that this import has written
+    Changed,
+    /// Nothing
+    None,
+}
+
+fn secret(text: &str) -> Result<Secret, Infallible> {
+    Ok(text.to_owned().into())
+}

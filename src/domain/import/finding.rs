@@ -1,0 +1,225 @@
+//! What an import leaves out or takes over with a difference: of what, why, and what to do.
+
+use std::collections::BTreeMap;
+
+use strum::IntoStaticStr;
+
+use crate::domain::ResourceId;
+
+/// Why a part of the source is not here as it is there.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum ImportReason {
+    /// Ids are UUIDs here.
+    #[error("the id is not a UUID in lower case")]
+    Id,
+    /// Kinds are configured.
+    #[error("no entity is configured for the kind")]
+    UnknownKind,
+    /// The name breaks a rule of its kind.
+    #[error("{0}")]
+    Name(String),
+    /// Another resource of this database has the name.
+    #[error("an active resource of this database has the name")]
+    NameTaken,
+    /// A resource of this database that was not imported has the id.
+    #[error("a resource of this database that was not imported has the id")]
+    IdTaken,
+    /// The parent is missing.
+    #[error("the parent is not imported or not in the source")]
+    NoParent,
+    /// The kind has a parent there and none here, or the reverse, or another one.
+    #[error("the kind and its parent do not fit the configured entities: {0}")]
+    Parent(String),
+    /// The spec breaks a rule.
+    #[error("spec: {0}")]
+    Spec(String),
+    /// The labels break a rule.
+    #[error("labels: {0}")]
+    Labels(String),
+    /// The tenancy breaks a rule.
+    #[error("tenancy: {0}")]
+    Tenancy(String),
+    /// The conditions cannot be read.
+    #[error("conditions: {0}")]
+    Conditions(String),
+    /// A column holds what the older service never writes.
+    #[error("{column} is impossible: {value}")]
+    Column {
+        /// Which column.
+        column: &'static str,
+        /// What it holds.
+        value: String,
+    },
+    /// A report breaks a rule.
+    #[error("report: {0}")]
+    Report(String),
+    /// The older service leaves reports behind when it removes resources without required adapters.
+    #[error("the resource of the report is not in the source")]
+    OrphanReport,
+    /// The kind has no such references.
+    #[error("no entity declares this reference type with this target kind")]
+    ReferenceType,
+    /// The target is missing.
+    #[error("the target of the reference is not imported or not in the source")]
+    ReferenceTarget,
+    /// The resource was changed in this database after it was imported.
+    #[error("the resource was changed here since it was imported, and in the source")]
+    ChangedHere,
+    /// The resource was removed from this database after it was imported.
+    #[error("the resource was removed here since it was imported, and changed in the source")]
+    RemovedHere,
+    /// The source has removed the resource, but others need it here.
+    #[error("the source has removed the resource, but this database has changed or uses it")]
+    NeededHere,
+    /// The path differs from the one in the source.
+    #[error("its path is {here} here, and was {there}")]
+    Href {
+        /// The path here.
+        here: String,
+        /// The path in the source.
+        there: String,
+    },
+}
+
+impl ImportReason {
+    /// Whether the part is left out. Otherwise it is imported with a difference.
+    pub fn is_refusal(&self) -> bool {
+        !matches!(self, Self::Href { .. })
+    }
+
+    /// Its name for programs.
+    pub fn code(&self) -> &'static str {
+        self.into()
+    }
+
+    /// What the operator can do.
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::Id => {
+                "clients find resources by UUIDs only: create it anew in the older service, or do without it"
+            }
+            Self::UnknownKind => {
+                "add the kind to `entities` in the configuration and import again, or do without it"
+            }
+            Self::Name(_) => {
+                "names never change: create it anew under another name in the older service, or widen the limits of its kind"
+            }
+            Self::NameTaken => "delete or recreate one of the two, then import again",
+            Self::IdTaken => "import into an empty database",
+            Self::NoParent => {
+                "see why the parent is left out; without a parent it can only be created anew"
+            }
+            Self::Parent(_) => "configure `parent_kind` as in the older service and import again",
+            Self::Spec(_) => {
+                "patch the spec in the older service, or import without server.openapi_schema_path, then import again"
+            }
+            Self::Labels(_) => "patch the labels in the older service, then import again",
+            Self::Tenancy(_) => "correct the column in the older database, then import again",
+            Self::Conditions(_) | Self::Column { .. } => {
+                "the older service writes no such row: correct it in the older database, then import again"
+            }
+            Self::Report(_) => "the adapter's next report takes its place",
+            Self::OrphanReport => "nothing: nobody can read it in the older service either",
+            Self::ReferenceType => {
+                "add the reference to the kind in `entities` and import again, or do without it"
+            }
+            Self::ReferenceTarget => "see why the target is left out",
+            Self::ChangedHere | Self::RemovedHere => {
+                "decide which one is right, and stop writing to the older service"
+            }
+            Self::NeededHere => "delete it here, when nothing uses it any more",
+            Self::Href { .. } => {
+                "nothing: no route served the older path; clients that stored it take the new one"
+            }
+        }
+    }
+}
+
+/// The part of a resource that a finding is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FindingPart {
+    /// The whole resource.
+    Resource,
+    /// The report of an adapter.
+    Report {
+        /// Which adapter.
+        adapter: String,
+    },
+    /// One reference.
+    Reference {
+        /// Its type.
+        ref_type: String,
+        /// Its target's id.
+        target: String,
+    },
+}
+
+/// One part of the source that is not here as it is there.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Finding {
+    /// Why.
+    pub reason: ImportReason,
+    /// Kind of the resource, as the source has it.
+    pub kind: String,
+    /// Id of the resource, as the source has it.
+    pub id: String,
+    /// Name of the resource; empty where it is not known.
+    pub name: String,
+    /// Which part of it.
+    pub part: FindingPart,
+}
+
+/// All findings of a run: each counted, the first ones kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Findings {
+    counts: BTreeMap<&'static str, usize>,
+    listed: Vec<Finding>,
+    refused: usize,
+}
+
+impl Findings {
+    /// Most findings that are listed one by one.
+    pub const LISTED_MAX: usize = 10_000;
+
+    /// Counts a finding, and keeps it if it is one of the first.
+    pub fn push(&mut self, finding: Finding) {
+        *self.counts.entry(finding.reason.code()).or_default() += 1;
+        self.refused += usize::from(finding.reason.is_refusal());
+        if self.listed.len() < Self::LISTED_MAX {
+            self.listed.push(finding);
+        }
+    }
+
+    /// How many there are, by the code of the reason.
+    pub fn counts(&self) -> &BTreeMap<&'static str, usize> {
+        &self.counts
+    }
+
+    /// The first ones, in the order in which they were found.
+    pub fn listed(&self) -> &[Finding] {
+        &self.listed
+    }
+
+    /// How many parts of the source are left out.
+    pub fn refused(&self) -> usize {
+        self.refused
+    }
+}
+
+/// Set if the source has stored another path than the one here.
+pub(super) fn href_differs(here: String, there: Option<&str>) -> Option<ImportReason> {
+    let there = there.filter(|there| *there != here)?.to_owned();
+    Some(ImportReason::Href { here, there })
+}
+
+/// A finding about a resource that is known by its id.
+pub fn about(reason: ImportReason, kind: &str, id: ResourceId) -> Finding {
+    Finding {
+        reason,
+        kind: kind.to_owned(),
+        id: id.to_string(),
+        name: String::new(),
+        part: FindingPart::Resource,
+    }
+}

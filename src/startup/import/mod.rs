@@ -1,0 +1,125 @@
+//! `hyperfleet-api import`: the database of the older service.
+
+mod json;
+mod progress;
+mod text;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context as _, bail};
+use sqlx::postgres::PgConnectOptions;
+
+use super::{database, telemetry};
+use crate::app::import::{
+    self, ImportHooks, ImportReport, RunOptions, SourceSettings, VerifyScope,
+};
+use crate::config::{self, ImportArgs, Output, Settings, StatusFormat, VerifyArg};
+use crate::domain::EntityRegistry;
+use crate::domain::entity_config::Attached;
+use crate::storage::postgres::Probe;
+use hyperfleet_server_kit::ending::{self, Misuse};
+use hyperfleet_server_kit::program::print;
+use hyperfleet_server_kit::signals::Signals;
+use progress::ProgressLines;
+
+/// The exit code that says that some rows were refused, and everything else is imported.
+const REFUSED: u8 = 3;
+/// The exit code that says that the two databases differ.
+const DIFFERENT: u8 = 4;
+/// The exit code of a run that a signal has stopped after a batch: as shells report SIGINT.
+const INTERRUPTED: u8 = 130;
+
+/// Imports, and prints the report.
+pub(super) async fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
+    let loaded = config::load(&args.settings, &Settings::default());
+    let mut loaded = loaded.sound().context(Misuse)?;
+    // Standard output is for the report.
+    loaded.settings.logging.output = Output::Stderr;
+    let source = source(args).context(Misuse)?;
+    let Attached { registry, notes } = loaded.settings.kinds().context(Misuse)?;
+    let telemetry = telemetry::start_with(&loaded)?;
+    telemetry::warn_of(&notes);
+    let result = import(args, &loaded.settings, &source, &registry).await;
+    telemetry.traces.end().await;
+    let report = result?;
+    print(&match args.output {
+        StatusFormat::Text => text::text(&report),
+        StatusFormat::Json => json::json(&report)?,
+    });
+    Ok(code(&report))
+}
+
+fn source(args: &ImportArgs) -> anyhow::Result<SourceSettings> {
+    let connect = args.options.from.expose().parse::<PgConnectOptions>();
+    let connect = connect.context("--from is not of the form postgres://user@host:port/name")?;
+    Ok(SourceSettings { connect })
+}
+
+async fn import(
+    args: &ImportArgs,
+    settings: &Settings,
+    source: &SourceSettings,
+    registry: &EntityRegistry,
+) -> anyhow::Result<ImportReport> {
+    let mut probe = Probe::new(database::connections(&settings.database)?);
+    let schema = database::reach(&mut probe, &settings.database).await?;
+    if schema.missing > 0 {
+        let missing = schema.missing;
+        bail!("the database lacks {missing} migrations: run `hyperfleet-api migrate` first");
+    }
+    let store = database::store(&settings.database)?;
+    let given = &args.options;
+    let options = RunOptions {
+        is_dry_run: given.dry_run,
+        is_full: given.full,
+        is_beside_others: given.beside_others,
+        batch: usize::from(given.batch),
+        scope: match given.verify {
+            VerifyArg::All => VerifyScope::All,
+            VerifyArg::Changed => VerifyScope::Changed,
+            VerifyArg::None => VerifyScope::Nothing,
+        },
+    };
+    let lines = ProgressLines::new(args.output == StatusFormat::Text);
+    let stop = stop_at_signals()?;
+    let hooks = ImportHooks {
+        observe: &|progress| lines.show(progress),
+        stop: &stop,
+    };
+    let report = import::import(source, &store, registry, options, hooks).await;
+    report.context("cannot import")
+}
+
+/// A flag that the first signal sets. The second one ends the process at once, which costs no more than the batch
+/// that is being written.
+fn stop_at_signals() -> anyhow::Result<Arc<AtomicBool>> {
+    let mut signals = Signals::catch().context("cannot catch signals")?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    tokio::spawn(async move {
+        signals.next().await;
+        flag.store(true, Ordering::Relaxed);
+        tracing::warn!("import stops after this batch; another signal ends it immediately");
+        signals.next().await;
+        ending::at_once();
+    });
+    Ok(stop)
+}
+
+fn code(report: &ImportReport) -> ExitCode {
+    let differs = report
+        .verification
+        .as_ref()
+        .is_some_and(|v| v.differing > 0);
+    if report.is_interrupted {
+        ExitCode::from(INTERRUPTED)
+    } else if differs {
+        ExitCode::from(DIFFERENT)
+    } else if report.findings.refused() > 0 {
+        ExitCode::from(REFUSED)
+    } else {
+        ExitCode::SUCCESS
+    }
+}

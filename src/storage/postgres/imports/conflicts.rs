@@ -1,0 +1,75 @@
+//! What stands in the way of resources that are to be imported.
+
+use sqlx::types::Json;
+
+use crate::domain::ResourceId;
+use crate::domain::import::{ImportReason, ImportedResource};
+use crate::storage::postgres::measure::SqlOperation::Bulk;
+use crate::storage::postgres::measure::SqlTable::Resources;
+use crate::storage::postgres::{Db, Error, uuids};
+
+/// A resource that cannot be written beside what is here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conflict {
+    /// The resource.
+    pub id: ResourceId,
+    /// Why.
+    pub reason: ImportReason,
+    /// The resource that has its name.
+    pub holder: Option<ResourceId>,
+}
+
+impl Db<'_> {
+    /// Which of these resources cannot be written beside what is here.
+    pub async fn list_conflicts(
+        &mut self,
+        resources: &[ImportedResource],
+    ) -> Result<Vec<Conflict>, Error> {
+        let all = || resources.iter().map(|i| &i.resource);
+        let kinds: Vec<_> = all().map(|r| r.state.kind.clone()).collect();
+        let names: Vec<_> = all().map(|r| r.state.name.as_str().to_owned()).collect();
+        let owners: Vec<_> = all()
+            .map(|r| r.state.owner.map(ResourceId::as_uuid))
+            .collect();
+        let tenancies: Vec<_> = all().map(|r| Json(&r.tenancy)).collect();
+        let is_active: Vec<_> = all().map(|r| !r.state.is_finalizing()).collect();
+        let result = sqlx::query!(
+            r#"WITH given AS MATERIALIZED (
+                   SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::uuid[], $5::jsonb[], $6::bool[])
+                   g (id, kind, name, owner_id, tenancy, is_active)
+               )
+               SELECT g.id AS "id!", i.id IS NOT NULL AS "is_imported!", NULL::uuid AS holder
+               FROM given g JOIN resources r ON r.id = g.id LEFT JOIN imported_resources i ON i.id = r.id
+               WHERE i.revision IS DISTINCT FROM r.revision
+               UNION ALL
+               SELECT g.id, true, r.id FROM given g
+               JOIN resources r ON r.owner_id IS NULL AND r.deleted_at IS NULL
+                AND r.kind = g.kind AND r.name = g.name AND r.tenancy = g.tenancy AND r.id <> g.id
+               WHERE g.is_active AND g.owner_id IS NULL
+               UNION ALL
+               SELECT g.id, true, r.id FROM given g
+               JOIN resources r ON r.owner_id = g.owner_id AND r.deleted_at IS NULL
+                AND r.kind = g.kind AND r.name = g.name AND r.id <> g.id
+               WHERE g.is_active"#,
+            &uuids(all().map(|r| r.state.id)),
+            &kinds,
+            &names,
+            &owners as _,
+            &tenancies as _,
+            &is_active,
+        )
+        .fetch_all(self.wire())
+        .await;
+        let rows = self.done(result, Bulk(Resources), "look for conflicts")?;
+        let conflicts = rows.into_iter().map(|row| Conflict {
+            id: row.id.into(),
+            reason: match (row.holder, row.is_imported) {
+                (Some(_), _) => ImportReason::NameTaken,
+                (None, true) => ImportReason::ChangedHere,
+                (None, false) => ImportReason::IdTaken,
+            },
+            holder: row.holder.map(Into::into),
+        });
+        Ok(conflicts.collect())
+    }
+}

@@ -1,0 +1,19 @@
+//! The import from the older service's database: reading that one, and what this one knows of it.
+//!
+//! ```text
+//! Source (its tables, one read-only snapshot) ── app::import ──▶ Db: resources, reports, references,
+//!                                                                    imports, imported_resources
+//! ```
+
+mod columns;
+mod conflicts;
+mod digest;
+mod source;
+mod state;
+mod write;
+
+pub use conflicts::Conflict;
+pub use digest::Digests;
+pub use source::{ImportSource, SourcePosition, SourceSettings};
+pub use state::ImportState;
+pub use write::WrittenReference;

@@ -1,0 +1,107 @@
+//! Tables `imports` and `imported_resources`: what was imported from where.
+
+use super::source::SourcePosition;
+use crate::domain::ResourceId;
+use crate::domain::import::ImportedKey;
+use crate::storage::postgres::measure::SqlOperation::{Bulk, Raw};
+use crate::storage::postgres::measure::SqlTable::{ImportedResources, Imports};
+use crate::storage::postgres::{Db, Error, uuids};
+
+/// The number of the lock that keeps two imports apart; any that nobody else uses.
+const LOCK: i64 = 0x6879_7065_7266_0001;
+
+/// What this database has imported.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImportState {
+    /// The position up to which nothing is missing; unset before the first import.
+    pub position: Option<SourcePosition>,
+    /// Whether there are resources that were not imported.
+    pub has_others: bool,
+}
+
+impl Db<'_> {
+    /// Takes the lock of imports for as long as the connection lives; false if another import has it.
+    pub async fn lock_imports(&mut self) -> Result<bool, Error> {
+        let result = sqlx::query_scalar!(r#"SELECT pg_try_advisory_lock($1) AS "is_taken!""#, LOCK)
+            .fetch_one(self.wire())
+            .await;
+        self.done(result, Raw, "lock imports")
+    }
+
+    /// Gives up the lock of imports.
+    pub async fn unlock_imports(&mut self) -> Result<(), Error> {
+        let result = sqlx::query_scalar!("SELECT pg_advisory_unlock($1)", LOCK)
+            .fetch_one(self.wire())
+            .await;
+        self.done(result, Raw, "unlock imports")?;
+        Ok(())
+    }
+
+    /// What was imported so far.
+    pub async fn import_state(&mut self) -> Result<ImportState, Error> {
+        let result = sqlx::query!(
+            r#"SELECT (SELECT source FROM imports) AS source, (SELECT since FROM imports) AS since,
+                      EXISTS (SELECT FROM resources r
+                              WHERE NOT EXISTS (SELECT FROM imported_resources i WHERE i.id = r.id)) AS "has_others!""#
+        )
+        .fetch_one(self.wire())
+        .await;
+        let row = self.done(result, Bulk(Imports), "read the state of the import")?;
+        let position = row.source.zip(row.since);
+        Ok(ImportState {
+            position: position.map(|(source, transaction)| SourcePosition {
+                source,
+                transaction,
+            }),
+            has_others: row.has_others,
+        })
+    }
+
+    /// Every resource that was imported.
+    pub async fn list_imported(&mut self) -> Result<Vec<ImportedKey>, Error> {
+        let result = sqlx::query!(
+            r#"SELECT i.id, i.is_complete, r.kind AS "kind?"
+               FROM imported_resources i LEFT JOIN resources r ON r.id = i.id"#
+        )
+        .fetch_all(self.wire())
+        .await;
+        let rows = self.done(result, Bulk(ImportedResources), "list what was imported")?;
+        let keys = rows.into_iter().map(|row| ImportedKey {
+            id: row.id.into(),
+            is_complete: row.is_complete,
+            kind: row.kind,
+        });
+        Ok(keys.collect())
+    }
+
+    /// Keeps the position up to which nothing is missing.
+    pub async fn save_import_position(&mut self, position: &SourcePosition) -> Result<(), Error> {
+        let result = sqlx::query!(
+            "INSERT INTO imports (source, since) VALUES ($1, $2)
+             ON CONFLICT (only_one) DO UPDATE SET source = excluded.source, since = excluded.since",
+            position.source,
+            position.transaction,
+        )
+        .execute(self.wire())
+        .await;
+        self.done(result, Bulk(Imports), "save the position of the import")?;
+        Ok(())
+    }
+
+    /// Notes of imported resources whether every part of them is here.
+    pub async fn save_imported_parts(
+        &mut self,
+        ids: &[ResourceId],
+        is_complete: bool,
+    ) -> Result<(), Error> {
+        let result = sqlx::query!(
+            "UPDATE imported_resources SET is_complete = $2 WHERE id = ANY($1)",
+            &uuids(ids.iter().copied()),
+            is_complete,
+        )
+        .execute(self.wire())
+        .await;
+        self.done(result, Bulk(ImportedResources), "save what is complete")?;
+        Ok(())
+    }
+}

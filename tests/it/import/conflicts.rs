@@ -1,0 +1,187 @@
+//! What this service has itself is never touched.
+
+use hyperfleet::app::import::{Error, RunOptions};
+use serde_json::{Value, json};
+
+use super::world::{PLAIN, World, cluster_id, found, pool_id, tally, verified};
+use crate::support::{TestApi, TestDatabase};
+
+const BESIDE: RunOptions = RunOptions {
+    is_beside_others: true,
+    ..PLAIN
+};
+
+/// Serves the database of a world that goes on.
+fn served(world: &World) -> TestApi {
+    let target = TestDatabase::at(world.target.options());
+    let store = target.store();
+    TestApi::spawn_on(world.registry.clone(), target, store, false)
+}
+
+#[tokio::test]
+async fn a_database_with_others_is_refused_unless_asked_for() {
+    let world = World::filled(3).await;
+    let api = served(&world);
+    let own = api.cluster("of-our-own").await;
+    let taken = api.cluster("cluster-2").await;
+    let before = api.get(&taken).await.body;
+    let refused = world.try_run(PLAIN).await.unwrap_err();
+    assert!(matches!(refused, Error::OthersHere), "{refused:?}");
+    assert!(refused.to_string().contains("--beside-others"));
+    let report = world.run(BESIDE).await;
+    assert_eq!(found(&report), [("name_taken", 1), ("no_parent", 3)]);
+    assert_eq!((tally(&report), verified(&report)), ([8, 0, 0], [8, 0, 0]));
+    assert_eq!(api.get(&taken).await.body, before);
+    assert_eq!(api.get(&own).await.status, 200);
+    // A later run does not take them for resources that the source has removed.
+    let report = world.run(BESIDE).await;
+    assert_eq!(tally(&report), [0, 0, 8]);
+    assert_eq!(api.get("/clusters").await.body["total"], 4);
+}
+
+#[tokio::test]
+async fn a_resource_with_an_imported_id_stays() {
+    let world = World::filled(2).await;
+    let id = cluster_id(1);
+    world.here(&format!("INSERT INTO resources (id, created_at, updated_at, generation, kind, name, created_by, updated_by, spec)
+        VALUES ('{id}', now(), now(), 5, 'Cluster', 'other', 'a', 'b', '{{}}')")).await;
+    let report = world.run(BESIDE).await;
+    assert_eq!(found(&report), [("id_taken", 1), ("no_parent", 3)]);
+    let name = format!("SELECT name FROM resources WHERE id = '{id}'");
+    assert_eq!(world.ask_here(&name).await, "other");
+}
+
+#[tokio::test]
+async fn what_was_changed_here_stays_changed() {
+    let world = World::alone(3).await;
+    world.run(PLAIN).await;
+    let api = served(&world);
+    let (one, two) = (
+        format!("/clusters/{}", cluster_id(1)),
+        format!("/clusters/{}", cluster_id(2)),
+    );
+    for path in [&one, &two] {
+        let patched = api.patch(path, json!({"spec": {"here": true}})).await;
+        assert_eq!(patched.status, 200, "{}", patched.body);
+    }
+    let report = world.run(PLAIN).await;
+    assert_eq!(
+        (tally(&report), verified(&report)),
+        ([0, 0, 12], [10, 0, 2])
+    );
+    world
+        .there("UPDATE resources SET generation = 9 WHERE name = 'cluster-1'")
+        .await;
+    let report = world.run(PLAIN).await;
+    assert_eq!(
+        (found(&report), tally(&report)),
+        (vec![("changed_here", 1)], [0, 0, 11])
+    );
+    assert_eq!(api.get(&one).await.body["spec"], json!({"here": true}));
+    // The source removes it, too.
+    world
+        .there(&format!(
+            "DELETE FROM resources WHERE '{}' IN (id, owner_id)",
+            cluster_id(2)
+        ))
+        .await;
+    world
+        .there("DELETE FROM adapter_statuses WHERE resource_id NOT IN (SELECT id FROM resources)")
+        .await;
+    let report = world.run(PLAIN).await;
+    assert_eq!(report.removed, 3);
+    assert!(
+        found(&report).contains(&("needed_here", 1)),
+        "{:?}",
+        found(&report)
+    );
+    assert_eq!(api.get(&two).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_parent_stays_while_it_has_a_child_of_our_own() {
+    let world = World::filled(2).await;
+    world.run(PLAIN).await;
+    let api = served(&world);
+    let cluster = format!("/clusters/{}", cluster_id(1));
+    let pool = api.nodepool(&cluster, "new").await;
+    world
+        .there(&format!(
+            "DELETE FROM resources WHERE '{}' IN (id, owner_id)",
+            cluster_id(1)
+        ))
+        .await;
+    world
+        .there("DELETE FROM adapter_statuses WHERE resource_id NOT IN (SELECT id FROM resources)")
+        .await;
+    let report = world.run(BESIDE).await;
+    assert_eq!(
+        (found(&report), report.removed),
+        (vec![("needed_here", 1)], 3)
+    );
+    assert_eq!(
+        (api.get(&pool).await.status, api.get(&cluster).await.status),
+        (200, 200)
+    );
+}
+
+#[tokio::test]
+async fn what_was_removed_here_does_not_come_back() {
+    let world = World::alone(2).await;
+    world.run(PLAIN).await;
+    let id = pool_id(1);
+    world
+        .here(&format!("DELETE FROM resources WHERE id = '{id}'"))
+        .await;
+    assert_eq!(found(&world.run(PLAIN).await), []);
+    world
+        .there(&format!(
+            "UPDATE resources SET generation = 9 WHERE id = '{id}'"
+        ))
+        .await;
+    let report = world.run(PLAIN).await;
+    assert_eq!(
+        (found(&report), tally(&report)),
+        (vec![("removed_here", 1)], [0, 0, 7])
+    );
+    let count = format!("SELECT count(*) FROM resources WHERE id = '{id}'");
+    assert_eq!(world.ask_here(&count).await, Value::from(0));
+}
+
+#[tokio::test]
+async fn another_source_and_another_import_are_refused() {
+    let world = World::filled(1).await;
+    world.run(PLAIN).await;
+    let other = World::filled(1).await;
+    let elsewhere = World::of(
+        other.source,
+        TestDatabase::at(world.target.options()),
+        world.registry.clone(),
+    );
+    let refused = elsewhere.try_run(PLAIN).await.unwrap_err();
+    assert!(matches!(refused, Error::OtherSource), "{refused:?}");
+    let store = world.target.store();
+    let mut session = store.session().await.unwrap();
+    assert!(session.db().lock_imports().await.unwrap());
+    let refused = world.try_run(PLAIN).await.unwrap_err();
+    assert!(matches!(refused, Error::Busy), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_database_that_is_none_of_the_older_service_is_refused() {
+    let world = World::empty().await;
+    let wrong = World::of(
+        TestDatabase::create().await,
+        TestDatabase::at(world.target.options()),
+        world.registry.clone(),
+    );
+    let refused = wrong.try_run(PLAIN).await.unwrap_err();
+    assert!(matches!(refused, Error::NoSource { .. }), "{refused:?}");
+    let says = refused.to_string();
+    assert!(says.contains("resource_labels.resource_id"), "{says}");
+    world
+        .there("ALTER TABLE resources DROP COLUMN tenancy CASCADE")
+        .await;
+    let says = world.try_run(PLAIN).await.unwrap_err().to_string();
+    assert!(says.contains("it lacks resources.tenancy;"), "{says}");
+}

@@ -1,0 +1,9 @@
+//! `hyperfleet-api import`: the database of the older service becomes one of this service.
+
+mod cli;
+mod clients;
+mod conflicts;
+mod refused;
+mod repeated;
+mod taken_over;
+mod world;

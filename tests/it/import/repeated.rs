@@ -1,0 +1,189 @@
+//! A later run brings what has changed since; an interrupted one is continued.
+
+use super::world::{PLAIN, World, cluster_id, found, pool_id, tally, verified};
+use crate::support::{child, linked, root};
+use hyperfleet::domain::entity_config::EntityConfig;
+
+#[tokio::test]
+async fn a_second_run_brings_only_what_changed() {
+    let world = World::alone(10).await;
+    world.run(PLAIN).await;
+    let report = world.run(PLAIN).await;
+    assert_eq!((report.changed, report.unchanged), (0, 40));
+    let [one, two, three, four] = [1, 2, 3, 4].map(cluster_id);
+    let changes = [
+        format!("UPDATE resources SET spec = '{{\"new\": 1}}', generation = 9 WHERE id = '{one}'"),
+        format!("INSERT INTO resource_labels VALUES ('{two}', 'more', 'x')"),
+        format!(
+            "UPDATE resource_conditions SET status = 'False' WHERE resource_id = '{three}' AND type = 'Reconciled'"
+        ),
+        format!(
+            "UPDATE adapter_statuses SET data = '{{\"x\": 2}}' WHERE resource_id = '{four}' AND adapter = 'validation'"
+        ),
+    ];
+    for change in changes {
+        world.there(&change).await;
+        let report = world.run(PLAIN).await;
+        assert_eq!((report.changed, report.unchanged), (1, 39), "{change}");
+        assert_eq!(verified(&report), [40, 0, 0], "{change}");
+    }
+    world
+        .there(
+            "INSERT INTO resources SELECT '01990000-0000-7000-8000-00000000ffff', created_time, updated_time,
+                 NULL, kind, 'another', NULL, created_by, updated_by, NULL, NULL, NULL, NULL, spec, 1, '{}'
+             FROM resources WHERE name = 'cluster-1'",
+        )
+        .await;
+    let report = world.run(PLAIN).await;
+    assert_eq!((report.added, report.changed, report.unchanged), (1, 0, 40));
+    assert_eq!(verified(&report), [41, 0, 0]);
+}
+
+#[tokio::test]
+async fn what_the_source_has_removed_goes() {
+    let world = World::filled(4).await;
+    world.run(PLAIN).await;
+    // A cluster with its three node pools, and one more node pool.
+    let (cluster, pool) = (cluster_id(2), pool_id(1));
+    world
+        .there(&format!(
+            "DELETE FROM resources WHERE owner_id = '{cluster}' OR id IN ('{cluster}', '{pool}')"
+        ))
+        .await;
+    world.there("DELETE FROM adapter_statuses s WHERE NOT EXISTS (SELECT FROM resources r WHERE r.id = s.resource_id)").await;
+    let report = world.run(PLAIN).await;
+    assert_eq!(
+        (tally(&report), verified(&report)),
+        ([0, 5, 11], [11, 0, 0])
+    );
+    assert_eq!(report.kinds["NodePool"].imported, 8);
+    let left = "SELECT (SELECT count(*) FROM resources) || ' ' || (SELECT count(*) FROM imported_resources)
+                || ' ' || (SELECT sum(count) FROM resource_counts)";
+    assert_eq!(world.ask_here(left).await, "11 11 11");
+}
+
+#[tokio::test]
+async fn a_name_passes_from_a_deleted_resource_to_a_new_one() {
+    let world = World::filled(3).await;
+    world.run(PLAIN).await;
+    let id = cluster_id(1);
+    // The new id comes before the older one.
+    world.there(&format!("UPDATE resources SET deleted_time = now(), deleted_by = 'x' WHERE id = '{id}';
+        INSERT INTO resources SELECT '01980000-0000-7000-8000-000000000001', created_time, updated_time,
+        NULL, kind, name, NULL, created_by, updated_by, NULL, NULL, NULL, NULL, spec, 1, tenancy
+        FROM resources WHERE id = '{id}'")).await;
+    let report = world.run(PLAIN).await;
+    assert_eq!(
+        (found(&report), tally(&report), verified(&report)),
+        (vec![], [1, 0, 12], [13, 0, 0])
+    );
+    // Now the older one is gone, and the new one is replaced, too.
+    world
+        .there(&format!(
+            "DELETE FROM resources WHERE owner_id = '{id}' OR id = '{id}';
+        DELETE FROM adapter_statuses WHERE resource_id NOT IN (SELECT id FROM resources);
+        UPDATE resources SET id = '01970000-0000-7000-8000-000000000001' WHERE id LIKE '0198%'"
+        ))
+        .await;
+    let report = world.run(PLAIN).await;
+    assert_eq!(
+        (found(&report), tally(&report), verified(&report)),
+        (vec![], [1, 5, 8], [9, 0, 0])
+    );
+}
+
+#[tokio::test]
+async fn an_interrupted_run_is_continued() {
+    let world = World::alone(10).await;
+    let first = world.run_in_part(15).await;
+    assert_eq!(tally(&first), [17, 0, 0]);
+    // Meanwhile a resource changes that is here, and one that is not.
+    world
+        .there("UPDATE resources SET generation = 7 WHERE name IN ('cluster-1', 'cluster-9')")
+        .await;
+    world
+        .there(&format!(
+            "UPDATE resources SET generation = 8 WHERE id = '{}'",
+            pool_id(30)
+        ))
+        .await;
+    let second = world.run_in_part(10).await;
+    assert!(second.added + second.changed < 25, "{:?}", tally(&second));
+    let last = world.run(PLAIN).await;
+    assert!(!last.is_interrupted);
+    assert_eq!(verified(&last), [40, 0, 0]);
+    let again = world.run(PLAIN).await;
+    assert_eq!((again.changed, again.unchanged), (0, 40));
+}
+
+/// Clusters that refer to WIF configurations, and files below these.
+fn linked_kinds() -> Vec<EntityConfig> {
+    vec![
+        linked(
+            &[("wif", "WifConfig", 0, 0)],
+            root("Cluster", "clusters", &["dns"]),
+        ),
+        root("WifConfig", "wifconfigs", &[]),
+        child("WifConfig", "cascade", root("File", "files", &[])),
+    ]
+}
+
+/// Two WIF configurations; clusters 1 to 6 refer to the first, and 1 and 2 to the second as well.
+async fn linked_world() -> World {
+    let world = World::with_kinds(&linked_kinds()).await;
+    world.there("SELECT fill(6, 0)").await;
+    world
+        .there(
+            "INSERT INTO resources (id, kind, name, created_by, updated_by, spec)
+        SELECT '01990000-0009-7000-8000-00000000000' || n, 'WifConfig', 'wif-' || n, 'a', 'b', '{}'
+        FROM generate_series(1, 2) n",
+        )
+        .await;
+    world.there("INSERT INTO resource_references
+        SELECT c.id, 'wif', w.id, 'WifConfig' FROM resources c, resources w
+        WHERE c.kind = 'Cluster' AND w.kind = 'WifConfig' AND (w.name = 'wif-1' OR c.name IN ('cluster-1', 'cluster-2'))").await;
+    world
+}
+
+#[tokio::test]
+async fn references_are_written_when_their_targets_are_here() {
+    let world = linked_world().await;
+    let report = world.run(PLAIN).await;
+    assert_eq!(
+        (found(&report), verified(&report), report.references),
+        (vec![], [8, 0, 0], 8)
+    );
+    // A target goes by force, and takes the references to it along: no row of their resources changes.
+    world.there("DELETE FROM resource_references WHERE target_id LIKE '%2'; DELETE FROM resources WHERE name = 'wif-2'").await;
+    let report = world.run(PLAIN).await;
+    assert_eq!((tally(&report), verified(&report)), ([0, 1, 7], [7, 0, 0]));
+    // One more reference.
+    world.there("INSERT INTO resources (id, kind, name, created_by, updated_by, spec)
+        VALUES ('01990000-0009-7000-8000-000000000003', 'WifConfig', 'wif-3', 'a', 'b', '{}');
+        INSERT INTO resource_references SELECT id, 'wif', '01990000-0009-7000-8000-000000000003', 'WifConfig'
+        FROM resources WHERE name = 'cluster-5'").await;
+    let report = world.run(PLAIN).await;
+    assert_eq!((tally(&report), verified(&report)), ([1, 0, 7], [8, 0, 0]));
+    let cluster = cluster_id(5);
+    let api = world.serve();
+    let links = api.get(&format!("/clusters/{cluster}")).await.body["references"]["wif"].clone();
+    assert_eq!(links.as_array().unwrap().len(), 2);
+    let href = "/api/hyperfleet/v1/wifconfigs/01990000-0009-7000-8000-000000000001";
+    assert_eq!(links[0]["href"], href);
+}
+
+#[tokio::test]
+async fn a_run_that_ends_before_its_references_is_continued() {
+    let world = linked_world().await;
+    // All eight resources, but none of the references.
+    world.run_in_part(8).await;
+    assert_eq!(
+        world
+            .ask_here("SELECT count(*) FROM resource_references")
+            .await,
+        0
+    );
+    let report = world.run(PLAIN).await;
+    assert_eq!((tally(&report), report.references), ([0, 0, 8], 8));
+    assert_eq!(verified(&report), [8, 0, 0]);
+}

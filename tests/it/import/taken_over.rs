@@ -1,0 +1,243 @@
+//! Everything is here as it was there, and the source was only read.
+
+use serde_json::{Value, json};
+
+use crate::support::TestDatabase;
+use hyperfleet::app::import::{ImportStep, RunOptions, VerifyScope};
+
+use super::world::{DRY, PLAIN, World, cluster_id, found, tally, verified};
+
+/// What the older service would answer for each resource, from its tables; without its reports.
+const ANSWERS: &str = "SELECT jsonb_object_agg(r.id, jsonb_strip_nulls(jsonb_build_object(
+        'id', r.id, 'kind', r.kind, 'name', r.name, 'href', r.href, 'generation', r.generation,
+        'created_by', r.created_by, 'updated_by', r.updated_by, 'deleted_by', r.deleted_by,
+        'owner_references', CASE WHEN r.owner_id IS NOT NULL THEN
+            jsonb_build_object('id', r.owner_id, 'kind', r.owner_kind, 'href', r.owner_href) END,
+        'tenancy', r.tenancy,
+        'labels', (SELECT coalesce(jsonb_object_agg(key, value), '{}') FROM resource_labels l
+                   WHERE l.resource_id = r.id)))) FROM resources r";
+
+/// Times of each resource, in microseconds.
+const TIMES_THERE: &str = "SELECT jsonb_object_agg(id, jsonb_build_array(
+        extract(epoch FROM created_time), extract(epoch FROM updated_time), extract(epoch FROM deleted_time)))
+     FROM resources";
+const TIMES_HERE: &str = "SELECT jsonb_object_agg(id, jsonb_build_array(
+        extract(epoch FROM created_at), extract(epoch FROM updated_at), extract(epoch FROM deleted_at))) FROM resources";
+
+const FULL: RunOptions = RunOptions {
+    is_full: true,
+    ..PLAIN
+};
+
+#[tokio::test]
+async fn every_resource_is_served_as_it_was() {
+    let world = World::filled(20).await;
+    let report = world.run(PLAIN).await;
+    assert_eq!(found(&report), []);
+    assert_eq!(tally(&report), [80, 0, 0]);
+    assert_eq!(verified(&report), [80, 0, 0]);
+    let kind = |kind: &str| (report.kinds[kind].source, report.kinds[kind].imported);
+    assert_eq!((kind("Cluster"), kind("NodePool")), ((20, 20), (60, 60)));
+    assert_eq!(
+        world.ask_there(TIMES_THERE).await,
+        world.ask_here(TIMES_HERE).await
+    );
+    let specs = "SELECT jsonb_object_agg(id, spec::text) FROM resources";
+    assert_eq!(world.ask_there(specs).await, world.ask_here(specs).await);
+    let data_there = "SELECT jsonb_object_agg(resource_id || adapter, coalesce(data, '{}')::text) FROM adapter_statuses";
+    let data_here =
+        "SELECT jsonb_object_agg(resource_id::text || adapter, data::text) FROM adapter_reports";
+    assert_eq!(
+        world.ask_there(data_there).await,
+        world.ask_here(data_here).await
+    );
+    let expected = world.ask_there(ANSWERS).await;
+    let api = world.serve();
+    for (id, expected) in expected.as_object().unwrap() {
+        let answer = api.get(&format!("/resources/{id}")).await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        for (member, expected) in expected.as_object().unwrap() {
+            assert_eq!(answer.body[member], *expected, "{member} of {id}");
+        }
+    }
+    // The totals of lists are kept apart from the rows.
+    let clusters = api.get("/clusters?includeDeleted=true").await;
+    assert_eq!(clusters.body["total"], 20);
+    assert_eq!(api.get("/clusters").await.body["total"], 18);
+}
+
+#[tokio::test]
+async fn conditions_and_reports_are_served_as_they_were() {
+    let world = World::filled(2).await;
+    world.run(PLAIN).await;
+    let api = world.serve();
+    let id = cluster_id(1);
+    let cluster = api.get(&format!("/clusters/{id}")).await;
+    let condition = |kind: &str, status: &str, texts: Value| {
+        let mut condition = json!({
+            "type": kind, "status": status, "observed_generation": 2,
+            "created_time": "2026-01-01T00:00:01.123463Z", "last_updated_time": "2026-01-02T00:00:02.000011Z",
+            "last_transition_time": "2026-01-02T00:00:01.000011Z",
+        });
+        for (member, text) in texts.as_object().unwrap() {
+            condition[member] = text.clone();
+        }
+        condition
+    };
+    let conditions = json!([
+        condition(
+            "Reconciled",
+            "True",
+            json!({"reason": "Because", "message": "of \"this\""})
+        ),
+        condition(
+            "LastKnownReconciled",
+            "True",
+            json!({"reason": "AllAdaptersReconciled", "message": ""})
+        ),
+        condition(
+            "ValidationSuccessful",
+            "False",
+            json!({"reason": "", "message": "ö"})
+        ),
+        condition("HypershiftSuccessful", "True", json!({})),
+    ]);
+    assert_eq!(cluster.body["status"]["conditions"], conditions);
+    let statuses = api.get(&format!("/clusters/{id}/statuses")).await;
+    let conditions = json!([
+        {"type": "Health", "status": "True", "last_transition_time": "2026-01-04T00:00:00.123456Z"},
+        {"type": "Available", "status": "Unknown", "reason": "R", "message": "m",
+         "last_transition_time": "2026-01-04T00:00:00Z"},
+        {"type": "Applied", "status": "False", "last_transition_time": "2026-01-04T00:00:00Z"},
+    ]);
+    let report = |adapter: &str, data: Value| {
+        json!({
+            "adapter": adapter, "observed_generation": 2, "conditions": conditions, "data": data,
+            "created_time": "2026-01-02T00:00:01.000011Z", "last_report_time": "2026-01-02T00:00:01.000012Z",
+        })
+    };
+    let mut validation = report(
+        "validation",
+        json!({"name": "Cluster", "big": 1e25, "list": [1, 2.5]}),
+    );
+    let metadata =
+        json!({"attempt": 3, "job_name": "job", "completed_time": "2026-01-04T00:00:00.999999Z"});
+    validation["metadata"] = metadata;
+    assert_eq!(
+        statuses.body["items"],
+        json!([report("hypershift", json!({})), validation])
+    );
+}
+
+#[tokio::test]
+async fn a_dry_run_says_what_would_be_and_writes_nothing() {
+    let world = World::filled(5).await;
+    let report = world.run(DRY).await;
+    assert!(report.is_dry_run);
+    assert_eq!(tally(&report), [20, 0, 0]);
+    assert_eq!(report.kinds["Cluster"].imported, 5);
+    assert_eq!(verified(&report), [0, 0, 0]);
+    let rows = "SELECT (SELECT count(*) FROM resources) + (SELECT count(*) FROM imports)
+                     + (SELECT count(*) FROM imported_resources)";
+    assert_eq!(world.ask_here(rows).await, 0);
+    // After an import it compares, and finds nothing to do.
+    world.run(PLAIN).await;
+    let report = world.run(DRY).await;
+    assert_eq!(
+        (tally(&report), verified(&report)),
+        ([0, 0, 20], [20, 0, 0])
+    );
+}
+
+#[tokio::test]
+async fn a_role_that_may_only_read_is_enough() {
+    let world = World::filled(3).await;
+    let role = format!("reader_{}", std::process::id());
+    world
+        .there(&format!(
+            "CREATE ROLE {role} LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO {role}"
+        ))
+        .await;
+    let source = TestDatabase::at(world.source.options().username(&role));
+    let target = TestDatabase::at(world.target.options());
+    let reader = World::of(source, target, world.registry.clone());
+    let report = reader.run(PLAIN).await;
+    assert_eq!(verified(&report), [12, 0, 0]);
+    world
+        .there(&format!("DROP OWNED BY {role}; DROP ROLE {role}"))
+        .await;
+}
+
+#[tokio::test]
+async fn each_step_tells_how_far_it_is() {
+    let world = World::filled(5).await;
+    let (report, told) = world.run_until(PLAIN, |_| false).await;
+    report.unwrap();
+    assert_eq!(told[0].step, ImportStep::Plan);
+    let of = |step| {
+        told.iter()
+            .filter(move |p| p.step == step)
+            .map(|p| (p.done, p.total))
+    };
+    // By level: five clusters, then 15 node pools.
+    let expected = [(5, 20), (12, 20), (19, 20), (20, 20)];
+    assert_eq!(of(ImportStep::Bring).collect::<Vec<_>>(), expected);
+    assert_eq!(of(ImportStep::Verify).last(), Some((20, 20)));
+}
+
+#[tokio::test]
+async fn what_was_altered_here_is_found() {
+    let world = World::filled(4).await;
+    world.run(PLAIN).await;
+    let breaches = [
+        "UPDATE resources SET updated_at = updated_at + interval '1 microsecond'",
+        "UPDATE resources SET spec = jsonb_set(spec, '{replicas}', '9')",
+        "UPDATE resources SET labels = labels || '{\"new\": \"1\"}'",
+        "UPDATE resources SET conditions = conditions #- '{0,message}'",
+        "UPDATE resources SET generation = generation + 1",
+        "UPDATE resources SET created_by = 'other'",
+    ];
+    for (number, breach) in breaches.into_iter().enumerate() {
+        let id = cluster_id(1 + number % 4);
+        world.here(&format!("{breach} WHERE id = '{id}'")).await;
+        let report = world.run(DRY).await;
+        assert_eq!(verified(&report), [15, 1, 0], "{breach}");
+        let first = &report.verification.unwrap().first[0];
+        assert_eq!((first.id.to_string(), first.kind.as_str()), (id, "Cluster"));
+        assert_eq!(verified(&world.run(FULL).await), [16, 0, 0], "{breach}");
+    }
+    let id = cluster_id(1);
+    for breach in [
+        format!(
+            "DELETE FROM adapter_reports WHERE resource_id = '{id}' AND adapter = 'validation'"
+        ),
+        format!("UPDATE adapter_reports SET data = '{{}}' WHERE resource_id = '{id}'"),
+        format!("UPDATE adapter_reports SET conditions = '[]' WHERE resource_id = '{id}'"),
+        format!("UPDATE adapter_reports SET metadata = NULL WHERE resource_id = '{id}'"),
+    ] {
+        world.here(&breach).await;
+        assert_eq!(verified(&world.run(DRY).await), [15, 1, 0], "{breach}");
+        world.run(FULL).await;
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_compared_unless_asked_for() {
+    let world = World::alone(2).await;
+    let nothing = RunOptions {
+        scope: VerifyScope::Nothing,
+        ..PLAIN
+    };
+    assert_eq!(world.run(nothing).await.verification, None);
+    world
+        .there(&format!(
+            "UPDATE resources SET generation = 9 WHERE id = '{}'",
+            cluster_id(1)
+        ))
+        .await;
+    let changed = RunOptions {
+        scope: VerifyScope::Changed,
+        ..PLAIN
+    };
+    assert_eq!(verified(&world.run(changed).await), [1, 0, 0]);
+}

@@ -1,0 +1,209 @@
+//! A database of the older service, and an empty one of this service.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, mpsc};
+
+use hyperfleet::app::import::{
+    Error, ImportHooks, ImportProgress, ImportReport, ImportStep, RunOptions, SourceSettings,
+    VerifyScope, import,
+};
+use hyperfleet::domain::EntityRegistry;
+use hyperfleet::domain::entity_config::{EntityConfig, built_in, registry};
+use hyperfleet_devkit::{Durability, PrivatePostgres};
+use serde_json::Value;
+use sqlx::AssertSqlSafe;
+use sqlx::postgres::PgConnection;
+
+use crate::support::{TestApi, TestDatabase};
+
+const TABLES: &str = include_str!("../../fixtures/go-api.sql");
+
+pub(super) struct World {
+    pub(super) source: TestDatabase,
+    pub(super) target: TestDatabase,
+    pub(super) registry: EntityRegistry,
+    /// Dropped, the source's own server ends.
+    _server: Option<mpsc::Sender<()>>,
+}
+
+/// A run as an operator starts it first.
+pub(super) const PLAIN: RunOptions = RunOptions {
+    is_dry_run: false,
+    is_full: false,
+    is_beside_others: false,
+    batch: 7,
+    scope: VerifyScope::All,
+};
+pub(super) const DRY: RunOptions = RunOptions {
+    is_dry_run: true,
+    ..PLAIN
+};
+
+impl World {
+    /// With the built-in kinds, and nothing in the source.
+    pub(super) async fn empty() -> Self {
+        Self::with_kinds(&built_in()).await
+    }
+
+    pub(super) async fn with_kinds(kinds: &[EntityConfig]) -> Self {
+        Self::on(TestDatabase::create_empty().await, kinds).await
+    }
+
+    async fn on(source: TestDatabase, kinds: &[EntityConfig]) -> Self {
+        execute(&mut source.connect().await, TABLES).await;
+        Self::of(
+            source,
+            TestDatabase::create().await,
+            registry(kinds).unwrap(),
+        )
+    }
+
+    /// Of databases that are there.
+    pub(super) fn of(source: TestDatabase, target: TestDatabase, registry: EntityRegistry) -> Self {
+        Self {
+            source,
+            target,
+            registry,
+            _server: None,
+        }
+    }
+
+    /// With the source on a server of its own, where no other test writes. What is written while a position is
+    /// taken, in whatever database of the server, counts as changed later.
+    pub(super) async fn alone(clusters: usize) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (url_sender, url) = tokio::sync::oneshot::channel();
+        let (server, end) = mpsc::channel();
+        std::thread::spawn(move || {
+            let server = PrivatePostgres::start(folder.path(), Durability::ThrownAway).unwrap();
+            url_sender.send(server.url("postgres")).unwrap();
+            let _: Result<(), _> = end.recv();
+        });
+        let source = TestDatabase::at(url.await.unwrap().parse().unwrap());
+        let mut world = Self::on(source, &built_in()).await;
+        world._server = Some(server);
+        world.there(&format!("SELECT fill({clusters}, 3)")).await;
+        world
+    }
+
+    /// With clusters, of which each has three node pools.
+    pub(super) async fn filled(clusters: usize) -> Self {
+        let world = Self::empty().await;
+        world.there(&format!("SELECT fill({clusters}, 3)")).await;
+        world
+    }
+
+    /// Changes the source.
+    pub(super) async fn there(&self, sql: &str) {
+        execute(&mut self.source.connect().await, sql).await;
+    }
+
+    /// Changes this service's database.
+    pub(super) async fn here(&self, sql: &str) {
+        execute(&mut self.target.connect().await, sql).await;
+    }
+
+    pub(super) async fn try_run(&self, options: RunOptions) -> Result<ImportReport, Error> {
+        self.run_until(options, |_| false).await.0
+    }
+
+    pub(super) async fn run(&self, options: RunOptions) -> ImportReport {
+        self.try_run(options).await.unwrap()
+    }
+
+    /// A run that is stopped as soon as `is_enough`; gives what it has told, too.
+    pub(super) async fn run_until(
+        &self,
+        options: RunOptions,
+        is_enough: impl Fn(ImportProgress) -> bool + Sync,
+    ) -> (Result<ImportReport, Error>, Vec<ImportProgress>) {
+        let (stop, told) = (AtomicBool::new(false), Mutex::new(Vec::new()));
+        let observe = |progress| {
+            told.lock().unwrap().push(progress);
+            if is_enough(progress) {
+                stop.store(true, Ordering::Relaxed);
+            }
+        };
+        let hooks = ImportHooks {
+            observe: &observe,
+            stop: &stop,
+        };
+        let source = SourceSettings {
+            connect: self.source.options(),
+        };
+        let store = self.target.store();
+        let report = import(&source, &store, &self.registry, options, hooks).await;
+        store.close();
+        (report, told.into_inner().unwrap())
+    }
+
+    /// A run that is stopped after so many resources.
+    pub(super) async fn run_in_part(&self, resources: usize) -> ImportReport {
+        let is_enough = |p: ImportProgress| p.step == ImportStep::Bring && p.done >= resources;
+        let (report, _) = self.run_until(PLAIN, is_enough).await;
+        let report = report.unwrap();
+        assert!(report.is_interrupted);
+        report
+    }
+
+    /// Serves what is imported.
+    pub(super) fn serve(self) -> TestApi {
+        let store = self.target.store();
+        TestApi::spawn_on(self.registry, self.target, store, false)
+    }
+
+    /// One value from the source.
+    pub(super) async fn ask_there(&self, sql: &str) -> Value {
+        ask(&mut self.source.connect().await, sql).await
+    }
+
+    /// One value from this service's database.
+    pub(super) async fn ask_here(&self, sql: &str) -> Value {
+        ask(&mut self.target.connect().await, sql).await
+    }
+}
+
+async fn execute(connection: &mut PgConnection, sql: &str) {
+    let sql = AssertSqlSafe(sql.to_owned());
+    sqlx::raw_sql(sql).execute(connection).await.unwrap();
+}
+
+async fn ask(connection: &mut PgConnection, sql: &str) -> Value {
+    let sql = AssertSqlSafe(format!("SELECT coalesce(to_jsonb(({sql})), 'null')"));
+    sqlx::query_scalar(sql).fetch_one(connection).await.unwrap()
+}
+
+/// The codes of what a run found, each with how many.
+pub(super) fn found(report: &ImportReport) -> Vec<(&'static str, usize)> {
+    let counts = report.findings.counts().iter();
+    counts.map(|(code, count)| (*code, *count)).collect()
+}
+
+/// Added, removed, and those that were here before: changed and unchanged.
+pub(super) fn tally(report: &ImportReport) -> [usize; 3] {
+    [
+        report.added,
+        report.removed,
+        report.changed + report.unchanged,
+    ]
+}
+
+/// Equal, differing, changed here since.
+pub(super) fn verified(report: &ImportReport) -> [usize; 3] {
+    let verification = report.verification.as_ref().expect("it compared");
+    [
+        verification.equal,
+        verification.differing,
+        verification.changed_here,
+    ]
+}
+
+/// The id of the cluster of a number that `fill` makes.
+pub(super) fn cluster_id(number: usize) -> String {
+    format!("01990000-0000-7000-8000-{number:012x}")
+}
+
+/// The id of the node pool of a number that `fill` makes.
+pub(super) fn pool_id(number: usize) -> String {
+    format!("01990000-0001-7000-8000-{number:012x}")
+}
