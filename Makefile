@@ -43,16 +43,23 @@ demo-fleet: setup ## Boot three machines, run units on them, kill a machine and 
 image: setup ## Build the container image with docker or podman, and check it (IMAGE=hyperfleet:dev BASE_IMAGE=…)
 	@scripts/image
 
+.PHONY: packages
+packages: setup ## Build Debian packages into target/debian (cargo-deb)
+	@scripts/packages
+
 # ---- Test -----------------------------------------------------------------------------------
 
-.PHONY: test test-image check chart chart-reference fuzz deny sbom chaos check-long fmt lint doc sqlx sqlx-check openapi etcd-protoset config-reference fleetctl-reference mutants fuzz-search fuzz-units test-cluster fleet-seeds
+.PHONY: test test-image test-packages check chart chart-reference fuzz deny sbom chaos check-long fmt lint doc sqlx sqlx-check openapi etcd-protoset config-reference fleetctl-reference mutants fuzz-search fuzz-units test-cluster fleet-seeds
 test: setup ## Build and run every test; they start their own PostgreSQL
 	cargo test
 
 test-image: setup ## Run the container image and docker-compose.yml by podman, with programs as `make test` builds them (root)
 	@tests/image/run
 
-check: fmt lint doc deny sqlx-check chart test fuzz test-image ## Everything that CI runs
+test-packages: setup ## Install, upgrade and purge the Debian packages on a machine with a systemd of its own (root)
+	@tests/packages/run
+
+check: fmt lint doc deny sqlx-check chart test fuzz test-image test-packages ## Everything that CI runs
 
 chart: setup ## Lint the Helm chart; builds helm from Go modules, once
 	@scripts/chart

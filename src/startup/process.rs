@@ -33,7 +33,7 @@ use hyperfleet_server_kit::signals::Signals;
 use hyperfleet_server_kit::sockets::{self, Needs, Room};
 use hyperfleet_server_kit::supervise::{PAUSE, supervise};
 use hyperfleet_server_kit::telemetry::{FLUSH_TIME_MAX, Telemetry, Traces};
-use hyperfleet_server_kit::{ending, shutdown, tls as kit_tls};
+use hyperfleet_server_kit::{ending, manager, shutdown, tls as kit_tls};
 
 /// How long the end may take beyond `health.shutdown_delay` and `health.shutdown_timeout`: what
 /// docs/deployment.md promises to whoever sets a grace period.
@@ -185,6 +185,8 @@ impl Process {
             fleet: fleet.as_ref().map(|prepared| prepared.fleet.clone()),
         };
         let mut serving = self.open(settings, &api)?;
+        // Every listener answers. A service manager does not wait for the database: `/readyz` tells about that.
+        manager::ready();
         let connections = database::connections(&settings.database)?;
         let mut probe = Probe::new(connections.clone());
         let gate = self.gate.clone();
@@ -214,6 +216,7 @@ impl Process {
             () = self.signals.next() => Ok(()),
             error = failure(&mut serving, &mut self.sides) => Err(error),
         };
+        manager::stopping();
         let times = shutdown::Times {
             // Nobody has to notice that a listener is gone: it is gone already.
             delay: if failed.is_ok() {
