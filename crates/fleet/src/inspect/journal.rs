@@ -18,7 +18,7 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use super::JournalPosition;
-use super::local::{JOURNALCTL, follow_options, journal_of};
+use super::journalctl::{JOURNALCTL, follow_options, journal_of};
 use crate::agent::Bus;
 use hyperfleet_fleet_model::wire::{self, HEARTBEAT};
 

@@ -10,6 +10,7 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 use super::journal::{Journal, JournalEvents};
+use super::journalctl::{JOURNALCTL, follow_options, journal_of};
 use super::{Error, Follow, Inspected, Inspection, JournalPosition, Own, Request, TextStream};
 use crate::agent::Bus;
 
@@ -19,8 +20,6 @@ const STATUS_TIME_MAX: Duration = Duration::from_secs(20);
 const STATUS_BYTES_MAX: u64 = 1 << 20;
 
 const SYSTEMCTL: &str = "systemctl";
-pub(super) const JOURNALCTL: &str = "journalctl";
-const MACHINE_ID: &str = "/etc/machine-id";
 
 pub(super) async fn inspect(own: &Own, request: &Request<'_>) -> Result<Inspected, Error> {
     if let Inspection::Journal {
@@ -87,20 +86,6 @@ fn not_run(own: &Own, program: &'static str, error: &io::Error) -> Error {
     }
 }
 
-/// The options of `journalctl` for new entries of this machine.
-///
-/// By itself `--follow` prints entries of the current boot only. In a container fleetd may see another boot id than
-/// journald, and would see no entry. `--merge` prints those of all boots, and those of other machines as well.
-///
-/// # Errors
-/// The id of this machine could not be read.
-pub(super) fn follow_options() -> io::Result<[String; 3]> {
-    let id = std::fs::read_to_string(MACHINE_ID);
-    let id = id.map_err(|error| io::Error::other(format!("read {MACHINE_ID}: {error}")))?;
-    let this_machine = format!("_MACHINE_ID={}", id.trim());
-    Ok(["--follow".to_owned(), "--merge".to_owned(), this_machine])
-}
-
 /// What is run. A unit's name may begin with a dash, so it stands behind `--` or `--unit=`.
 fn command(
     bus: Bus,
@@ -125,14 +110,6 @@ fn command(
             arguments.extend_from_slice(follow_options);
             (JOURNALCTL, arguments)
         }
-    }
-}
-
-/// The option of `journalctl` that selects a unit.
-pub(super) fn journal_of(bus: Bus, unit: &str) -> String {
-    match bus {
-        Bus::User => format!("--user-unit={unit}"),
-        Bus::System => format!("--unit={unit}"),
     }
 }
 

@@ -10,6 +10,7 @@
 //! Only units of fleet can be asked for, on machines that run them.
 
 mod journal;
+mod journalctl;
 mod local;
 mod peer;
 mod position;
