@@ -3,7 +3,7 @@
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-use crate::check::{Difference, Failure, Verdict};
+use crate::verdict::{Difference, Failure, Verdict};
 
 /// Bytes of an answer that a report shows.
 const SHOWN_BYTES: usize = 400;

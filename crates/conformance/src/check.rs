@@ -1,54 +1,11 @@
-//! What a check is, and how it ends.
+//! What a check is.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use clap::ValueEnum;
 use futures_util::future::BoxFuture;
 
 use crate::subject::Subject;
-
-/// Whose answers are expected where the two services differ on purpose.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum Profile {
-    /// This service's.
-    #[default]
-    Hyperfleet,
-    /// The older Go service's.
-    GoApi,
-}
-
-/// Why a check did not hold.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    /// The server's answer is another one.
-    Differs(Box<Difference>),
-    /// The check cannot be played against this server; the reason.
-    Skipped(String),
-    /// No answer came.
-    NoAnswer(String),
-}
-
-/// An answer that differs from the rule.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Difference {
-    pub(crate) request: String,
-    pub(crate) expected: String,
-    pub(crate) got: String,
-}
-
-impl fmt::Display for Difference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            request,
-            expected,
-            got,
-        } = self;
-        write!(f, "request  {request}\nexpected {expected}\nanswer   {got}")
-    }
-}
-
-pub(crate) type Verdict<T = ()> = Result<T, Failure>;
+use crate::verdict::Verdict;
 
 type Steps = Box<dyn for<'a> Fn(&'a Subject) -> BoxFuture<'a, Verdict> + Send + Sync>;
 

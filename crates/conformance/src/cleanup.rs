@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::check::Verdict;
 use crate::client::ROOT;
 use crate::subject::{LABEL, Subject};
+use crate::verdict::Verdict;
 
 /// Passes over what a search still finds: one for resources whose answer never came, and one to see that they are gone.
 const SWEEPS: usize = 3;

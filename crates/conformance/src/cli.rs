@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use clap::{Parser, ValueEnum};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::check::Profile;
 use crate::report::{Outcome, Report, Row};
 use crate::run::{run, selected};
 use crate::subject::Target;
+use crate::verdict::Profile;
 
 const DIFFERS: u8 = 1;
 const COULD_NOT_RUN: u8 = 2;

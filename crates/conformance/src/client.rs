@@ -1,5 +1,6 @@
 //! Sends requests to one server.
 
+use std::error::Error;
 use std::time::Duration;
 
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
@@ -7,7 +8,7 @@ use reqwest::{Method, redirect};
 use serde_json::Value;
 
 use crate::answer::Answer;
-use crate::check::{Failure, Verdict};
+use crate::verdict::{Failure, Verdict};
 
 /// Where the API begins on every server.
 pub(crate) const ROOT: &str = "/api/hyperfleet/v1";
@@ -23,11 +24,14 @@ pub enum ClientError {
     /// The base is no URL of HTTP.
     #[error("--base {0:?} is not a URL such as http://127.0.0.1:8000")]
     Base(String),
-    /// The token, or a header, has characters that headers can't have.
+    /// The token has characters that headers can't have.
+    #[error("the token cannot be sent: it must be one line of printable characters")]
+    Token,
+    /// A header has characters that headers can't have.
     #[error("header {0:?} cannot be sent: write NAME: VALUE with printable characters")]
     Header(String),
     /// The HTTP library refuses to start.
-    #[error("HTTP client")]
+    #[error("the HTTP client cannot start: {}", chain(.0))]
     Http(#[source] reqwest::Error),
 }
 
@@ -53,8 +57,8 @@ impl Client {
         let host = base.trim_end_matches('/').trim_end_matches(ROOT).to_owned();
         let mut all = HeaderMap::new();
         if let Some(token) = token {
-            let mut value = HeaderValue::try_from(format!("Bearer {token}"))
-                .map_err(|_| ClientError::Header("Authorization".to_owned()))?;
+            let mut value =
+                HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| ClientError::Token)?;
             value.set_sensitive(true);
             all.insert(AUTHORIZATION, value);
         }
@@ -93,7 +97,8 @@ impl Client {
         let text = String::from_utf8_lossy(&body);
         let shown: String = text.chars().take(SHOWN_BYTES).collect();
         let request = format!("{method} {path} {shown}").trim_end().to_owned();
-        let no_answer = |error: reqwest::Error| Failure::NoAnswer(format!("{request}: {error:?}"));
+        let no_answer =
+            |error: reqwest::Error| Failure::NoAnswer(format!("{request}: {}", chain(&error)));
         let wrong = |_| Failure::NoAnswer(format!("{method} is no method"));
         let method: Method = method.parse().map_err(wrong)?;
         let url = format!("{}{path}", self.host);
@@ -116,4 +121,15 @@ impl Client {
             body,
         })
     }
+}
+
+/// An error with its causes.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text += &format!(": {cause}");
+        source = cause.source();
+    }
+    text
 }

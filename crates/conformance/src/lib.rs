@@ -18,9 +18,10 @@ mod report;
 mod run;
 mod subject;
 mod vectors;
+mod verdict;
 
-pub use check::Profile;
 pub use cli::main;
 pub use report::{Outcome, Report, Row};
 pub use run::{RunError, run};
 pub use subject::Target;
+pub use verdict::Profile;

@@ -2,11 +2,12 @@
 
 use std::future::Future;
 
-use crate::check::{Check, Failure};
+use crate::check::Check;
 use crate::cleanup::clean_up;
 use crate::client::ClientError;
 use crate::report::{Outcome, Report, Row};
 use crate::subject::{Subject, Target};
+use crate::verdict::Failure;
 use crate::{checks, vectors};
 
 /// A run that can't take place.

@@ -8,8 +8,8 @@ use chrono::{SecondsFormat, TimeDelta, Utc};
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
-use crate::check::{Failure, Profile, Verdict};
 use crate::client::{Client, ClientError, ROOT};
+use crate::verdict::{Failure, Profile, Verdict};
 
 /// The label that every resource of a run carries.
 pub(crate) const LABEL: &str = "conformance";

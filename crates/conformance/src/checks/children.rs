@@ -2,9 +2,10 @@
 
 use serde_json::json;
 
-use crate::check::{Check, Failure, Verdict, check};
+use crate::check::{Check, check};
 use crate::client::ROOT;
 use crate::subject::Subject;
+use crate::verdict::{Failure, Verdict};
 
 const SOURCE: &str = "docs/api.md#resources";
 const FINALIZED: &[(&str, &str)] = &[("Available", "False"), ("Finalized", "True")];

@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::check::{Check, Verdict, check};
+use crate::check::{Check, check};
 use crate::client::ROOT;
 use crate::subject::{LABEL, Subject};
+use crate::verdict::Verdict;
 
 const SOURCE: &str = "docs/api.md#resources";
 
@@ -315,7 +316,11 @@ pub(super) fn checks() -> Vec<Check> {
             "A resource that is not there answers 404 NTF-001, whatever the id looks like",
             SOURCE,
             |api| {
-                for id in ["nobody", "019b7654-0000-7000-8000-000000000000", "..%2Fetc"] {
+                for id in [
+                    "nobody",
+                    "019b7654-0000-7000-8000-000000000000",
+                    "%27%20OR%201%3D1",
+                ] {
                     api.get(&format!("/clusters/{id}"))
                         .await?
                         .problem(404, "NTF-001")?;

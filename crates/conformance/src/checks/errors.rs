@@ -3,9 +3,10 @@
 use serde_json::Value;
 
 use crate::answer::Answer;
-use crate::check::{Check, Verdict, check};
+use crate::check::{Check, check};
 use crate::client::ROOT;
 use crate::subject::Subject;
+use crate::verdict::Verdict;
 
 const SOURCE: &str = "docs/errors.md";
 

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
-use crate::check::{Check, Verdict, check};
+use crate::check::{Check, check};
+use crate::verdict::Verdict;
 
 const SOURCE: &str = "docs/api.md#lists";
 

@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
-use crate::check::{Check, Verdict, check};
+use crate::check::{Check, check};
 use crate::subject::Subject;
+use crate::verdict::Verdict;
 
 const SOURCE: &str = "docs/api.md#resources";
 

@@ -2,8 +2,9 @@
 
 use serde_json::json;
 
-use crate::check::{Check, Verdict, check};
+use crate::check::{Check, check};
 use crate::subject::Subject;
+use crate::verdict::Verdict;
 
 const SOURCE: &str = "docs/api.md#lists";
 

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::check::{Check, Verdict, check};
+use crate::check::{Check, check};
 use crate::subject::Subject;
+use crate::verdict::Verdict;
 
 const SOURCE: &str = "docs/search.md#tests";
 const FIELDS: &str = "docs/search.md#fields";

@@ -6,9 +6,10 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::cast::{Cast, conditions_are};
-use crate::check::{Check, Failure, Verdict, check};
+use super::cast::{Cast, conditions_are, is_unreported};
+use crate::check::{Check, check};
 use crate::subject::{Made, Subject};
+use crate::verdict::{Failure, Verdict};
 
 const SOURCE: &str = "docs/api.md#conditions";
 
@@ -125,7 +126,7 @@ async fn play(api: &Subject, vector: &Vector) -> Verdict {
             "node pools don't have two required adapters".to_owned(),
         ));
     }
-    if api.is_go() && vector.input.reports.is_empty() {
+    if api.is_go() && is_unreported(&vector.expect) {
         return Err(Failure::Skipped(
             "the older service has another message before the first report".to_owned(),
         ));

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
-use crate::check::Verdict;
 use crate::checks::successful;
+use crate::verdict::Verdict;
 
 /// Which of the server's adapters stands for which of the vector's.
 #[derive(Debug, Clone)]
@@ -64,6 +64,14 @@ impl Cast {
         }
         text + rest
     }
+}
+
+/// Whether nobody has reported yet, which the older service says in other words.
+pub(crate) fn is_unreported(conditions: &[Value]) -> bool {
+    let message = "Required adapters have not yet reported status";
+    conditions
+        .first()
+        .is_some_and(|condition| condition["message"] == message)
 }
 
 /// The conditions of the resource are these; those that the server derives by rules of its own are left out.
