@@ -1,12 +1,13 @@
 //! The conformance suite against the real program: everything holds, a broken rule is found, nothing is left behind.
 #![allow(clippy::unwrap_used, reason = "a test that fails, panics")]
 
+use std::fs;
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
-use std::sync::Arc;
 
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
-use hyperfleet_conformance::{Outcome, Profile, Report, Target, run};
+use hyperfleet_conformance::{Outcome, Profile, Report, Row, Target, run};
 use hyperfleet_testkit::{Answer, RunningProgram, http_client};
 use tempfile::TempDir;
 use tokio::sync::Notify;
@@ -21,6 +22,8 @@ struct Server {
 impl Server {
     async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
+        // PostgreSQL may run as another user.
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_hyperfleet-api"));
         command
             .arg("dev")
@@ -97,20 +100,19 @@ async fn every_rule_holds_here_and_nothing_is_left() {
 #[tokio::test]
 async fn an_interrupted_run_leaves_nothing() {
     let server = Server::start().await;
-    let (told, interrupted) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let interrupted = Notify::new();
     let mut rows = 0;
-    let tell = |_: &hyperfleet_conformance::Row| {
+    let tell = |_: &Row| {
         rows += 1;
         if rows == 3 {
-            told.notify_one();
             interrupted.notify_one();
         }
     };
     let only = ["children".to_owned()];
-    let report = run(target(&server.base), &only, interrupted.notified(), tell)
+    let interruption = interrupted.notified();
+    let report = run(target(&server.base), &only, interruption, tell)
         .await
         .unwrap();
-    told.notified().await;
     assert!(report.interrupted && report.checks.len() < 10, "{report}");
     assert_eq!(server.resources().await, 0);
 }
