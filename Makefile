@@ -10,7 +10,7 @@ help: ## List the targets
 
 # ---- Use ------------------------------------------------------------------------------------
 
-.PHONY: setup run run-auth run-fleet services demo demo-fleet
+.PHONY: setup run run-auth run-fleet services demo conformance demo-fleet
 setup: ## Install what is missing, or say exactly what to install
 	@scripts/setup
 
@@ -33,6 +33,10 @@ services: setup ## Start a throw-away PostgreSQL and etcd on free ports, and say
 
 demo: ## Play a cluster's whole life against `make run`, checking each answer (BASE=http://host:port)
 	@examples/demo
+
+conformance: setup ## Play the API's rules against a server (BASE=http://host:port ARGS="--only search")
+	@cargo build --quiet -p hyperfleet-conformance
+	@target/debug/hyperfleet-conformance --base $(or $(BASE),http://127.0.0.1:8000) $(ARGS)
 
 demo-fleet: setup ## Boot three machines, run units on them, kill a machine and watch its units move (root)
 	@examples/demo-fleet

@@ -1,0 +1,49 @@
+//! The rules of the API, by what they are about.
+
+mod children;
+mod conditions;
+mod create;
+mod deletion;
+mod errors;
+mod fields;
+mod headers;
+mod json;
+mod kinds;
+mod labels;
+mod lists;
+mod orders;
+mod pages;
+mod patch;
+mod reports;
+mod routes;
+mod search;
+mod search_faults;
+
+pub(crate) use conditions::successful;
+
+use crate::check::Check;
+
+/// All checks, in the order in which they are played.
+pub(crate) fn all() -> Vec<Check> {
+    let groups = [
+        routes::checks(),
+        headers::checks(),
+        create::checks(),
+        labels::checks(),
+        json::checks(),
+        patch::checks(),
+        reports::checks(),
+        conditions::checks(),
+        deletion::checks(),
+        children::checks(),
+        lists::checks(),
+        pages::checks(),
+        orders::checks(),
+        fields::checks(),
+        search::checks(),
+        search_faults::checks(),
+        errors::checks(),
+        kinds::checks(),
+    ];
+    groups.into_iter().flatten().collect()
+}

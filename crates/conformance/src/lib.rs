@@ -1,0 +1,27 @@
+//! Plays the rules of the HyperFleet API against any server of it, over HTTP alone.
+//!
+//! ```text
+//! cli ─▶ run ─▶ checks, vectors ─▶ subject ─▶ client ─▶ answer
+//!         └──▶ report              (the server)
+//! ```
+//!
+//! A check is a rule in one sentence and the requests that show it. Every resource that a check makes carries the
+//! run's label and a name with the run's prefix; the run removes all of them at its end.
+
+mod answer;
+mod check;
+mod checks;
+mod cleanup;
+mod cli;
+mod client;
+mod report;
+mod run;
+mod subject;
+mod vectors;
+mod verdict;
+
+pub use cli::main;
+pub use report::{Outcome, Report, Row};
+pub use run::{RunError, run};
+pub use subject::Target;
+pub use verdict::Profile;

@@ -1,0 +1,131 @@
+//! What a run has found, as a table and as JSON.
+
+use std::fmt::{self, Write as _};
+
+use serde::Serialize;
+
+/// How a check ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// The server answers as the rule says.
+    Holds,
+    /// The server answers in another way.
+    Differs,
+    /// The check can't be played against this server.
+    Skipped,
+}
+
+/// The result of one check.
+#[derive(Debug, Clone, Serialize)]
+pub struct Row {
+    /// Id of the check.
+    pub id: String,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The rule in one sentence.
+    pub rule: String,
+    /// Where the rule is written.
+    pub source: &'static str,
+    /// Why it was skipped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Method, path and body of the request whose answer differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
+    /// What the rule expects of the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected: Option<String>,
+    /// What was answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+}
+
+/// The results of a run, in the order of the checks.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// Name of the run, which the names of its resources begin with.
+    pub run: String,
+    /// One row for each check.
+    pub checks: Vec<Row>,
+    /// Paths of resources that could not be removed.
+    pub left_behind: Vec<String>,
+    /// The run was interrupted before its last check.
+    pub interrupted: bool,
+}
+
+impl Report {
+    /// How many checks ended so.
+    pub fn count(&self, outcome: Outcome) -> usize {
+        self.checks
+            .iter()
+            .filter(|row| row.outcome == outcome)
+            .count()
+    }
+
+    /// The ids of the checks that ended so.
+    pub fn ids(&self, outcome: Outcome) -> Vec<&str> {
+        let rows = self.checks.iter().filter(|row| row.outcome == outcome);
+        rows.map(|row| row.id.as_str()).collect()
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let outcome = match self.outcome {
+            Outcome::Holds => "holds",
+            Outcome::Differs => "DIFFERS",
+            Outcome::Skipped => "skipped",
+        };
+        write!(f, "{outcome:<8} {:<28} {}", self.id, self.rule)?;
+        for (name, text) in [
+            ("why", &self.reason),
+            (
+                "source",
+                &self.request.as_ref().map(|_| self.source.to_owned()),
+            ),
+            ("request", &self.request),
+            ("expected", &self.expected),
+            ("answer", &self.answer),
+        ] {
+            if let Some(text) = text {
+                write!(f, "\n           {name:<9}{text}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for row in &self.checks {
+            writeln!(f, "{row}")?;
+        }
+        f.write_str(&self.summary())
+    }
+}
+
+impl Report {
+    /// The last lines of the table.
+    pub fn summary(&self) -> String {
+        let mut text = format!(
+            "\n{} hold, {} differ, {} skipped",
+            self.count(Outcome::Holds),
+            self.count(Outcome::Differs),
+            self.count(Outcome::Skipped),
+        );
+        if self.interrupted {
+            text.push_str("\nInterrupted: the checks after these were not played.");
+        }
+        if !self.left_behind.is_empty() {
+            let _ = write!(
+                text,
+                "\n{} resources of the run {} could not be removed; delete them yourself:\n  {}",
+                self.left_behind.len(),
+                self.run,
+                self.left_behind.join("\n  "),
+            );
+        }
+        text
+    }
+}

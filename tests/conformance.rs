@@ -1,0 +1,215 @@
+//! The conformance suite against the real program: everything holds, a broken rule is found, nothing is left behind.
+#![allow(clippy::unwrap_used, reason = "a test that fails, panics")]
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
+
+use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
+use hyperfleet_conformance::{Outcome, Profile, Report, Row, Target, run};
+use hyperfleet_testkit::{Answer, RunningProgram, http_client};
+use tempfile::TempDir;
+use tokio::sync::Notify;
+
+/// `hyperfleet-api dev` with the example kinds, on a database of its own.
+struct Server {
+    base: String,
+    _program: RunningProgram,
+    _folder: TempDir,
+}
+
+impl Server {
+    async fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        // PostgreSQL may run as another user.
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hyperfleet-api"));
+        command
+            .arg("dev")
+            .arg("--data-dir")
+            .arg(folder.path().join("postgres"));
+        command.args([
+            "--server-port",
+            "0",
+            "--health-port",
+            "0",
+            "--metrics-port",
+            "0",
+        ]);
+        command.args(["--config", "examples/entities.yaml"]);
+        for (name, _) in std::env::vars() {
+            if name.starts_with("HYPERFLEET_") && name != "HYPERFLEET_PG_BINDIR" {
+                command.env_remove(name);
+            }
+        }
+        let mut program = RunningProgram::start(command.env_remove("DATABASE_URL"));
+        let address = |said: &str| {
+            let (_, rest) = said.split_once("curl -s http://")?;
+            Some(rest.split_once('/')?.0.to_owned())
+        };
+        let address = program.until_found("it serves", address).await;
+        Self {
+            base: format!("http://{address}"),
+            _program: program,
+            _folder: folder,
+        }
+    }
+
+    /// How many resources there are, finalizing ones, too.
+    async fn resources(&self) -> i64 {
+        let url = format!(
+            "{}/api/hyperfleet/v1/resources?includeDeleted=true&size=1",
+            self.base
+        );
+        let answer = Answer::of(http_client().get(url).send().await.unwrap()).await;
+        answer.body["total"].as_i64().unwrap()
+    }
+}
+
+fn target(base: &str) -> Target {
+    let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+    Target {
+        base: base.to_owned(),
+        token: None,
+        headers: Vec::new(),
+        profile: Profile::Hyperfleet,
+        cluster_adapters: names(&["validation", "dns", "pullsecret", "hypershift"]),
+        nodepool_adapters: names(&["validation", "hypershift"]),
+        lists_include_deleted: false,
+    }
+}
+
+async fn play(target: Target, only: &[&str]) -> Report {
+    let only: Vec<_> = only.iter().map(ToString::to_string).collect();
+    run(target, &only, std::future::pending(), |_| {})
+        .await
+        .unwrap()
+}
+
+#[tokio::test]
+async fn every_rule_holds_here_and_nothing_is_left() {
+    let server = Server::start().await;
+    let report = play(target(&server.base), &[]).await;
+    assert_eq!(report.ids(Outcome::Differs), [""; 0], "{report}");
+    assert_eq!(report.ids(Outcome::Skipped), [""; 0], "{report}");
+    assert!(report.left_behind.is_empty(), "{report}");
+    assert_eq!(server.resources().await, 0);
+}
+
+#[tokio::test]
+async fn an_interrupted_run_leaves_nothing() {
+    let server = Server::start().await;
+    let interrupted = Notify::new();
+    let mut rows = 0;
+    let tell = |_: &Row| {
+        rows += 1;
+        if rows == 3 {
+            interrupted.notify_one();
+        }
+    };
+    let only = ["children".to_owned()];
+    let interruption = interrupted.notified();
+    let report = run(target(&server.base), &only, interruption, tell)
+        .await
+        .unwrap();
+    assert!(report.interrupted && report.checks.len() < 10, "{report}");
+    assert_eq!(server.resources().await, 0);
+}
+
+#[tokio::test]
+async fn the_older_services_answers_differ_from_these() {
+    let server = Server::start().await;
+    let older = Target {
+        profile: Profile::GoApi,
+        ..target(&server.base)
+    };
+    let report = play(
+        older,
+        &[
+            "routes.method-problem",
+            "headers.own-request-id",
+            "pages.page-size",
+            "pages.size-range",
+        ],
+    );
+    let report = report.await;
+    assert_eq!(report.count(Outcome::Differs), 3, "{report}");
+    assert_eq!(report.ids(Outcome::Holds), ["pages.size-range"], "{report}");
+}
+
+/// An answer, to be broken before it is passed on: method, status, body.
+type Break = fn(&str, &mut u16, &mut Vec<u8>);
+
+/// Each with the check that finds it.
+const BROKEN: [(&str, Break); 4] = [
+    ("reports.stored", |method, status, _| {
+        if method == "PUT" && *status == 201 {
+            *status = 200;
+        }
+    }),
+    ("create.no-deletion", |_, _, body| {
+        replace(
+            body,
+            "{\"created_by\"",
+            "{\"deleted_time\":null,\"created_by\"",
+        )
+    }),
+    ("conditions.reconciled", |_, _, body| {
+        replace(body, "ReconciledAll", "AllReconciled")
+    }),
+    ("errors.shape", |_, _, body| {
+        replace(body, "HYPERFLEET-NTF-001", "HYPERFLEET-NTF-000")
+    }),
+];
+
+fn replace(body: &mut Vec<u8>, from: &str, to: &str) {
+    *body = String::from_utf8_lossy(body).replace(from, to).into_bytes();
+}
+
+#[tokio::test]
+async fn a_broken_rule_is_found() {
+    let server = Server::start().await;
+    for (id, broken) in BROKEN {
+        let report = play(target(&proxy(&server.base, broken)), &[id]).await;
+        assert_eq!(report.ids(Outcome::Differs), [id], "{report}");
+        assert!(report.left_behind.is_empty(), "{report}");
+        let whole = play(target(&proxy(&server.base, |_, _, _| {})), &[id]).await;
+        assert_eq!(whole.ids(Outcome::Holds), [id], "{whole}");
+    }
+    assert_eq!(server.resources().await, 0);
+}
+
+/// Passes requests on, and answers after `broken` has changed them; gives its base.
+fn proxy(base: &str, broken: Break) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (base, client) = (base.to_owned(), http_client());
+    let server = HttpServer::new(move || {
+        let (base, client) = (base.clone(), client.clone());
+        App::new().default_service(web::to(move |request: HttpRequest, body: web::Bytes| {
+            let method = request.method().as_str().to_owned();
+            let url = format!("{base}{}", request.uri());
+            let sent = client.request(method.parse().unwrap(), url).body(body);
+            async move {
+                let answer = Answer::of(sent.send().await.unwrap()).await;
+                let (mut status, mut bytes) = (answer.status, answer.bytes.clone());
+                broken(&method, &mut status, &mut bytes);
+                let mut response = HttpResponse::build(status.try_into().unwrap());
+                for name in ["content-type", "x-request-id", "allow"] {
+                    if let Some(value) = answer.header(name) {
+                        response.insert_header((name, value));
+                    }
+                }
+                response.body(bytes)
+            }
+        }))
+    });
+    let server = server
+        .workers(1)
+        .disable_signals()
+        .listen(listener)
+        .unwrap();
+    tokio::spawn(server.run());
+    format!("http://{address}")
+}
