@@ -43,7 +43,8 @@ impl Server {
                 command.env_remove(name);
             }
         }
-        let mut program = RunningProgram::start(command.env_remove("DATABASE_URL"));
+        command.env_remove("DATABASE_URL");
+        let mut program = RunningProgram::start(command);
         let address = |said: &str| {
             let (_, rest) = said.split_once("curl -s http://")?;
             Some(rest.split_once('/')?.0.to_owned())
@@ -153,13 +154,13 @@ const BROKEN: [(&str, Break); 4] = [
             body,
             "{\"created_by\"",
             "{\"deleted_time\":null,\"created_by\"",
-        )
+        );
     }),
     ("conditions.reconciled", |_, _, body| {
-        replace(body, "ReconciledAll", "AllReconciled")
+        replace(body, "ReconciledAll", "AllReconciled");
     }),
     ("errors.shape", |_, _, body| {
-        replace(body, "HYPERFLEET-NTF-001", "HYPERFLEET-NTF-000")
+        replace(body, "HYPERFLEET-NTF-001", "HYPERFLEET-NTF-000");
     }),
 ];
 

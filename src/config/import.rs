@@ -43,6 +43,10 @@ pub enum VerifyArg {
     None,
 }
 
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "the signature of a parser of values"
+)]
 fn secret(text: &str) -> Result<Secret, Infallible> {
     Ok(text.to_owned().into())
 }

@@ -55,7 +55,7 @@ struct Args {
         value_name = "NAMES"
     )]
     nodepool_adapters: Vec<String>,
-    /// Expect finalizing resources in lists (server setting lists.include_deleted)
+    /// Expect finalizing resources in lists (server setting `lists.include_deleted`)
     #[arg(long)]
     lists_include_deleted: bool,
     /// Whose answers to expect where services differ on purpose

@@ -128,7 +128,8 @@ fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
-        text += &format!(": {cause}");
+        text += ": ";
+        text += &cause.to_string();
         source = cause.source();
     }
     text

@@ -206,6 +206,10 @@ impl Subject {
     }
 
     /// A time some seconds ago, as reports have it.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the clock of the adapter that is played"
+    )]
     pub(crate) fn ago(seconds: i64) -> String {
         let time = Utc::now() - TimeDelta::seconds(seconds);
         time.to_rfc3339_opts(SecondsFormat::Micros, true)

@@ -89,8 +89,8 @@ impl Run<'_> {
                 batch.sound.push(imported);
                 continue;
             };
-            let stale = Some(state.id).filter(|id| self.ledger.has(*id));
-            batch.stale.extend(stale);
+            let imported_before = Some(state.id).filter(|id| self.ledger.has(*id));
+            batch.stale.extend(imported_before);
             let name = state.name.as_str().to_owned();
             self.refuse(reason, state.kind.clone(), state.id.to_string(), name);
         }
@@ -121,9 +121,10 @@ impl Run<'_> {
                 self.refuse(ImportReason::ChangedHere, kind, id.to_string(), name);
                 continue;
             }
-            match self.ledger.has(id) {
-                true => self.report.changed += 1,
-                false => self.report.added += 1,
+            if self.ledger.has(id) {
+                self.report.changed += 1;
+            } else {
+                self.report.added += 1;
             }
             self.report.reports += imported.reports.len();
             // A dry run leaves the resource as it was, so that it cannot be compared.

@@ -44,12 +44,12 @@ async fn every_resource_is_served_as_it_was() {
     );
     let specs = "SELECT jsonb_object_agg(id, spec::text) FROM resources";
     assert_eq!(world.ask_there(specs).await, world.ask_here(specs).await);
-    let data_there = "SELECT jsonb_object_agg(resource_id || adapter, coalesce(data, '{}')::text) FROM adapter_statuses";
-    let data_here =
+    let older_data = "SELECT jsonb_object_agg(resource_id || adapter, coalesce(data, '{}')::text) FROM adapter_statuses";
+    let imported_data =
         "SELECT jsonb_object_agg(resource_id::text || adapter, data::text) FROM adapter_reports";
     assert_eq!(
-        world.ask_there(data_there).await,
-        world.ask_here(data_here).await
+        world.ask_there(older_data).await,
+        world.ask_here(imported_data).await
     );
     let expected = world.ask_there(ANSWERS).await;
     let api = world.serve();
@@ -182,7 +182,7 @@ async fn each_step_tells_how_far_it_is() {
     // By level: five clusters, then 15 node pools.
     let expected = [(5, 20), (12, 20), (19, 20), (20, 20)];
     assert_eq!(of(ImportStep::Bring).collect::<Vec<_>>(), expected);
-    assert_eq!(of(ImportStep::Verify).last(), Some((20, 20)));
+    assert_eq!(of(ImportStep::Verify).next_back(), Some((20, 20)));
 }
 
 #[tokio::test]

@@ -23,7 +23,7 @@ pub(super) struct World {
     pub(super) target: TestDatabase,
     pub(super) registry: EntityRegistry,
     /// Dropped, the source's own server ends.
-    _server: Option<mpsc::Sender<()>>,
+    server: Option<mpsc::Sender<()>>,
 }
 
 /// A run as an operator starts it first.
@@ -64,7 +64,7 @@ impl World {
             source,
             target,
             registry,
-            _server: None,
+            server: None,
         }
     }
 
@@ -81,7 +81,7 @@ impl World {
         });
         let source = TestDatabase::at(url.await.unwrap().parse().unwrap());
         let mut world = Self::on(source, &built_in()).await;
-        world._server = Some(server);
+        world.server = Some(server);
         world.there(&format!("SELECT fill({clusters}, 3)")).await;
         world
     }

@@ -103,9 +103,9 @@ pub(super) fn checks() -> Vec<Check> {
                 if missing.is_empty() {
                     found.condition_has("Reconciled", "status", "True")?;
                 } else {
-                    let list = missing.join(", ");
+                    let names = missing.join(", ");
                     let message = format!(
-                        "Required adapters not reporting Available=True: [{list}]. Currently reporting: [{last}]"
+                        "Required adapters not reporting Available=True: [{names}]. Currently reporting: [{last}]"
                     );
                     found.condition_has("Reconciled", "message", message)?;
                 }

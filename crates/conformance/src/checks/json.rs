@@ -99,7 +99,7 @@ pub(super) fn checks() -> Vec<Check> {
                     let made = with_spec(api, &format!(r#"{{"n": {number}}}"#)).await?;
                     let found = api.get(&made.path).await?;
                     found.expect(
-                        found.at("/spec/n").to_string() == number,
+                        *found.at("/spec/n") == number,
                         format!("/spec/n is {number}"),
                     )?;
                 }

@@ -212,6 +212,6 @@ mod tests {
 
     #[test]
     fn most_vectors_can_be_played() {
-        assert!(checks().len() >= 30, "{}", checks().len());
+        assert!(checks().len() >= 29, "{}", checks().len());
     }
 }

@@ -59,7 +59,7 @@ impl Cast {
             let names = list.split(", ").filter(|name| !name.is_empty());
             let mut names: Vec<_> = names.map(|name| self.adapter(name)).collect();
             names.sort();
-            text += &format!("{before}[{}]", names.join(", "));
+            text.extend([before, "[", &names.join(", "), "]"]);
             rest = after;
         }
         text + rest

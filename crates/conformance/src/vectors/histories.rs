@@ -115,6 +115,10 @@ async fn play(
         .iter()
         .filter_map(|step| step.observed_time)
         .max();
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the clock of the adapter that is played"
+    )]
     let shift = latest.map_or_else(TimeDelta::zero, |latest| Utc::now() - latest);
     let made = api.make(list, api.body(kind)).await?;
     let mut child = None;

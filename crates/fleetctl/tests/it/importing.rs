@@ -188,7 +188,7 @@ const MANUAL: &str = include_str!("../../../../docs/fleet/moving-from-coreos-fle
 /// The etcd that the manual's command asks.
 const MANUAL_ETCD: &str = "http://127.0.0.1:2379";
 
-/// A real etcd v2 with what a CoreOS fleet keeps there: files by their SHA-1, jobs with their states, and for as long as
+/// A real etcd v2 with what a `CoreOS` fleet keeps there: files by their SHA-1, jobs with their states, and for as long as
 /// machines live what they report.
 async fn old_fleet(units: &[Old<'_>]) -> Option<TestEtcd> {
     let etcd = TestEtcd::start_with_v2().await?;

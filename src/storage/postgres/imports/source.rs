@@ -97,8 +97,10 @@ impl ImportSource {
         let connection =
             connected.map_err(|error| Error::no_connection(PoolError::Backend(error)))?;
         let mut source = Self { connection };
-        let begin = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY";
-        let begun = sqlx::raw_sql(begin).execute(&mut source.connection).await;
+        let statement = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY";
+        let begun = sqlx::raw_sql(statement)
+            .execute(&mut source.connection)
+            .await;
         begun.doing("open a read-only transaction")?;
         let missing = columns::missing(&mut source.connection).await?;
         Ok((source, missing))

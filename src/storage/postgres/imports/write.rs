@@ -257,7 +257,10 @@ impl<'a> Columns<'a> {
             labels: all().map(|r| Json(&r.labels)).collect(),
             conditions: states().map(|s| Json(s.conditions.as_slice())).collect(),
             specs: resources.iter().map(|i| Json(&*i.spec)).collect(),
-            is_complete: resources.iter().map(|i| i.is_complete()).collect(),
+            is_complete: resources
+                .iter()
+                .map(ImportedResource::is_complete)
+                .collect(),
         }
     }
 }
