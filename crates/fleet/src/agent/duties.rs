@@ -229,6 +229,13 @@ impl Duties {
         resumes.map(|resume| resume.revision).max()
     }
 
+    /// Forgets the operator's word: it was about a registry of another time.
+    pub(super) fn forget_resume(&mut self) {
+        for known in self.known.values_mut() {
+            known.resume = None;
+        }
+    }
+
     /// When the order of a unit that is placed here was last written.
     pub(super) fn ordered_at(&self, machine: &str, unit: &str) -> Option<Revision> {
         let (machine, unit) = (machine.to_owned(), unit.to_owned());

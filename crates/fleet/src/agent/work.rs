@@ -76,7 +76,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         told: watch::Receiver<Option<Leave>>,
     ) -> io::Result<Self> {
         let settings = &agent.settings;
-        let (units, files) = Units::recall(&settings.units_directory)?;
+        let (mut units, files) = Units::recall(&settings.units_directory)?;
         let (tell, lease) = watch::channel(MachineLease::unknown(settings.lease));
         let is_void = Arc::<Notify>::default();
         let keeper = Keeper {
@@ -88,7 +88,14 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             is_void: Arc::clone(&is_void),
         };
         let progress = Arc::<Progress>::default();
-        if let Some(history) = units.memory.history {
+        let registered_as = units.memory.registration.as_ref().map(|saved| &saved.key);
+        let own_key = agent.registry.name(&Key::Machine(settings.id.clone()));
+        let is_same_machine = registered_as == Some(&own_key);
+        if let Some(history) = &mut units.memory.history {
+            // Of the reports of another machine id, or below another prefix, nothing stands here.
+            if !is_same_machine {
+                history.last_report = 0;
+            }
             progress.store(history.revision, history.last_report);
         }
         let (following, news) = duties::follow(&agent.registry, &settings.id, &progress);
@@ -313,7 +320,10 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             );
             tracing::error!(revision, reason, "the agent halts; units go on");
             memory.halt = Some((reason, revision));
+            self.duties.forget_resume();
+            self.report_all_again();
         }
+        let memory = &mut self.units.memory;
         let store = news.listed.map(|listed| listed.store);
         if let Some(store) = store.or(before.map(|before| before.store)) {
             let newest = before.filter(|_| !is_other && !went_back);
@@ -329,6 +339,14 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         }
         if is_other || went_back || before.is_none() {
             self.units.remember();
+        }
+    }
+
+    /// What was reported may be lost with the registry.
+    fn report_all_again(&mut self) {
+        if let Some(registration) = self.lease.borrow().registration.clone() {
+            let units = self.units.memory.reported.clone();
+            self.reports = Some(Reports::resumed(registration, units));
         }
     }
 

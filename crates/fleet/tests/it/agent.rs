@@ -421,6 +421,18 @@ async fn a_machine_that_has_left_comes_back_without_a_halt() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_machine_that_gets_another_id_does_not_halt() {
+    let world = World::new().await;
+    let mut machine = world.machine();
+    world.set("a.service", &file(1), Launched).await;
+    world.until_state("a.service", "active").await;
+    machine.restart(world.registry.clone(), "m2", LEASE_SECONDS);
+    until("it is registered", async || machine.status().is_registered).await;
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    assert!(!machine.status().is_halted);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_agent_that_leaves_waits_for_its_units() {
     let world = World::new().await;
     let mut machine = world.machine();
