@@ -72,11 +72,14 @@ impl Run<'_> {
     }
 
     async fn leave_out_conflicts(&mut self, batch: &mut Batch) -> Result<(), Error> {
-        let states = batch.sound.iter().map(|imported| &imported.resource.state);
-        let leaving = states.filter(|state| state.is_finalizing() && self.ledger.has(state.id));
-        self.leaving.extend(leaving.map(|state| state.id));
         let mut session = self.store.session().await?;
         let mut conflicts = session.db().list_conflicts(&batch.sound).await?;
+        // A resource that this run leaves as it is here keeps its name.
+        let stays = |id| conflicts.iter().any(|conflict| conflict.id == id);
+        let states = batch.sound.iter().map(|imported| &imported.resource.state);
+        let leaving = states.filter(|state| state.is_finalizing() && self.ledger.has(state.id));
+        let leaving = leaving.map(|state| state.id).filter(|id| !stays(*id));
+        self.leaving.extend(leaving);
         conflicts.retain(|conflict| !conflict.holder.is_some_and(|id| self.leaving.contains(&id)));
         if conflicts.is_empty() {
             return Ok(());

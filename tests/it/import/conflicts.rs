@@ -99,6 +99,29 @@ async fn what_was_changed_here_stays_changed() {
 }
 
 #[tokio::test]
+async fn a_resource_that_changed_here_keeps_its_name() {
+    let world = World::filled(2).await;
+    world.run(PLAIN).await;
+    let api = served(&world);
+    let id = cluster_id(1);
+    let path = format!("/clusters/{id}");
+    let patched = api.patch(&path, json!({"labels": {"here": "yes"}})).await;
+    assert_eq!(patched.status, 200);
+    // There it is being deleted meanwhile, and its name has passed on.
+    world.there(&format!("UPDATE resources SET deleted_time = now(), deleted_by = 'x' WHERE id = '{id}';
+        INSERT INTO resources SELECT '01ffffff-0000-7000-8000-000000000001', created_time, updated_time,
+        NULL, kind, name, NULL, created_by, updated_by, NULL, NULL, NULL, NULL, spec, 1, tenancy
+        FROM resources WHERE id = '{id}'")).await;
+    let report = world.run(PLAIN).await;
+    assert_eq!(found(&report), vec![("changed_here", 1), ("name_taken", 1)]);
+    let here = api.get(&path).await;
+    assert_eq!(
+        (here.status, &here.body["labels"]["here"]),
+        (200, &json!("yes"))
+    );
+}
+
+#[tokio::test]
 async fn a_parent_stays_while_it_has_a_child_of_our_own() {
     let world = World::filled(2).await;
     world.run(PLAIN).await;

@@ -181,7 +181,8 @@ impl Db<'_> {
                           i.revision = r.revision
                           AND NOT EXISTS (SELECT FROM resources c WHERE c.owner_id = r.id AND c.id <> ALL($1))
                           AND NOT EXISTS (SELECT FROM resource_references f WHERE f.target_id = r.id
-                              AND NOT EXISTS (SELECT FROM imported_resources o WHERE o.id = f.source_id)) AS is_free
+                              AND NOT EXISTS (SELECT FROM imported_resources o JOIN resources s ON s.id = o.id AND s.revision = o.revision
+                                  WHERE o.id = f.source_id)) AS is_free
                    FROM resources r JOIN imported_resources i ON i.id = r.id WHERE r.id = ANY($1)
                ), needed AS (
                    SELECT id, owner_id FROM given WHERE NOT is_free
