@@ -196,3 +196,16 @@ fn only_the_service_reaches_postgresql_where_the_network_is_restricted() {
     let api = objects.get("NetworkPolicy", "test-hyperfleet-api");
     assert_eq!(api["spec"]["policyTypes"], json!(["Ingress", "Egress"]));
 }
+
+#[test]
+fn a_network_policy_without_further_ports_opens_none() {
+    let Some(helm) = Helm::found() else { return };
+    let values = "networkPolicy: {enabled: true, egress: {enabled: true, ports: []}}";
+    let objects = helm.rendered(values);
+    let policy = objects.get("NetworkPolicy", "test-hyperfleet-api");
+    let rules = policy["spec"]["egress"].as_array().unwrap();
+    assert!(
+        rules.iter().all(|rule| rule["ports"].is_array()),
+        "{rules:?}"
+    );
+}
