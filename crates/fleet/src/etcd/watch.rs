@@ -121,9 +121,14 @@ async fn check_history(keys: &EtcdKeys, witness: Option<(Vec<u8>, Revision)>) ->
     let Some((key, modified)) = witness else {
         return Ok(());
     };
-    let found = keys.list(Range::one(&key), 1, Some(modified)).await?;
-    let is_known = found.entries.iter().any(|entry| entry.modified == modified);
-    if is_known { Ok(()) } else { Err(Error::Future) }
+    // What stands there now is enough, if it is still that put: older revisions may be compacted.
+    for at in [None, Some(modified)] {
+        let found = keys.list(Range::one(&key), 1, at).await?;
+        if found.entries.iter().any(|entry| entry.modified == modified) {
+            return Ok(());
+        }
+    }
+    Err(Error::Future)
 }
 
 async fn open(keys: EtcdKeys, range: Range, told: Revision) -> Result<WatchStream, Error> {
