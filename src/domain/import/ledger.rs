@@ -47,7 +47,7 @@ pub struct ImportPlan {
     pub findings: Vec<Finding>,
 }
 
-/// Every imported resource, with its kind. About 50 bytes each.
+/// Every imported resource, with its kind.
 #[derive(Debug, Default)]
 pub struct Ledger {
     kinds: Vec<String>,
