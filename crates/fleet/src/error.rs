@@ -50,7 +50,9 @@ impl From<registry::Error> for Error {
             Source::Foreign { key, name, version } => Self::Foreign(foreign(&key, &name, version)),
             Source::Unusable { .. } => Self::Invalid(error.to_string()),
             Source::Store(keys::Error::Unavailable { .. }) => Self::Unavailable(Some(error)),
-            Source::Deposed | Source::Unregistered | Source::Store(_) => Self::Failed(error),
+            Source::Deposed | Source::Unregistered | Source::WentBack { .. } | Source::Store(_) => {
+                Self::Failed(error)
+            }
         }
     }
 }

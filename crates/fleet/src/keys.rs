@@ -211,6 +211,49 @@ pub enum Kept {
     Gone,
 }
 
+/// How far a range has been read, with what it takes to notice that the store was restored since.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Position {
+    /// Everything up to here has been read.
+    pub revision: Revision,
+    /// The newest change of the range up to there that is known: of a list, the newest of what is still there.
+    pub last: Option<LastChange>,
+}
+
+impl From<Revision> for Position {
+    fn from(revision: Revision) -> Self {
+        Self {
+            revision,
+            last: None,
+        }
+    }
+}
+
+/// That a key was put or deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastChange {
+    /// Its name.
+    pub key: Vec<u8>,
+    /// When.
+    pub revision: Revision,
+    /// Whether it was put.
+    pub is_put: bool,
+}
+
+impl LastChange {
+    /// The newer one of a change and the one that put an entry.
+    pub(crate) fn or_newer(last: Option<Self>, entry: &Entry) -> Self {
+        match last {
+            Some(last) if last.revision >= entry.modified => last,
+            _ => Self {
+                key: entry.key.clone(),
+                revision: entry.modified,
+                is_put: true,
+            },
+        }
+    }
+}
+
 /// What can go wrong between us and the store.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -295,8 +338,8 @@ pub trait KeyStore: Clone + Send + Sync + 'static {
     /// Ends a lease, and deletes the keys that hang on it. Fine if it is gone.
     fn revoke(&self, lease: Lease) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Tells what happens in a range after a revision.
-    fn watch(&self, range: Range, after: Revision) -> Self::Watch;
+    /// Tells what happens in a range after a position of it.
+    fn watch(&self, range: Range, after: Position) -> Self::Watch;
 }
 
 /// A watch of a range.

@@ -1,7 +1,7 @@
 //! Fleet: what its users may ask and say, and the loops beside them (`docs/fleet.md`).
 //!
 //! ```text
-//! set_unit, units, states, machines, draining, explain, follow, inspect     what users ask and say: the use cases of the API
+//! set_unit, units, states, machines, draining, explain, follow, observe, inspect     what users ask and say: the use cases of the API
 //!        │                  │
 //!        │                  ▼
 //!        │               mirror ◀── engine     what is there, in memory, kept by one watch;
@@ -26,6 +26,7 @@ pub mod keys;
 mod known_units;
 mod machines;
 mod mirror;
+mod observe;
 pub mod registry;
 mod set_unit;
 pub mod settings;
@@ -41,6 +42,7 @@ use tokio::sync::Semaphore;
 
 pub use self::error::Error;
 pub use self::follow::{Follow, Followed, Item, Told};
+pub use self::observe::{Condition, Observed};
 pub use self::registry::{Page, Refusal, StateFilter, StateKey};
 pub use self::set_unit::Set;
 pub use hyperfleet_fleet_model::wire::{

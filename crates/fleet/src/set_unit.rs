@@ -9,7 +9,9 @@ use super::{ATTEMPTS_MAX, Error, Fleet};
 use crate::keys::KeyStore;
 use crate::registry::{self, Body, ReplacesTurn, Written};
 use hyperfleet_fleet_model::shown;
-use hyperfleet_fleet_model::unit::{DesiredState, Options, Replacing, UnitName, validity};
+use hyperfleet_fleet_model::unit::{
+    DesiredState, Options, Replacing, UnitName, UnitOption, validity,
+};
 use hyperfleet_fleet_model::wire::SetUnit;
 
 /// What a request came to.
@@ -34,10 +36,27 @@ impl<S: KeyStore> Fleet<S> {
     /// [`Error::Invalid`] and [`Error::Conflict`], with what is wrong; [`Error::Busy`] if others changed it all the
     /// time.
     pub async fn set_unit(&self, name: &str, request: SetUnit) -> Result<Set, Error> {
+        self.set_unit_if(name, request, |_| true).await
+    }
+
+    /// The same, if the unit that is there, of which the options are given, may be changed; `None` for no unit.
+    ///
+    /// # Errors
+    /// Those of [`set_unit`](Self::set_unit); [`Error::Conflict`] if it may not.
+    pub async fn set_unit_if(
+        &self,
+        name: &str,
+        request: SetUnit,
+        may_change: impl Fn(Option<&[UnitOption]>) -> bool,
+    ) -> Result<Set, Error> {
         let name = checked_name(name, request.name.as_deref())?;
         let _turn = self.turns.take(name.as_str()).await;
         for lost in 0..ATTEMPTS_MAX {
             let found = self.registry.find_unit(name.as_str()).await?;
+            let options = found.as_ref().map(|unit| &*unit.body.value.options);
+            if !may_change(options) {
+                return Err(changed_meanwhile());
+            }
             let (body, state) = decide(&name, &request, found.as_ref())?;
             let replaces = self.check_replaces(&name, body.as_ref()).await?;
             if let Some(set) = self.write(&name, found, (body, state), replaces).await? {
@@ -176,6 +195,10 @@ fn decide(
     };
     state.check(name).map_err(invalid)?;
     Ok((other.map(|options| Body::new(name, &options)), state))
+}
+
+pub(super) fn changed_meanwhile() -> Error {
+    Error::Conflict("the unit was changed by others meanwhile".to_owned())
 }
 
 /// What the request says of what is wanted, if it does.

@@ -1,12 +1,13 @@
 //! Units, but for setting them.
 
 use super::mirror::Picture;
+use super::set_unit::changed_meanwhile;
 use super::turns::pause;
 use super::view::unit_view;
 use super::{ATTEMPTS_MAX, Error, Fleet, Page, UnitView, parse_token};
 use crate::keys::KeyStore;
 use crate::registry::{self, Stored, UnitRecord, UnitState, Written, is_newer};
-use hyperfleet_fleet_model::unit::DesiredState;
+use hyperfleet_fleet_model::unit::{DesiredState, UnitOption};
 
 impl<S: KeyStore> Fleet<S> {
     /// Removes a unit, wherever it is; one that is damaged, too.
@@ -15,9 +16,21 @@ impl<S: KeyStore> Fleet<S> {
     /// [`Error::NoUnit`]; [`Error::Foreign`] if something of it is of a newer version; [`Error::Busy`] if others
     /// changed it all the time.
     pub async fn destroy_unit(&self, name: &str) -> Result<(), Error> {
+        self.destroy_unit_if(name, |_| true).await
+    }
+
+    /// The same, if the unit that is there, of which the options are given, may be removed.
+    ///
+    /// # Errors
+    /// Those of [`destroy_unit`](Self::destroy_unit); [`Error::Conflict`] if it may not.
+    pub async fn destroy_unit_if(
+        &self,
+        name: &str,
+        may_remove: impl Fn(Option<&[UnitOption]>) -> bool,
+    ) -> Result<(), Error> {
         let _turn = self.turns.take(name).await;
         for lost in 0..ATTEMPTS_MAX {
-            match self.remove(name).await? {
+            match self.remove(name, &may_remove).await? {
                 Written::At(revision) => {
                     self.mirror.wrote(revision);
                     return Ok(());
@@ -52,9 +65,19 @@ impl<S: KeyStore> Fleet<S> {
         Err(Error::Busy)
     }
 
-    async fn remove(&self, name: &str) -> Result<Written, Error> {
+    async fn remove(
+        &self,
+        name: &str,
+        may_remove: &impl Fn(Option<&[UnitOption]>) -> bool,
+    ) -> Result<Written, Error> {
         let registry = &self.registry;
-        Ok(match registry.find_unit(name).await {
+        let found = registry.find_unit(name).await;
+        if let Ok(Some(unit)) = &found
+            && !may_remove(Some(&unit.body.value.options))
+        {
+            return Err(changed_meanwhile());
+        }
+        Ok(match found {
             Ok(Some(_)) if self.has_unreadable_run(name) => {
                 registry.destroy_damaged_unit(name).await?
             }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hyperfleet_fleet::agent::{Connect, Error, Origin, Systemd, SystemdState};
+use hyperfleet_fleet::agent::{Connect, Error, Origin, Systemd, SystemdSignal, SystemdState};
 use tokio::sync::broadcast;
 
 /// Signals that wait to be read by an agent.
@@ -15,7 +15,7 @@ const SIGNALS_MAX: usize = 4096;
 #[derive(Debug, Clone)]
 pub struct SimulatedSystemd {
     state: Arc<Mutex<State>>,
-    signals: broadcast::Sender<String>,
+    signals: broadcast::Sender<SystemdSignal>,
 }
 
 /// What a simulated systemd knows, and what it is told to do otherwise than usual.
@@ -54,7 +54,7 @@ pub struct State {
 #[derive(Debug)]
 pub struct SimulatedConnection {
     systemd: SimulatedSystemd,
-    signals: broadcast::Receiver<String>,
+    signals: broadcast::Receiver<SystemdSignal>,
 }
 
 impl SimulatedSystemd {
@@ -74,9 +74,22 @@ impl SimulatedSystemd {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The state of a unit has changed.
     fn signal(&self, unit: &str) {
+        let unit = unit.to_owned();
+        self.send(SystemdSignal::Changed { unit });
+    }
+
+    /// The start of a unit is not queued any more.
+    fn signal_start(&self, unit: &str) {
+        self.signal(unit);
+        let unit = unit.to_owned();
+        self.send(SystemdSignal::Started { unit });
+    }
+
+    fn send(&self, signal: SystemdSignal) {
         // Nobody may listen.
-        let _ = self.signals.send(unit.to_owned());
+        let _ = self.signals.send(signal);
     }
 
     /// A unit that was told to stop has stopped.
@@ -93,7 +106,15 @@ impl SimulatedSystemd {
                 state.running.insert(unit.to_owned(), file);
             }
         });
+        self.signal_start(unit);
+    }
+
+    /// A unit whose start was queued is not started: one that it requires has failed.
+    pub fn give_up_queued(&self, unit: &str) {
+        self.with(|state| state.queued.remove(unit));
         self.signal(unit);
+        let unit = unit.to_owned();
+        self.send(SystemdSignal::GaveUp { unit });
     }
 
     /// A unit ends by itself.
@@ -263,13 +284,19 @@ impl Systemd for SimulatedConnection {
         };
         // As systemd does: a start comes after a stop that is under way, and changes nothing of what runs.
         state.stopping.remove(unit);
-        if state.starts_queued.contains(unit) && !state.running.contains_key(unit) {
+        let is_queued = state.starts_queued.contains(unit) && !state.running.contains_key(unit);
+        if is_queued {
             state.queued.insert(unit.to_owned());
         } else {
+            state.queued.remove(unit);
             state.running.entry(unit.to_owned()).or_insert(file);
         }
         drop(state);
-        self.systemd.signal(unit);
+        if is_queued {
+            self.systemd.signal(unit);
+        } else {
+            self.systemd.signal_start(unit);
+        }
         Ok(())
     }
 
@@ -282,7 +309,7 @@ impl Systemd for SimulatedConnection {
         state.stopping.remove(unit);
         state.running.insert(unit.to_owned(), file);
         drop(state);
-        self.systemd.signal(unit);
+        self.systemd.signal_start(unit);
         Ok(())
     }
 
@@ -301,12 +328,12 @@ impl Systemd for SimulatedConnection {
         Ok(())
     }
 
-    async fn changed(&mut self) -> Result<String, Error> {
+    async fn next_signal(&mut self) -> Result<SystemdSignal, Error> {
         loop {
             match self.signals.recv().await {
-                Ok(unit) => {
-                    drop(self.state("changed")?);
-                    return Ok(unit);
+                Ok(signal) => {
+                    drop(self.state("listen")?);
+                    return Ok(signal);
                 }
                 Err(broadcast::error::RecvError::Lagged(_)) => {}
                 // The sender lives as long as this.

@@ -77,10 +77,12 @@ fn event(
     item: &impl Serialize,
     id: Option<impl Display>,
 ) -> serde_json::Result<String> {
-    // JSON has no newlines outside its texts, and escapes those within.
-    let data = serde_json::to_string(item)?;
+    // One copy: it may be large. JSON has no newlines outside its texts, and escapes those within.
+    let mut event = format!("event: {name}\ndata: ").into_bytes();
+    serde_json::to_writer(&mut event, item)?;
     let id = id.map_or_else(String::new, |id| format!("id: {id}\n"));
-    Ok(format!("event: {name}\ndata: {data}\n{id}\n"))
+    event.extend(format!("\n{id}\n").bytes());
+    Ok(String::from_utf8(event).expect("JSON is UTF-8"))
 }
 
 #[cfg(test)]

@@ -1,32 +1,23 @@
 //! systemd over D-Bus (`org.freedesktop.systemd1(5)`).
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::num::NonZeroUsize;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
-use tokio::sync::Notify;
-use tokio::task::AbortHandle;
-use zbus::message::Type;
+use zbus::Connection;
 use zbus::proxy::CacheProperties;
-use zbus::{Connection, MatchRule, MessageStream};
 use zbus_systemd::systemd1::{ManagerProxy, UnitProxy};
 
-use super::systemd::{Connect, Error, Origin, Systemd, SystemdState};
+use super::signals::Signals;
+use super::systemd::{Connect, Error, Origin, Systemd, SystemdSignal, SystemdState};
 
-const SERVICE: &str = "org.freedesktop.systemd1";
-const UNITS: &str = "/org/freedesktop/systemd1/unit";
 const NO_SUCH_UNIT: &str = "org.freedesktop.systemd1.NoSuchUnit";
-const UNIT_INTERFACE: &str = "org.freedesktop.systemd1.Unit";
+/// What becomes of other jobs of a unit.
+const REPLACE: &str = "replace";
 /// Tells one boot from another (`random(4)`).
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// How long systemd may take to answer. It answers before a job is done, but a reload reads all unit files.
 const CALL_TIME_MAX: Duration = Duration::from_mins(1);
-/// How many signals may wait to be read; they are read at once.
-const SIGNALS_MAX: NonZeroUsize = NonZeroUsize::new(8192).expect("more than none");
 
 /// Which systemd an agent drives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,25 +32,7 @@ pub enum Bus {
 pub struct DbusSystemd {
     connection: Connection,
     manager: ManagerProxy<'static>,
-    changes: Arc<Changes>,
-    /// Ends with this.
-    reader: AbortHandle,
-}
-
-/// Units whose state has changed, and that the agent has not looked at since. Read beside all else: zbus gives no answer
-/// while signals wait to be taken.
-#[derive(Debug, Default)]
-struct Changes {
-    units: Mutex<BTreeSet<String>>,
-    /// Whether no more will come.
-    has_ended: AtomicBool,
-    news: Notify,
-}
-
-impl Drop for DbusSystemd {
-    fn drop(&mut self) {
-        self.reader.abort();
-    }
+    signals: Signals,
 }
 
 impl Connect for Bus {
@@ -77,24 +50,12 @@ impl Connect for Bus {
                 .cache_properties(CacheProperties::No)
                 .build()
                 .await?;
-            let signals = MatchRule::builder()
-                .msg_type(Type::Signal)
-                .sender(SERVICE)
-                .interface("org.freedesktop.DBus.Properties")
-                .member("PropertiesChanged")
-                .path_namespace(UNITS)
-                .arg(0, UNIT_INTERFACE)
-                .build()?;
-            let signals =
-                MessageStream::for_match_rule(signals, &connection, Some(SIGNALS_MAX)).await?;
+            let signals = Signals::listen(&connection).await?;
             manager.subscribe().await?;
-            let changes = Arc::<Changes>::default();
-            let reader = tokio::spawn(read(signals, Arc::clone(&changes)));
             Ok(DbusSystemd {
                 connection,
                 manager,
-                changes,
-                reader: reader.abort_handle(),
+                signals,
             })
         };
         let connected: zbus::Result<_> = connecting.await;
@@ -194,66 +155,31 @@ impl Systemd for DbusSystemd {
     }
 
     async fn start(&self, unit: &str) -> Result<(), Error> {
-        let started = self
-            .manager
-            .start_unit(unit.to_owned(), "replace".to_owned());
-        started
-            .await
-            .map(drop)
-            .map_err(|error| sort("start a unit", &error))
+        let begun = self.manager.start_unit(unit.to_owned(), REPLACE.to_owned());
+        let job = begun.await.map_err(|error| sort("start a unit", &error))?;
+        self.signals.begun(unit, &job);
+        Ok(())
     }
 
     async fn restart(&self, unit: &str) -> Result<(), Error> {
-        let restarted = self
+        let begun = self
             .manager
-            .restart_unit(unit.to_owned(), "replace".to_owned());
-        restarted
+            .restart_unit(unit.to_owned(), REPLACE.to_owned());
+        let job = begun
             .await
-            .map(drop)
-            .map_err(|error| sort("restart a unit", &error))
+            .map_err(|error| sort("restart a unit", &error))?;
+        self.signals.begun(unit, &job);
+        Ok(())
     }
 
     async fn stop(&self, unit: &str) -> Result<(), Error> {
-        let stopped = self
-            .manager
-            .stop_unit(unit.to_owned(), "replace".to_owned());
+        let stopped = self.manager.stop_unit(unit.to_owned(), REPLACE.to_owned());
         is_done("stop a unit", stopped.await)
     }
 
-    async fn changed(&mut self) -> Result<String, Error> {
-        loop {
-            if let Some(unit) = self.changes.units().pop_first() {
-                return Ok(unit);
-            }
-            if self.changes.has_ended.load(Ordering::Acquire) {
-                return Err(Error::Unreachable {
-                    doing: "read signals",
-                    message: "the connection has ended".to_owned(),
-                });
-            }
-            self.changes.news.notified().await;
-        }
+    async fn next_signal(&mut self) -> Result<SystemdSignal, Error> {
+        self.signals.next().await
     }
-}
-
-impl Changes {
-    fn units(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.units.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-async fn read(mut signals: MessageStream, changes: Arc<Changes>) {
-    while let Some(Ok(message)) = signals.next().await {
-        let header = message.header();
-        let path = header.path().map(zbus::ObjectPath::as_str);
-        let label = path.and_then(|path| path.strip_prefix(UNITS)?.strip_prefix('/'));
-        if let Some(unit) = label.and_then(unescaped) {
-            changes.units().insert(unit);
-            changes.news.notify_one();
-        }
-    }
-    changes.has_ended.store(true, Ordering::Release);
-    changes.news.notify_one();
 }
 
 fn paths(file: &Path) -> Vec<String> {
@@ -294,38 +220,4 @@ fn sort(doing: &'static str, error: &zbus::Error) -> Error {
 fn unreachable(doing: &'static str, error: &zbus::Error) -> Error {
     let message = error.to_string();
     Error::Unreachable { doing, message }
-}
-
-/// A unit's name out of its object path, where other characters than letters and digits are `_` and two hex digits.
-fn unescaped(label: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(label.len());
-    let mut rest = label.as_bytes();
-    while let [first, behind @ ..] = rest {
-        if *first == b'_' {
-            let digits = std::str::from_utf8(behind.get(..2)?).ok()?;
-            bytes.push(u8::from_str_radix(digits, 16).ok()?);
-            rest = &behind[2..];
-        } else {
-            bytes.push(*first);
-            rest = behind;
-        }
-    }
-    String::from_utf8(bytes).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_read_from_object_paths() {
-        for (label, name) in [
-            ("web_40_31_2eservice", Some("web@1.service")),
-            ("a_2dB9_2eservice", Some("a-B9.service")),
-            ("a_2", None),
-            ("a_zz", None),
-        ] {
-            assert_eq!(unescaped(label).as_deref(), name, "{label}");
-        }
-    }
 }

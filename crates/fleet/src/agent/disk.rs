@@ -76,6 +76,9 @@ pub(super) struct Known {
     /// How often a restart had been asked for when it was last started; `None` if that is unknown.
     #[serde(default)]
     pub(super) restarts: Option<u64>,
+    /// Whether it is `Launched`, and systemd has not said yet what became of its start.
+    #[serde(default)]
+    pub(super) start_is_awaited: bool,
 }
 
 impl Known {
@@ -86,7 +89,15 @@ impl Known {
             may_run,
             epoch: 0,
             restarts: None,
+            start_is_awaited: false,
         }
+    }
+
+    /// It is not `Launched` any more, if it was, and may run all the same.
+    pub(super) fn unlaunch(&mut self) {
+        self.state = self.state.min(DesiredState::Loaded);
+        self.may_run = true;
+        self.start_is_awaited = false;
     }
 }
 
@@ -194,6 +205,7 @@ mod tests {
             state: DesiredState::Launched,
             may_run: true,
             epoch: 7,
+            start_is_awaited: true,
         };
         let memory = Memory {
             instance: "boot:1".to_owned(),

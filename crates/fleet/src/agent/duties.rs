@@ -47,8 +47,6 @@ pub(super) struct Listed {
     pub(super) store: u64,
     /// Whether the store is behind what the agent had read or written before it asked for the list.
     pub(super) went_back: bool,
-    /// The machine's last report that the store knows; 0 for none.
-    pub(super) last_report: Revision,
 }
 
 /// How far the agent has come with the registry, for its followers.
@@ -142,33 +140,34 @@ impl<S: KeyStore> Follower<S> {
         }
     }
 
-    /// The next news: a list at first, and after each gap in the history; changes otherwise.
+    /// The next news: a list at first, after each gap in the history, and whenever etcd was out of reach, for it may have
+    /// been restored meanwhile; changes otherwise.
     async fn next(&mut self) -> Result<News, Error> {
         let scope = self.index;
-        if let Some(watch) = &mut self.watch {
-            if let told @ Told::Changes { .. } = watch.next().await? {
-                let listed = None;
-                return Ok(News {
-                    scope,
-                    told,
-                    listed,
-                });
-            }
-            // The watch has listed the scope again, without the identity of the store.
-            self.watch = None;
+        // A watch that has listed the scope again has done so without the identity of the store.
+        if let Some(mut watch) = self.watch.take()
+            && let told @ Told::Changes { .. } = watch.next().await?
+        {
+            self.watch = Some(watch);
+            let listed = None;
+            return Ok(News {
+                scope,
+                told,
+                listed,
+            });
         }
         let newest = self.progress.newest.load(Ordering::Acquire);
         let reported = self.progress.last_report.load(Ordering::Acquire);
         let store = self.registry.identity().await?;
-        let (found, revision) = self.registry.list(&self.scope).await?;
+        let (found, position) = self.registry.list(&self.scope).await?;
+        let revision = position.revision;
         let last_report = self.registry.last_report(&self.machine).await?;
         let last_report = last_report.unwrap_or_default();
-        self.watch = Some(self.registry.watch(&self.scope, revision)?);
+        self.watch = Some(self.registry.watch(&self.scope, position)?);
         let told = Told::Relisted { revision, found };
         let listed = Some(Listed {
             store,
             went_back: revision < newest || last_report < reported,
-            last_report,
         });
         Ok(News {
             scope,

@@ -20,6 +20,7 @@ mod duties;
 mod hand_over;
 mod keeper;
 mod offline;
+mod signals;
 mod systemd;
 mod telemetry;
 mod troubles;
@@ -34,7 +35,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 pub use self::dbus::{Bus, DbusSystemd};
-pub use self::systemd::{Connect, Error, Origin, Systemd, SystemdState};
+pub use self::systemd::{Connect, Error, Origin, Systemd, SystemdSignal, SystemdState};
 pub use self::telemetry::{METRICS, count_from_zero};
 use self::work::Work;
 use crate::keys::KeyStore;

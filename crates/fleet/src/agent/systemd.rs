@@ -26,6 +26,25 @@ impl SystemdState {
     }
 }
 
+/// What systemd signals of a unit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SystemdSignal {
+    /// Its state has changed.
+    Changed { unit: String },
+    /// A start or restart that the agent has begun is not queued any more: systemd carries it out, or has ended it.
+    Started { unit: String },
+    /// systemd has given up a start or restart that the agent has begun, because a unit that it requires did not start.
+    GaveUp { unit: String },
+}
+
+impl SystemdSignal {
+    /// The unit that it is about.
+    pub fn unit(&self) -> &str {
+        let (Self::Changed { unit } | Self::Started { unit } | Self::GaveUp { unit }) = self;
+        unit
+    }
+}
+
 /// Where systemd has a unit of a name from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
@@ -94,7 +113,7 @@ pub trait Systemd: Send + Sync {
     /// Reads all unit files again.
     fn reload(&self) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Begins to start a unit.
+    /// Begins to start a unit. How that ends is [signalled](Self::next_signal).
     fn start(&self, unit: &str) -> impl Future<Output = Result<(), Error>> + Send;
 
     /// Begins to restart a unit; one that does not run is started.
@@ -103,11 +122,11 @@ pub trait Systemd: Send + Sync {
     /// Begins to stop a unit. Fine if systemd does not know it.
     fn stop(&self, unit: &str) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Waits until the state of some unit changes, of fleet or not, and names it. May be given up half-way.
+    /// Waits for the next signal, of units of fleet or of others. May be given up half-way.
     ///
     /// # Errors
-    /// [`Error::Unreachable`]: it names nothing more.
-    fn changed(&mut self) -> impl Future<Output = Result<String, Error>> + Send;
+    /// [`Error::Unreachable`]: no further one will come.
+    fn next_signal(&mut self) -> impl Future<Output = Result<SystemdSignal, Error>> + Send;
 }
 
 /// How an agent gets to systemd.

@@ -22,7 +22,8 @@ struct Trouble {
     /// The digest of the file that the unit was to have; empty if it was to go.
     hash: String,
     failures: u32,
-    retry_at: Instant,
+    /// None while it is tried, and how that ends is not known.
+    retry_at: Option<Instant>,
 }
 
 impl Troubles {
@@ -31,28 +32,36 @@ impl Troubles {
         self.0.retain(|unit, trouble| trouble.hash == hash_of(unit));
     }
 
-    /// Forgets those of units with which nothing is left to be done.
-    pub(super) fn keep_only(&mut self, left: &BTreeSet<&str>) {
-        self.0.retain(|unit, _| left.contains(unit.as_str()));
+    /// Forgets those of units with which nothing is left to be done. One that is tried, and may fail again, rests longer
+    /// then.
+    pub(super) fn keep_only(&mut self, left: &BTreeSet<&str>, is_tried: impl Fn(&str) -> bool) {
+        self.0.retain(|unit, trouble| {
+            let is_left = left.contains(unit.as_str());
+            if !is_left {
+                trouble.retry_at = None;
+            }
+            is_left || is_tried(unit)
+        });
     }
 
     /// Units that are not to be tried yet.
     pub(super) fn resting(&self) -> BTreeSet<String> {
         let now = Instant::now();
-        let resting = self.0.iter().filter(|(_, trouble)| now < trouble.retry_at);
+        let rests = |trouble: &Trouble| trouble.retry_at.is_some_and(|at| now < at);
+        let resting = self.0.iter().filter(|(_, trouble)| rests(trouble));
         resting.map(|(unit, _)| unit.clone()).collect()
     }
 
     /// When the next unit is to be tried.
     pub(super) fn retry_at(&self) -> Option<Instant> {
-        self.0.values().map(|trouble| trouble.retry_at).min()
+        self.0.values().filter_map(|trouble| trouble.retry_at).min()
     }
 
     pub(super) fn fail(&mut self, unit: &str, hash: &str, error: &str) {
         let trouble = self.entry(unit, hash);
         let pause = PAUSE.saturating_mul(1 << trouble.failures.min(10));
         trouble.failures += 1;
-        trouble.retry_at = Instant::now() + pause.min(PAUSE_MAX);
+        trouble.retry_at = Some(Instant::now() + pause.min(PAUSE_MAX));
         if trouble.error != error {
             error.clone_into(&mut trouble.error);
             tracing::warn!(unit, error, "a unit cannot be brought to its desired state");
@@ -61,7 +70,7 @@ impl Troubles {
 
     /// A unit was told to stop, and has not stopped yet.
     pub(super) fn stopping(&mut self, unit: &str, hash: &str) {
-        self.entry(unit, hash).retry_at = Instant::now() + STOP_PAUSE;
+        self.entry(unit, hash).retry_at = Some(Instant::now() + STOP_PAUSE);
     }
 
     /// The state of a unit has changed: it is looked at again if it was waited for.
@@ -69,7 +78,7 @@ impl Troubles {
         if let Some(trouble) = self.0.get_mut(unit)
             && trouble.error.is_empty()
         {
-            trouble.retry_at = Instant::now();
+            trouble.retry_at = Some(Instant::now());
         }
     }
 
@@ -87,7 +96,7 @@ impl Troubles {
             error: String::new(),
             hash: hash.to_owned(),
             failures: 0,
-            retry_at: Instant::now(),
+            retry_at: Some(Instant::now()),
         })
     }
 }

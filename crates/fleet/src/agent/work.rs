@@ -18,7 +18,9 @@ use super::systemd::{Connect, Error};
 use super::units::Units;
 use super::{Agent, Leave, hand_over, telemetry};
 use crate::keys::{KeyStore, Revision};
-use crate::registry::{self, BriefDrain, Key, Machine, Registration, Reports};
+use crate::registry::{
+    self, BriefDrain, Key, LISTED_MAX, Machine, Registration, Reports, StateFilter,
+};
 use hyperfleet_fleet_model::schedule::{self, MachineId};
 use hyperfleet_fleet_model::unit::{DesiredState, Options};
 use hyperfleet_server_kit::causes::chain;
@@ -32,7 +34,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 /// Why nothing is done before the first registration since the machine was booted. Orders are for a machine id, and
 /// another machine may have the same.
-const NOT_REGISTERED: &str = "the machine has not been registered since it was booted";
+const NOT_REGISTERED: &str = "the machine has not been registered under its id since it was booted";
 
 /// What an agent works with.
 pub(super) struct Work<S: KeyStore, C> {
@@ -55,6 +57,8 @@ pub(super) struct Work<S: KeyStore, C> {
     /// Tells the keeper that the registration is void.
     is_void: Arc<Notify>,
     reports: Option<Reports>,
+    /// Whether states may stand in the registry that the agent does not know of.
+    recalls_states: bool,
     /// Whether singletons might run when all was last looked at.
     held_lease: bool,
     /// What was to run before the machine was booted, where that is to be taken up without etcd.
@@ -68,6 +72,13 @@ pub(super) struct Work<S: KeyStore, C> {
     drain: Option<BriefDrain>,
     /// When to act next.
     act_at: Option<Instant>,
+}
+
+impl<S: KeyStore, C> Agent<S, C> {
+    /// The machine's key in etcd.
+    fn own_key(&self) -> String {
+        self.registry.name(&Key::Machine(self.settings.id.clone()))
+    }
 }
 
 impl<S: KeyStore, C: Connect> Work<S, C> {
@@ -89,8 +100,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         };
         let progress = Arc::<Progress>::default();
         let registered_as = units.memory.registration.as_ref().map(|saved| &saved.key);
-        let own_key = agent.registry.name(&Key::Machine(settings.id.clone()));
-        let is_same_machine = registered_as == Some(&own_key);
+        let is_same_machine = registered_as == Some(&agent.own_key());
         if let Some(history) = &mut units.memory.history {
             // Of the reports of another machine id, or below another prefix, nothing stands here.
             if !is_same_machine {
@@ -120,6 +130,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             machine: settings.machine.clone(),
             is_void,
             reports: None,
+            recalls_states: false,
             held_lease: true,
             act_at: None,
             agent,
@@ -192,11 +203,9 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
 
     /// A registration as it is stored, with what it is made with now.
     fn saved(&self, registration: &Registration) -> SavedRegistration {
-        let settings = &self.agent.settings;
-        let key = self.agent.registry.name(&Key::Machine(settings.id.clone()));
         SavedRegistration {
-            key,
-            lease: settings.lease,
+            key: self.agent.own_key(),
+            lease: self.agent.settings.lease,
             registration: registration.clone(),
         }
     }
@@ -239,10 +248,8 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
                     self.act_soon(Duration::ZERO);
                 }
                 Ok(()) = self.machine.changed() => self.act_soon(Duration::ZERO),
-                changed = systemd.changed() => {
-                    let unit = changed?;
-                    if self.units.has(&unit) {
-                        self.units.changed(&unit);
+                signal = systemd.next_signal() => {
+                    if self.units.take(&signal?) {
                         self.act_soon(GATHERING);
                     }
                 }
@@ -275,18 +282,11 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         }
         if !is_same && registration.is_some() {
             // What was decided while the machine was away may not have been told yet.
-            self.duties.expect_all_anew();
-            (self.following, self.news) = duties::follow(
-                &self.agent.registry,
-                &self.agent.settings.id,
-                &self.progress,
-            );
+            self.follow_all_again();
         }
-        // Of one that is taken up units may have been reported before.
-        let units = self.units.memory.reported.clone();
-        self.reports = registration
-            .clone()
-            .map(|registration| Reports::resumed(registration, units));
+        let last_report = self.units.memory.history;
+        let last_report = last_report.map_or(0, |history| history.last_report);
+        self.resume_reports(registration.clone(), last_report);
         self.agent.status.send_modify(|status| {
             status.is_registered = registration.is_some();
             status.registrations += u32::from(registration.is_some());
@@ -298,56 +298,78 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         self.act_soon(Duration::ZERO);
     }
 
+    /// Has everything told that the agent is to do.
+    fn follow_all_again(&mut self) {
+        self.duties.expect_all_anew();
+        (self.following, self.news) = duties::follow(
+            &self.agent.registry,
+            &self.agent.settings.id,
+            &self.progress,
+        );
+    }
+
+    /// Reports from now on under a registration. Units may have been reported before.
+    fn resume_reports(&mut self, registration: Option<Registration>, last_report: Revision) {
+        let units = self.units.memory.reported.clone();
+        self.reports =
+            registration.map(|registration| Reports::resumed(registration, units, last_report));
+    }
+
     /// Halts if the registry is another than before, or has gone back in time, as after etcd was restored: what it says
     /// may be long out of date.
     fn note_history(&mut self, news: &News) {
-        let memory = &mut self.units.memory;
-        let (revision, before) = (news.revision(), memory.history);
-        let is_other = |before: History| {
-            news.listed
-                .is_some_and(|listed| listed.store != before.store)
-        };
-        let is_other = before.is_some_and(is_other);
-        let went_back = news.listed.is_some_and(|listed| listed.went_back);
-        if (is_other || went_back) && memory.halt.is_none() {
-            let what = if is_other {
-                "is another one"
-            } else {
-                "went back in time"
-            };
-            let reason = format!(
-                "the registry {what}, as after etcd was restored: nothing is done until an operator says resume"
-            );
-            tracing::error!(revision, reason, "the agent halts; units go on");
-            memory.halt = Some((reason, revision));
-            self.duties.forget_resume();
-            self.report_all_again();
-        }
-        let memory = &mut self.units.memory;
+        let (revision, before) = (news.revision(), self.units.memory.history);
         let store = news.listed.map(|listed| listed.store);
-        if let Some(store) = store.or(before.map(|before| before.store)) {
-            let newest = before.filter(|_| !is_other && !went_back);
-            let revision = newest.map_or(revision, |newest| newest.revision.max(revision));
-            let known = news.listed.map_or(0, |listed| listed.last_report);
-            let last_report = newest.map_or(known, |newest| newest.last_report);
-            memory.history = Some(History {
-                store,
-                revision,
-                last_report,
-            });
-            self.progress.store(revision, last_report);
+        let Some(store) = store.or(before.map(|before| before.store)) else {
+            return;
+        };
+        let why = if before.is_some_and(|before| before.store != store) {
+            Some("is another one")
+        } else if news.listed.is_some_and(|listed| listed.went_back) {
+            Some("went back in time")
+        } else {
+            None
+        };
+        if let Some(why) = why {
+            return self.halt(why, store, revision);
         }
-        if is_other || went_back || before.is_none() {
+        self.remember_history(History {
+            store,
+            revision: before.map_or(revision, |before| before.revision.max(revision)),
+            // Reports of this agent only: those of another machine with this id are deleted when that machine leaves.
+            last_report: before.map_or(0, |before| before.last_report),
+        });
+        if before.is_none() {
             self.units.remember();
         }
     }
 
-    /// What was reported may be lost with the registry.
-    fn report_all_again(&mut self) {
-        if let Some(registration) = self.lease.borrow().registration.clone() {
-            let units = self.units.memory.reported.clone();
-            self.reports = Some(Reports::resumed(registration, units));
-        }
+    fn remember_history(&mut self, history: History) {
+        self.units.memory.history = Some(history);
+        self.progress.store(history.revision, history.last_report);
+    }
+
+    /// Stops acting on orders until an operator says resume, because of what the registry is at this revision. Everything
+    /// is read and reported again.
+    fn halt(&mut self, why: &str, store: u64, revision: Revision) {
+        let reason = format!(
+            "the registry {why}, as after etcd was restored: nothing is done until an operator says resume"
+        );
+        tracing::error!(revision, reason, "the agent halts; units go on");
+        // Replaces an earlier halt: its revision, and a resume from before the restore, mean nothing in this registry.
+        self.units.memory.halt = Some((reason, revision));
+        self.duties.forget_resume();
+        self.recalls_states = true;
+        let registration = self.lease.borrow().registration.clone();
+        self.resume_reports(registration, 0);
+        self.remember_history(History {
+            store,
+            revision,
+            last_report: 0,
+        });
+        self.units.remember();
+        // Last: the followers compare what they read with the history.
+        self.follow_all_again();
     }
 
     /// Goes on after a halt once an operator has said so since. Epochs begin again with the registry.
@@ -436,9 +458,15 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
                 .count();
         });
         telemetry::show(&self.agent.status.borrow());
-        // A report made before the lists are read would replace the former one, by which a restored etcd is noticed.
+        // What is to be reported depends on whether the agent halts, and the lists tell that.
         if !self.duties.are_known() || self.duties.are_expected() {
             return Ok(true);
+        }
+        let ends_at = self.lease.borrow().ends_at();
+        if self.recalls_states
+            && !matches!(in_time(ends_at, self.recall_states()).await, Some(Ok(())))
+        {
+            return Ok(false);
         }
         let Some(reports) = &mut self.reports else {
             return Ok(true);
@@ -447,33 +475,68 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         // Stored first: a process that ends in between could not take them back.
         self.units
             .may_be_reported(units.union(&self.units.memory.reported).cloned().collect());
-        let ends_at = self.lease.borrow().ends_at();
         let published = reports.publish(&self.agent.registry, &states);
-        let Some(published) = in_time(ends_at, published).await else {
+        let published = in_time(ends_at, published).await;
+        self.note_report();
+        let Some(published) = published else {
             return Ok(false);
         };
         if let Err(error) = &published {
             tracing::debug!(error = chain(error), "states of units were not reported");
-            if matches!(error, registry::Error::Unregistered) {
-                self.reports = None;
-                self.is_void.notify_one();
+            match error {
+                registry::Error::Unregistered => {
+                    self.reports = None;
+                    self.is_void.notify_one();
+                }
+                registry::Error::WentBack { revision } => {
+                    if let Some(History { store, .. }) = self.units.memory.history {
+                        self.halt("went back in time", store, *revision);
+                    }
+                }
+                _ => {}
             }
         } else {
-            let last_report = reports.last();
             self.units.may_be_reported(units);
-            self.note_report(last_report);
         }
         Ok(published.is_ok())
     }
 
+    /// Learns what stands in the registry of this machine's units: it may have come back with an older etcd.
+    async fn recall_states(&mut self) -> Result<(), registry::Error> {
+        let filter = StateFilter {
+            unit: None,
+            machine: Some(self.agent.settings.id.clone()),
+        };
+        let mut units = self.units.memory.reported.clone();
+        let mut next = None;
+        loop {
+            let registry = &self.agent.registry;
+            let page = registry
+                .list_states(&filter, next.as_ref(), LISTED_MAX)
+                .await?;
+            units.extend(page.items.into_iter().map(|(key, _)| key.unit));
+            next = page.next;
+            if next.is_none() {
+                break;
+            }
+        }
+        self.units.may_be_reported(units);
+        let registration = self.lease.borrow().registration.clone();
+        self.resume_reports(registration, 0);
+        self.recalls_states = false;
+        Ok(())
+    }
+
     /// Remembers what was last written: an etcd that does not know it was restored.
-    fn note_report(&mut self, last_report: Option<Revision>) {
-        let history = self.units.memory.history.as_mut();
-        if let (Some(history), Some(last_report)) = (history, last_report)
+    fn note_report(&mut self) {
+        let last_report = self.reports.as_ref().map_or(0, Reports::last);
+        if let Some(history) = self.units.memory.history
             && history.last_report < last_report
         {
-            history.last_report = last_report;
-            self.progress.store(history.revision, last_report);
+            self.remember_history(History {
+                last_report,
+                ..history
+            });
             self.units.remember();
         }
     }
@@ -491,7 +554,8 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         if let Some((reason, _)) = &self.units.memory.halt {
             return orders.halted(reason, &self.units.memory.units);
         }
-        if self.units.memory.registration.is_none() {
+        let registration = self.units.memory.registration.as_ref();
+        if registration.is_none_or(|saved| saved.key != self.agent.own_key()) {
             return orders.halted(NOT_REGISTERED, &self.units.memory.units);
         }
         if !self.held_lease {
@@ -541,6 +605,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
                 are_claimed = false;
             }
         }
+        self.note_report();
         are_claimed
     }
 

@@ -144,6 +144,7 @@ impl From<inspect::Error> for Fault {
                 };
                 return error.into();
             }
+            E::Failed { cause, .. } => return Self::internal(format!("{error}: {cause}")),
             E::OnSeveralMachines { .. } | E::UnusablePosition { .. } => StatusCode::BAD_REQUEST,
             E::OnNoMachine { .. } | E::NotOnMachine { .. } => StatusCode::CONFLICT,
             E::NoAddress { .. } | E::NoCertificate | E::NoMachine | E::NotRun { .. } => {
@@ -249,6 +250,14 @@ mod tests {
             assert_eq!(fault.to_string(), "a secret");
         }
         assert_eq!(Fault::from(Problem::panicked()).0.message, "");
+        let failed = Fault::from(inspect::Error::Failed {
+            program: "journalctl",
+            machine: "m1".to_owned(),
+            cause: "a secret".to_owned(),
+        });
+        assert_eq!((failed.0.status.as_u16(), &*failed.0.message), (500, ""));
+        let text = "journalctl failed on machine m1: a secret";
+        assert_eq!(failed.to_string(), text);
     }
 
     #[test]

@@ -20,7 +20,7 @@ use super::Fault;
 use crate::{Error, EtcdFollow, Followed, Item, Told};
 use hyperfleet_fleet_model::wire::{self, EVENT_STREAM, HEARTBEAT, Query, UnitGone};
 use hyperfleet_server_kit::causes::chain;
-use hyperfleet_server_kit::http::{Admission, Connection, Gate, PIECE};
+use hyperfleet_server_kit::http::{Admission, Connection, Gate, PIECE, WATCHER_BYTES};
 
 /// How long an endless response lasts. Then the client comes back and authenticates again, so an expired or revoked token
 /// is good for at most this much longer.
@@ -100,7 +100,8 @@ pub(super) async fn answer<T: Shown>(
 ) -> Result<HttpResponse, Fault> {
     check(request, query)?;
     let after = after(request, query)?;
-    let place = admission.watch().ok_or_else(Fault::too_many_watch)?;
+    let place = admission.watch(WATCHER_BYTES);
+    let place = place.ok_or_else(Fault::too_many_watch)?;
     let mut follow = follow(after).await?;
     let mut answer = endless(request, admission);
     let ask = async move || follow.next().await;

@@ -103,7 +103,8 @@ async fn answer(
     wanted: &Request<'_>,
 ) -> Result<HttpResponse, Fault> {
     // Such an answer takes as long as its client likes, as that of a watch does.
-    let place = admission.watch().ok_or_else(Fault::too_many_watch)?;
+    let place = admission.watch(wanted.inspection.bytes_max());
+    let place = place.ok_or_else(Fault::too_many_watch)?;
     let inspected = inspector.inspect(fleet, wanted).await?;
     let mut answer = follow::endless(request, admission);
     if wanted.inspection.is_events() {

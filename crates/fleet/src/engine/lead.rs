@@ -24,6 +24,8 @@ pub(super) enum End {
     Deposed,
     /// A newer engine wants to lead.
     Outranked,
+    /// What was read and written before has lost its meaning.
+    Restored,
     /// What became of a write is not known, or the registry could not be read.
     Failed(Error),
 }
@@ -34,6 +36,7 @@ impl fmt::Display for End {
             Self::Stopped => "the engine stops",
             Self::Deposed => "the lease is lost",
             Self::Outranked => "a newer engine has come",
+            Self::Restored => "etcd was restored",
             Self::Failed(_) => "the registry failed",
         })
     }
@@ -47,6 +50,8 @@ struct Lead<'a, S: KeyStore> {
     decider: Decider,
     /// The last of what was written.
     written: Revision,
+    /// How often etcd was restored before the term.
+    restores: u32,
     agenda: Agenda,
     pass: Option<telemetry::Pass>,
     /// How often something was touched when the agenda was made.
@@ -108,6 +113,7 @@ impl<'a, S: KeyStore> Lead<'a, S> {
             stopping,
             decider,
             written: 0,
+            restores: engine.fleet.mirror.restores(),
             agenda: Agenda::default(),
             pass: None,
             decided_at: 0,
@@ -153,6 +159,8 @@ impl<'a, S: KeyStore> Lead<'a, S> {
             Some(End::Stopped)
         } else if self.term.is_over() || self.decider.is_deposed() {
             Some(End::Deposed)
+        } else if self.engine.fleet.mirror.restores() != self.restores {
+            Some(End::Restored)
         } else if self.decider.newest_version() > VERSION {
             Some(End::Outranked)
         } else {

@@ -48,9 +48,9 @@ impl<S: KeyStore> Engine<S> {
         told: &mut Option<Standing>,
     ) -> Result<Option<Term>, Error> {
         loop {
-            let (found, revision) = self.fleet.registry.list(&Scope::Leader).await?;
-            let mut watch = self.fleet.registry.watch(&Scope::Leader, revision)?;
-            let mut known = Snapshot::of(revision, found);
+            let (found, position) = self.fleet.registry.list(&Scope::Leader).await?;
+            let mut known = Snapshot::of(position.revision, found);
+            let mut watch = self.fleet.registry.watch(&Scope::Leader, position)?;
             // Looked at anew after a while, so that nothing depends on a watch that lives.
             let look_anew = Instant::now() + self.lease();
             loop {

@@ -21,8 +21,8 @@ use self::error::{is_unsent, sort};
 pub use self::settings::{Credentials, Identity, InvalidSettings, Settings, Tls};
 pub use self::watch::EtcdWatch;
 use crate::keys::{
-    Entry, Error, Guard, Kept, KeyStore, Lease, Listing, Operation, Outcome, Range, Revision,
-    Transaction,
+    Entry, Error, Guard, Kept, KeyStore, Lease, Listing, Operation, Outcome, Position, Range,
+    Revision, Transaction,
 };
 
 /// Largest answer that is taken, in bytes: a chunk of the largest values (`registry`), and room to spare.
@@ -250,7 +250,7 @@ impl KeyStore for EtcdKeys {
         }
     }
 
-    fn watch(&self, range: Range, after: Revision) -> EtcdWatch {
+    fn watch(&self, range: Range, after: Position) -> EtcdWatch {
         EtcdWatch::new(self.clone(), range, after)
     }
 }

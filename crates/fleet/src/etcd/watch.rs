@@ -8,7 +8,9 @@ use futures_util::future::BoxFuture;
 
 use super::error::sort;
 use super::{EtcdKeys, entry, headless, revision, within};
-use crate::keys::{Batch, Error, Event, KeyStore as _, KeyWatch, Range, Revision};
+use crate::keys::{
+    Batch, Error, Event, KeyStore as _, KeyWatch, LastChange, Position, Range, Revision,
+};
 
 const DOING: &str = "watch a range";
 
@@ -16,12 +18,10 @@ const DOING: &str = "watch a range";
 pub struct EtcdWatch {
     keys: EtcdKeys,
     range: Range,
-    /// Everything up to here has been told.
-    told: Revision,
+    /// What has been told: an etcd that does not know the last of it was restored.
+    told: Position,
     /// The cluster whose history that is; `None` before the first answer.
     cluster: Option<u64>,
-    /// The last put that was told, as key and revision: an etcd without it was restored.
-    witness: Option<(Vec<u8>, Revision)>,
     stream: Option<WatchStream>,
     /// What opens it. Kept, so that a caller who gives up waiting again and again does not begin it anew each time.
     opening: Option<BoxFuture<'static, Result<WatchStream, Error>>>,
@@ -35,13 +35,12 @@ impl fmt::Debug for EtcdWatch {
 }
 
 impl EtcdWatch {
-    pub(super) fn new(keys: EtcdKeys, range: Range, after: Revision) -> Self {
+    pub(super) fn new(keys: EtcdKeys, range: Range, told: Position) -> Self {
         Self {
             keys,
             range,
-            told: after,
+            told,
             cluster: None,
-            witness: None,
             stream: None,
             opening: None,
         }
@@ -49,12 +48,14 @@ impl EtcdWatch {
 
     async fn message(&mut self) -> Result<WatchResponse, Error> {
         if self.stream.is_none() {
-            let (keys, range, told) = (&self.keys, &self.range, self.told);
+            let (keys, range, told) = (&self.keys, &self.range, &self.told);
             let opening = self.opening.get_or_insert_with(|| {
-                let (keys, range, witness) = (keys.clone(), range.clone(), self.witness.clone());
+                let (keys, range, told) = (keys.clone(), range.clone(), told.clone());
                 Box::pin(async move {
-                    check_history(&keys, witness).await?;
-                    open(keys, range, told).await
+                    if let Some(last) = told.last {
+                        check_history(&keys, &last).await?;
+                    }
+                    open(keys, range, told.revision).await
                 })
             });
             let opened = opening.await;
@@ -79,7 +80,7 @@ impl EtcdWatch {
             // etcd waits for a revision that may never come, or comes with another history.
             let header = message.header().ok_or_else(|| headless(DOING))?;
             let cluster = *self.cluster.get_or_insert(header.cluster_id());
-            if header.revision() < self.told || header.cluster_id() != cluster {
+            if header.revision() < self.told.revision || header.cluster_id() != cluster {
                 return Err(Error::Future);
             }
             return Ok(None);
@@ -88,12 +89,13 @@ impl EtcdWatch {
             let pair = event.kv()?.clone();
             Some((event.event_type() == EventType::Put, entry(pair)))
         });
-        let (mut events, mut newest) = (Vec::new(), 0);
+        let (mut events, mut last) = (Vec::new(), None);
         for (is_put, entry) in pairs {
-            newest = newest.max(entry.modified);
-            if is_put {
-                self.witness = Some((entry.key.clone(), entry.modified));
-            }
+            last = Some(LastChange {
+                key: entry.key.clone(),
+                revision: entry.modified,
+                is_put,
+            });
             events.push(Event {
                 key: entry.key.clone(),
                 entry: is_put.then_some(entry),
@@ -101,13 +103,17 @@ impl EtcdWatch {
         }
         // The header's revision is that of the server. Of events that are caught up with it is ahead of what
         // has been told; without events the server says by it how far it has got.
-        if events.is_empty() {
-            newest = revision(message.header(), DOING)?;
-        }
-        if newest <= self.told {
+        let newest = match &last {
+            Some(last) => last.revision,
+            None => revision(message.header(), DOING)?,
+        };
+        if newest <= self.told.revision {
             return Ok(None);
         }
-        self.told = newest;
+        self.told = Position {
+            revision: newest,
+            last: last.or(self.told.last.take()),
+        };
         Ok(Some(Batch {
             revision: newest,
             events,
@@ -117,18 +123,19 @@ impl EtcdWatch {
 
 /// Fails if etcd does not know, or does not know any more, what it has told before. One that was restored from a snapshot
 /// may have come beyond all revisions that were told.
-async fn check_history(keys: &EtcdKeys, witness: Option<(Vec<u8>, Revision)>) -> Result<(), Error> {
-    let Some((key, modified)) = witness else {
-        return Ok(());
+async fn check_history(keys: &EtcdKeys, last: &LastChange) -> Result<(), Error> {
+    let put_at = async |at: Option<Revision>| {
+        let found = keys.list(Range::one(&last.key), 1, at).await?;
+        Ok(found.entries.first().map(|entry| entry.modified))
     };
-    // What stands there now is enough, if it is still that put: older revisions may be compacted.
-    for at in [None, Some(modified)] {
-        let found = keys.list(Range::one(&key), 1, at).await?;
-        if found.entries.iter().any(|entry| entry.modified == modified) {
-            return Ok(());
-        }
-    }
-    Err(Error::Future)
+    let revision = last.revision;
+    let is_known = if last.is_put {
+        // What stands there now is enough, if it is still that put: older revisions may be compacted.
+        put_at(None).await? == Some(revision) || put_at(Some(revision)).await? == Some(revision)
+    } else {
+        put_at(Some(revision)).await?.is_none() && put_at(Some(revision - 1)).await?.is_some()
+    };
+    if is_known { Ok(()) } else { Err(Error::Future) }
 }
 
 async fn open(keys: EtcdKeys, range: Range, told: Revision) -> Result<WatchStream, Error> {

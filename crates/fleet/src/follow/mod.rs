@@ -50,6 +50,8 @@ const PART_BYTES: usize = 64 * 1024;
 pub struct Follow<S: KeyStore, T: Followed> {
     fleet: Fleet<S>,
     news: watch::Receiver<News>,
+    /// How often etcd was restored before it began.
+    restores: u32,
     filter: T::Filter,
     stage: Stage<S>,
     /// What is to be told before anything else: of the stage it is told already.
@@ -114,6 +116,7 @@ impl<S: KeyStore> Fleet<S> {
             return Err(Error::Unavailable(None));
         }
         let news = self.mirror.subscribe();
+        let restores = news.borrow().restores;
         let stage = match after {
             Some(after) => self.stage_at(after).await?,
             None => Stage::Listing {
@@ -124,6 +127,7 @@ impl<S: KeyStore> Fleet<S> {
         Ok(Follow {
             fleet: self.clone(),
             news,
+            restores,
             filter,
             stage,
             due: None,
@@ -165,10 +169,13 @@ impl<S: KeyStore, T: Followed> Follow<S, T> {
     /// what there was at that revision, or later.
     ///
     /// # Errors
-    /// [`Error::Stale`] if too much has happened since it was asked last; [`Error::Unavailable`] if etcd had to be
-    /// asked for the history and cannot be. Follow anew then.
+    /// [`Error::Stale`] if too much has happened since it was asked last, or if etcd was restored; [`Error::Unavailable`] if
+    /// etcd had to be asked for the history and cannot be. Follow anew then.
     pub async fn next(&mut self) -> Result<Told<T>, Error> {
         loop {
+            if self.news.borrow().restores != self.restores {
+                return Err(Error::Stale);
+            }
             if let Some(told) = self.tell_due() {
                 return Ok(told);
             }
@@ -265,7 +272,9 @@ impl<S: KeyStore, T: Followed> Follow<S, T> {
         let Some(revision) = told.as_ref().map(|(revision, _)| *revision) else {
             return Ok(());
         };
-        let come = self.news.wait_for(|news| news.revision >= revision).await;
+        let restores = self.restores;
+        let is_there = |news: &News| news.revision >= revision || news.restores != restores;
+        let come = self.news.wait_for(is_there).await;
         come.map_err(|_| never())?;
         let touches = told.take().map(|(_, touches)| touches).unwrap_or_default();
         self.due = due(keys::<T>(&self.filter, &touches), revision);

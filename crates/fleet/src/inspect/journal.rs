@@ -1,45 +1,42 @@
-//! A journal that is followed as server-sent events, which a client can resume without losing or repeating a line.
+//! The journal of one unit: which entries there are, by their cursors, and their text.
 //!
-//! ```text
-//! position ─▶ journalctl --follow: cursor of the next entry ─▶ journalctl --cursor: up to 40 entries ─┐
-//!    ▲                                    (an event: their text, and as its id the cursor of the last) │
-//!    └────────────────────────────────────────────────────────────────────────────────────────────────┘
-//! ```
-//!
-//! `journalctl` tells the cursors of entries in a few of its output forms only. One call thus finds the next entry, and
-//! another prints the entries from there in the form that the client wants.
+//! `journalctl` tells the cursors of entries in a few of its output forms only. So [`Journal::follow`] finds the next
+//! entry, and [`Journal::print`] gives the text of entries in the form that the client wants, and the cursor of the last.
 
-use std::io;
-use std::process::Stdio;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _};
 
 use serde::Deserialize;
-use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
-use tokio::process::Command;
-use tokio::time::timeout;
 
 use super::JournalPosition;
-use super::journalctl::{JOURNALCTL, follow_options, journal_of};
+use super::journalctl::{Failure, JOURNALCTL, Run, follow_options, journal_of};
+use super::shortened::read_limited;
 use crate::agent::Bus;
-use hyperfleet_fleet_model::wire::{self, HEARTBEAT};
 
-/// Most entries of one event.
-const ENTRIES_MAX: u32 = 40;
-/// Longest text of one event, in bytes. 40 of the longest lines that journald takes from a service fit.
-const TEXT_BYTES_MAX: u64 = 2 << 20;
-/// The end of a text that is kept where its middle is left out: the line with the cursor fits.
-const TAIL_BYTES: usize = 1 << 10;
+/// Longest text that is printed at once, in bytes. The longest line that journald takes from a service fits.
+pub(super) const TEXT_BYTES_MAX: usize = 128 << 10;
 /// Longest entry as JSON with its cursor alone, in bytes.
-const ENTRY_BYTES_MAX: u64 = 4 << 10;
-/// What precedes the cursor that `journalctl --show-cursor` prints.
+const ENTRY_BYTES_MAX: usize = 4 << 10;
+/// Longest line with the cursor that `journalctl --show-cursor` prints.
+const CURSOR_BYTES_MAX: usize = 1 << 10;
+/// What precedes that cursor.
 const CURSOR_MARK: &[u8] = b"-- cursor: ";
 
 /// The journal of one unit.
 #[derive(Debug)]
 pub(super) struct Journal {
+    program: String,
     /// The option that selects the unit.
     unit: String,
     /// The form in which entries are printed.
     output: String,
+}
+
+/// Entries that `journalctl` finds, one by one. It ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct Entries {
+    run: Run,
+    /// What was read of the next one.
+    line: Vec<u8>,
 }
 
 /// An entry, as far as it is read.
@@ -49,94 +46,114 @@ struct Entry {
     cursor: String,
 }
 
+/// Entries that were printed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Printed {
+    /// The text of several is longer than it may be: print fewer.
+    TooLong,
+    Text {
+        text: Vec<u8>,
+        /// The cursor of the last one; none if there are none.
+        last: Option<String>,
+    },
+}
+
 impl Journal {
     pub(super) fn new(bus: Bus, unit: &str, output: &str) -> Self {
         Self {
+            program: JOURNALCTL.to_owned(),
             unit: journal_of(bus, unit),
             output: format!("--output={output}"),
         }
     }
 
-    fn command(&self) -> Command {
-        let mut command = Command::new(JOURNALCTL);
-        command
-            .args([&self.unit, "--no-pager", "--quiet"])
-            .env("SYSTEMD_COLORS", "0")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true);
-        command
+    fn entries(&self, options: &[String]) -> Result<Entries, Failure> {
+        // Few fields of each entry: the cursor always comes.
+        let fixed = [&self.unit, "--output=json", "--output-fields=_BOOT_ID"];
+        let options = options.iter().map(String::as_str);
+        let options: Vec<&str> = fixed.into_iter().chain(options).collect();
+        Ok(Entries {
+            run: Run::start(&self.program, &options)?,
+            line: Vec::new(),
+        })
     }
 
     /// The cursor of the first entry that `options` select; none if there is none.
     ///
     /// # Errors
-    /// `InvalidInput` with the words of `journalctl` if it does not accept the options.
-    async fn find(&self, options: &[String]) -> io::Result<Option<String>> {
-        let mut child = self
-            .command()
-            // Few fields of each entry: the cursor always comes.
-            .args(["--output=json", "--output-fields=_BOOT_ID"])
-            .args(options)
-            .stderr(Stdio::piped())
-            .spawn()?;
-        let output = child.stdout.take().expect("it is piped");
-        let mut line = Vec::new();
-        let mut output = BufReader::new(output).take(ENTRY_BYTES_MAX);
-        if output.read_until(b'\n', &mut line).await? > 0 {
-            let entry: Entry = serde_json::from_slice(&line)?;
-            return Ok(Some(entry.cursor));
+    /// [`Failure::RefusedCursor`] for one of `options`.
+    pub(super) async fn find(&self, options: &[String]) -> Result<Option<String>, Failure> {
+        let mut entries = self.entries(options)?;
+        match entries.next().await? {
+            None => entries.run.end().await.map(|()| None),
+            found => Ok(found),
         }
-        let ended = child.wait_with_output().await?;
-        if ended.status.success() {
-            return Ok(None);
-        }
-        let message = String::from_utf8_lossy(&ended.stderr).trim().to_owned();
-        Err(io::Error::new(io::ErrorKind::InvalidInput, message))
     }
 
-    /// Waits for the next entry after a position; gives its cursor.
-    async fn wait(&self, position: &JournalPosition) -> io::Result<String> {
+    /// The entries after a position, and those to come.
+    ///
+    /// # Errors
+    /// `journalctl` could not be started.
+    pub(super) fn follow(&self, position: &JournalPosition) -> Result<Entries, Failure> {
         let mut options = position.options();
         options.extend(follow_options()?);
-        let found = self.find(&options).await?;
-        found.ok_or_else(|| io::Error::other("journalctl --follow has ended"))
+        self.entries(&options)
     }
 
-    /// The text of entries from a cursor on, and the cursor of the last one.
-    async fn print(&self, cursor: &str) -> io::Result<(Vec<u8>, String)> {
-        let mut child = self
-            .command()
-            .args([&self.output, "--show-cursor"])
-            .args([
-                format!("--cursor={cursor}"),
-                format!("--lines={ENTRIES_MAX}"),
-            ])
-            .stderr(Stdio::null())
-            .spawn()?;
-        let output = child.stdout.take().expect("it is piped");
-        let mut text = read_limited(output, TEXT_BYTES_MAX).await?;
+    /// The text of up to `count` entries. `from` is the option of `journalctl` that selects the first one.
+    ///
+    /// # Errors
+    /// `journalctl` failed.
+    pub(super) async fn print(&self, from: &str, count: usize) -> Result<Printed, Failure> {
+        let lines = format!("--lines={count}");
+        let options = [&self.unit, &self.output, "--show-cursor", from, &lines];
+        let mut run = Run::start(&self.program, &options)?;
+        let mut text = if count > 1 {
+            let limit = TEXT_BYTES_MAX + CURSOR_BYTES_MAX;
+            let (mut text, limit) = (Vec::new(), limit as u64);
+            let output = &mut run.output;
+            let read = output.take(limit + 1).read_to_end(&mut text).await?;
+            if read as u64 > limit {
+                return Ok(Printed::TooLong);
+            }
+            text
+        } else {
+            read_limited(&mut run.output, TEXT_BYTES_MAX as u64).await?
+        };
+        run.end().await?;
         let last = take_cursor(&mut text);
-        let missing = || io::Error::other("journalctl has printed no cursor");
-        Ok((text, last.ok_or_else(missing)?))
+        if last.is_none() && !text.is_empty() {
+            return Err(Failure::Failed("it prints no cursor".to_owned()));
+        }
+        Ok(Printed::Text { text, last })
     }
 }
 
-/// All that a program prints. The middle of what is longer than `limit` is left out.
-async fn read_limited(mut output: impl AsyncRead + Unpin, limit: u64) -> io::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    (&mut output).take(limit).read_to_end(&mut text).await?;
-    let (mut tail, mut left_out) = (Vec::new(), 0);
-    while output.read_buf(&mut tail).await? > 0 {
-        let extra = tail.len().saturating_sub(TAIL_BYTES);
-        left_out += extra;
-        tail.drain(..extra);
+impl Entries {
+    /// The cursor of the next one; none if `journalctl` has ended. May be given up half-way.
+    ///
+    /// # Errors
+    /// `journalctl` prints what is no entry.
+    pub(super) async fn next(&mut self) -> Result<Option<String>, Failure> {
+        let left = ENTRY_BYTES_MAX.saturating_sub(self.line.len());
+        // What was read before this was given up is in the line.
+        let mut output = (&mut self.run.output).take(left as u64);
+        output.read_until(b'\n', &mut self.line).await?;
+        if self.line.is_empty() {
+            return Ok(None);
+        }
+        let line = std::mem::take(&mut self.line);
+        let entry: Entry = serde_json::from_slice(&line)
+            .map_err(|error| Failure::Failed(format!("it prints no entry: {error}")))?;
+        Ok(Some(entry.cursor))
     }
-    if left_out > 0 {
-        text.extend(format!("\n[{left_out} bytes left out]\n").bytes());
+
+    /// Why there is no further one.
+    pub(super) async fn end(self) -> Failure {
+        let ended = self.run.end().await;
+        let without_cause = || Failure::Failed("journalctl --follow has ended".to_owned());
+        ended.err().unwrap_or_else(without_cause)
     }
-    text.extend(tail);
-    Ok(text)
 }
 
 /// Removes the line with the cursor from the end of a text.
@@ -149,76 +166,14 @@ fn take_cursor(text: &mut Vec<u8>) -> Option<String> {
     Some(cursor)
 }
 
-/// The events of one client.
-#[derive(Debug)]
-pub(super) struct JournalEvents {
-    journal: Journal,
-    position: JournalPosition,
-    /// The entry after the position, if it is known.
-    next: Option<String>,
-    /// What is sent before all entries.
-    opening: Option<String>,
-}
-
-impl JournalEvents {
-    /// Begins with the newest lines.
-    ///
-    /// # Errors
-    /// `journalctl` could not be run, or failed.
-    pub(super) async fn begin(journal: Journal, lines: u32) -> io::Result<Self> {
-        let newest = journal.find(&[format!("--lines={}", lines.max(1))]).await?;
-        let (position, next) = match newest {
-            Some(cursor) if lines == 0 => (JournalPosition::After(cursor), None),
-            next => (JournalPosition::Start, next),
-        };
-        let mut opening = wire::beginning().to_owned();
-        if next.is_none() {
-            // A client that is cut off before the first entry resumes here.
-            opening += &wire::lines(b"", &position.to_string())?;
+#[cfg(test)]
+impl Journal {
+    /// One that is told by another program.
+    pub(super) fn told_by(program: &std::path::Path) -> Self {
+        Self {
+            program: program.display().to_string(),
+            ..Self::new(Bus::System, "a.service", "cat")
         }
-        Ok(Self {
-            journal,
-            position,
-            next,
-            opening: Some(opening),
-        })
-    }
-
-    /// Resumes an earlier stream.
-    ///
-    /// # Errors
-    /// As [`begin`](Self::begin); `InvalidInput` if `journalctl` does not accept the position.
-    pub(super) async fn resume(journal: Journal, position: &JournalPosition) -> io::Result<Self> {
-        let next = journal.find(&position.options()).await?;
-        Ok(Self {
-            journal,
-            position: position.clone(),
-            next,
-            opening: Some(wire::beginning().to_owned()),
-        })
-    }
-
-    /// The next event or heartbeat. May be given up half-way.
-    ///
-    /// # Errors
-    /// `journalctl` failed.
-    pub(super) async fn next(&mut self) -> io::Result<Vec<u8>> {
-        if let Some(opening) = self.opening.take() {
-            return Ok(opening.into());
-        }
-        if self.next.is_none() {
-            let waited = timeout(HEARTBEAT, self.journal.wait(&self.position)).await;
-            let Ok(found) = waited else {
-                return Ok(wire::heartbeat().into());
-            };
-            self.next = Some(found?);
-        }
-        let next = self.next.as_deref().unwrap_or_default();
-        let (text, last) = self.journal.print(next).await?;
-        let event = wire::lines(&text, &last)?;
-        self.position = JournalPosition::After(last);
-        self.next = None;
-        Ok(event.into())
     }
 }
 
@@ -245,17 +200,5 @@ mod tests {
             assert_eq!(found.as_deref(), cursor, "{text}");
             assert_eq!(left, rest.as_bytes(), "{text}");
         }
-    }
-
-    #[tokio::test]
-    async fn a_long_text_keeps_its_beginning_and_its_cursor() {
-        let text = format!("{}\n-- cursor: s=1\n", "x".repeat(3 * TAIL_BYTES));
-        let read = read_limited(text.as_bytes(), TEXT_BYTES_MAX).await.unwrap();
-        assert_eq!(read, text.as_bytes());
-        let mut read = read_limited(text.as_bytes(), 10).await.unwrap();
-        assert_eq!(take_cursor(&mut read).as_deref(), Some("s=1"));
-        let left_out = text.len() - 10 - TAIL_BYTES;
-        let begin = format!("xxxxxxxxxx\n[{left_out} bytes left out]\nxxx");
-        assert!(read.starts_with(begin.as_bytes()));
     }
 }

@@ -1,11 +1,92 @@
-//! Options of `journalctl` that single answers and followed journals share.
+//! Runs of `journalctl`, and the options that single answers and followed journals share.
 
 use std::io;
+use std::process::Stdio;
 
+use tokio::io::BufReader;
+use tokio::process::{Child, ChildStdout, Command};
+use tokio::task::JoinHandle;
+
+use super::shortened::read_limited;
 use crate::agent::Bus;
 
 pub(super) const JOURNALCTL: &str = "journalctl";
 const MACHINE_ID: &str = "/etc/machine-id";
+/// Most that is kept of what `journalctl` says of its failures, in bytes.
+const WORDS_BYTES_MAX: u64 = 2 << 10;
+/// How `journalctl` refuses a cursor.
+const REFUSED_CURSOR: &str = "Failed to seek to cursor";
+
+/// Why `journalctl` has given nothing, by what the caller can do.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failure {
+    /// It could not be started.
+    #[error(transparent)]
+    NotStarted(io::Error),
+    /// It does not accept the cursor.
+    #[error("{0}")]
+    RefusedCursor(String),
+    /// It failed.
+    #[error("journalctl failed: {0}")]
+    Failed(String),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+/// A `journalctl` that runs. Killed when it is dropped.
+#[derive(Debug)]
+pub(super) struct Run {
+    child: Child,
+    pub(super) output: BufReader<ChildStdout>,
+    /// What it says of its failures. Read all the time: it would wait for a reader otherwise.
+    words: JoinHandle<io::Result<Vec<u8>>>,
+}
+
+impl Run {
+    /// # Errors
+    /// [`Failure::NotStarted`].
+    pub(super) fn start(program: &str, options: &[&str]) -> Result<Self, Failure> {
+        let started = Command::new(program)
+            .args(["--no-pager", "--quiet"])
+            .args(options)
+            .env("SYSTEMD_COLORS", "0")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn();
+        let mut child = started.map_err(Failure::NotStarted)?;
+        let output = child.stdout.take().expect("it is piped");
+        let words = child.stderr.take().expect("it is piped");
+        Ok(Self {
+            child,
+            output: BufReader::new(output),
+            words: tokio::spawn(read_limited(words, WORDS_BYTES_MAX)),
+        })
+    }
+
+    /// Waits until it has ended, once all of its output is read.
+    ///
+    /// # Errors
+    /// It has failed.
+    pub(super) async fn end(mut self) -> Result<(), Failure> {
+        let status = self.child.wait().await?;
+        if status.success() {
+            return Ok(());
+        }
+        let words = self.words.await.map_err(io::Error::other)??;
+        let words = String::from_utf8_lossy(&words).trim().to_owned();
+        Err(if words.contains(REFUSED_CURSOR) {
+            Failure::RefusedCursor(words)
+        } else {
+            Failure::Failed(format!("{status}: {words}"))
+        })
+    }
+}
 
 /// The options of `journalctl` for new entries of this machine.
 ///

@@ -4,20 +4,21 @@ use std::io;
 use std::process::Stdio;
 use std::time::Duration;
 
-use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-use super::journal::{Journal, JournalEvents};
-use super::journalctl::{JOURNALCTL, follow_options, journal_of};
+use super::events::JournalEvents;
+use super::journal::Journal;
+use super::journalctl::{Failure, JOURNALCTL, follow_options, journal_of};
+use super::shortened::read_limited;
 use super::{Error, Follow, Inspected, Inspection, JournalPosition, Own, Request, TextStream};
 use crate::agent::Bus;
 
 /// How long `systemctl status` may take.
 const STATUS_TIME_MAX: Duration = Duration::from_secs(20);
 /// Most that is kept of what it prints, in bytes.
-const STATUS_BYTES_MAX: u64 = 1 << 20;
+pub(super) const STATUS_BYTES_MAX: usize = 256 << 10;
 
 const SYSTEMCTL: &str = "systemctl";
 
@@ -40,8 +41,8 @@ pub(super) async fn inspect(own: &Own, request: &Request<'_>) -> Result<Inspecte
     };
     let options = options.map_err(|error| not_run(own, JOURNALCTL, &error))?;
     let (program, arguments) = command(own.bus, request.unit, &request.inspection, &options);
-    let failed = |error: io::Error| not_run(own, program, &error);
-    let (child, output) = spawn(program, &arguments).map_err(failed)?;
+    let spawned = spawn(program, &arguments);
+    let (child, output) = spawned.map_err(|error| not_run(own, program, &error))?;
     match request.inspection {
         Inspection::Journal { .. } => Ok(Inspected {
             exit_status: None,
@@ -50,7 +51,7 @@ pub(super) async fn inspect(own: &Own, request: &Request<'_>) -> Result<Inspecte
         Inspection::Status => {
             let ended = timeout(STATUS_TIME_MAX, read_status(child, output)).await;
             let ended = ended.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-            ended.map_err(failed)
+            ended.map_err(|error| failed(own, program, &error))
         }
     }
 }
@@ -70,11 +71,11 @@ async fn journal_events(
             exit_status: None,
             text: TextStream::of_journal(events),
         }),
-        (Err(error), Some(position)) if error.kind() == io::ErrorKind::InvalidInput => {
-            let message = error.to_string();
+        (Err(Failure::RefusedCursor(message)), Some(position)) => {
             Err(Error::UnusablePosition { position, message })
         }
-        (Err(error), _) => Err(not_run(own, JOURNALCTL, &error)),
+        (Err(Failure::NotStarted(error)), _) => Err(not_run(own, JOURNALCTL, &error)),
+        (Err(error), _) => Err(failed(own, JOURNALCTL, &error)),
     }
 }
 
@@ -83,6 +84,14 @@ fn not_run(own: &Own, program: &'static str, error: &io::Error) -> Error {
         program,
         machine: own.machine.clone(),
         message: error.to_string(),
+    }
+}
+
+fn failed(own: &Own, program: &'static str, error: &dyn std::error::Error) -> Error {
+    Error::Failed {
+        program,
+        machine: own.machine.clone(),
+        cause: error.to_string(),
     }
 }
 
@@ -130,8 +139,7 @@ fn spawn(program: &str, arguments: &[String]) -> io::Result<(Child, pipe::Receiv
 }
 
 async fn read_status(mut child: Child, output: pipe::Receiver) -> io::Result<Inspected> {
-    let mut text = Vec::new();
-    output.take(STATUS_BYTES_MAX).read_to_end(&mut text).await?;
+    let text = read_limited(output, STATUS_BYTES_MAX as u64).await?;
     let status = child.wait().await?;
     Ok(Inspected {
         exit_status: status.code(),

@@ -5,15 +5,17 @@
 //!                            └─ another  ─▶ peer:  the same request to its fleetd, over mutual TLS
 //! ```
 //!
-//! A journal is followed as plain text, or as events with which a client resumes it (`journal`).
+//! A journal is followed as plain text, or as events with which a client resumes it (`events`).
 //!
 //! Only units of fleet can be asked for, on machines that run them.
 
+mod events;
 mod journal;
 mod journalctl;
 mod local;
 mod peer;
 mod position;
+mod shortened;
 mod text;
 
 use std::fmt;
@@ -75,6 +77,16 @@ pub enum Follow {
 }
 
 impl Inspection {
+    /// The memory that an answer takes while its client reads, in bytes.
+    pub(crate) fn bytes_max(&self) -> usize {
+        match self {
+            // The text, and what is written of it.
+            Self::Status => 2 * local::STATUS_BYTES_MAX,
+            Self::Journal { .. } if self.is_events() => events::BYTES_MAX,
+            Self::Journal { .. } => 2 * text::PIECE_BYTES,
+        }
+    }
+
     /// Whether the answer is a stream of events.
     pub(crate) fn is_events(&self) -> bool {
         let Self::Journal { follow, .. } = self else {
@@ -147,6 +159,13 @@ pub enum Error {
         program: &'static str,
         machine: String,
         message: String,
+    },
+    /// The cause is for the log alone.
+    #[error("{program} failed on machine {machine}")]
+    Failed {
+        program: &'static str,
+        machine: String,
+        cause: String,
     },
 }
 

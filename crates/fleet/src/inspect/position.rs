@@ -47,6 +47,11 @@ impl fmt::Display for JournalPosition {
 }
 
 impl JournalPosition {
+    /// Whether it is the one behind the entry with this cursor.
+    pub(super) fn is_after(&self, cursor: &str) -> bool {
+        matches!(self, Self::After(before) if before == cursor)
+    }
+
     /// The options of `journalctl` that select all entries from here on.
     pub(super) fn options(&self) -> Vec<String> {
         match self {

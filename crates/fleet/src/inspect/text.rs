@@ -6,10 +6,10 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
 use tokio::process::Child;
 
-use super::journal::JournalEvents;
+use super::events::JournalEvents;
 
-/// Largest piece, in bytes.
-const PIECE_BYTES: usize = 16 << 10;
+/// Largest piece of what a program prints, in bytes.
+pub(super) const PIECE_BYTES: usize = 16 << 10;
 
 /// A text without a known end. Dropped, its program is killed, or its connection is closed.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl TextStream {
                 let piece = response.chunk().await.map_err(io::Error::other)?;
                 Ok(piece.map(Vec::from))
             }
-            Source::Journal(events) => events.next().await.map(Some),
+            Source::Journal(events) => events.next().await.map(Some).map_err(io::Error::other),
         }
     }
 }

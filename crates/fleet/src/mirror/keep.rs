@@ -45,8 +45,9 @@ impl<S: KeyStore> Fleet<S> {
     }
 
     async fn list_all(&self) -> Result<Watch<S>, Error> {
-        let snapshot = self.registry.snapshot().await?;
-        let watch = self.registry.watch(&Scope::Everything, snapshot.revision)?;
+        let (found, position) = self.registry.list(&Scope::Everything).await?;
+        let snapshot = Snapshot::of(position.revision, found);
+        let watch = self.registry.watch(&Scope::Everything, position)?;
         self.mirror.replace(snapshot);
         Ok(watch)
     }

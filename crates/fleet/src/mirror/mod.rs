@@ -48,11 +48,18 @@ pub(super) struct News {
     pub(super) revision: Revision,
     /// Whether the watch lives.
     pub(super) is_connected: bool,
+    /// How often revisions have lost their meaning, because etcd was restored.
+    pub(super) restores: u32,
 }
 
 impl Mirror {
     pub(super) fn is_connected(&self) -> bool {
         self.news.borrow().is_connected
+    }
+
+    /// How often revisions have lost their meaning.
+    pub(super) fn restores(&self) -> u32 {
+        self.news.borrow().restores
     }
 
     /// Wakes whoever waits for news; those that there are already count as seen.
@@ -134,13 +141,18 @@ impl Mirror {
         drop(picture);
         // Of large ones that takes a while.
         drop(before);
+        if revision < self.news.borrow().revision {
+            // What this process has written will never come.
+            self.written.send_replace(revision);
+            self.news.send_modify(|news| news.restores += 1);
+        }
         self.tell(revision);
     }
 
     fn tell(&self, revision: Revision) {
-        self.news.send_replace(News {
-            revision,
-            is_connected: true,
+        self.news.send_modify(|news| {
+            news.revision = revision;
+            news.is_connected = true;
         });
     }
 
@@ -173,5 +185,16 @@ mod tests {
             mirror.set_connected(false);
         });
         assert!(!has, "there is nothing to wait for");
+    }
+
+    #[tokio::test]
+    async fn what_a_restored_store_has_lost_is_not_waited_for() {
+        let mirror = Mirror::default();
+        mirror.replace(Snapshot::of(9, []));
+        mirror.wrote(10);
+        mirror.replace(Snapshot::of(9, []));
+        assert!(!mirror.has_own_writes().await, "it may still come");
+        mirror.replace(Snapshot::of(5, []));
+        assert!(mirror.has_own_writes().await);
     }
 }

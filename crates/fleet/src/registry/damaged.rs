@@ -96,10 +96,10 @@ impl<S: KeyStore> Registry<S> {
             }
         };
         let range = self.prefix.family(Family::Run);
-        let revision = self.read_each(range, None, take).await?;
+        let read = self.read_each(range, None, take).await?;
         let found = Outcome {
             succeeded: true,
-            revision,
+            revision: read.revision,
             found,
         };
         let runs = runs.iter().map(|run| self.overwritable::<Run>(run, &found));

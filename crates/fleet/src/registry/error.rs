@@ -1,5 +1,5 @@
 use super::key::{Key, UnusablePart};
-use crate::keys;
+use crate::keys::{self, Revision};
 
 /// What can go wrong with the registry.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +29,12 @@ pub enum Error {
     /// The machine is not registered any more: its lease has expired. Nothing was done.
     #[error("the machine is no longer registered")]
     Unregistered,
+    /// The machine's last report is not known here: the store was restored. Nothing was done.
+    #[error("the registry went back in time")]
+    WentBack {
+        /// The newest revision there.
+        revision: Revision,
+    },
     /// Anything that is the store's.
     #[error("the registry's store failed")]
     Store(#[source] keys::Error),

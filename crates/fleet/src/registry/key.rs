@@ -68,7 +68,7 @@ pub struct LabelKey {
 }
 
 /// What a machine reports of a unit.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StateKey {
     /// Of which unit.
     pub unit: String,

@@ -109,8 +109,7 @@ impl<S: KeyStore> Registry<S> {
     /// # Errors
     /// [`Error::Unregistered`] if not: somebody has deleted it, although its lease lives.
     pub async fn check_machine(&self, registration: &Registration) -> Result<(), Error> {
-        self.commit_registered(registration, Vec::new()).await?;
-        Ok(())
+        self.commit_registered(registration, Vec::new()).await
     }
 
     /// Describes a machine anew.
@@ -124,8 +123,7 @@ impl<S: KeyStore> Registry<S> {
     ) -> Result<(), Error> {
         let name = self.name(&Key::Machine(registration.id.clone()));
         let put = Operation::Put(name, record::write(machine), Some(registration.lease));
-        self.commit_registered(registration, vec![put]).await?;
-        Ok(())
+        self.commit_registered(registration, vec![put]).await
     }
 
     /// Names the store of this registry.
@@ -170,16 +168,20 @@ impl<S: KeyStore> Registry<S> {
         Ok(())
     }
 
-    /// Writes what hangs on a machine's lease. Returns the revision.
-    pub(super) async fn commit_registered(
+    /// The machine's key is the one that was registered.
+    pub(super) fn registered(&self, registration: &Registration) -> Guard {
+        let name = self.name(&Key::Machine(registration.id.clone()));
+        Guard::Created(name, registration.created)
+    }
+
+    /// Writes what hangs on a machine's lease.
+    async fn commit_registered(
         &self,
         registration: &Registration,
         then: Vec<Operation>,
-    ) -> Result<Revision, Error> {
-        let name = self.name(&Key::Machine(registration.id.clone()));
-        let guard = Guard::Created(name, registration.created);
-        match self.commit(vec![guard], then).await {
-            Ok(outcome) if outcome.succeeded => Ok(outcome.revision),
+    ) -> Result<(), Error> {
+        match self.commit(vec![self.registered(registration)], then).await {
+            Ok(outcome) if outcome.succeeded => Ok(()),
             Ok(_) | Err(Error::Store(keys::Error::LeaseGone { .. })) => Err(Error::Unregistered),
             Err(error) => Err(error),
         }

@@ -49,7 +49,9 @@ pub use watch::{Scope, Told, Watch};
 use serde::de::DeserializeOwned;
 
 use self::reading::Reading;
-use crate::keys::{Entry, Guard, KeyStore, Operation, Outcome, Range, Revision, Transaction};
+use crate::keys::{
+    Entry, Guard, KeyStore, Operation, Outcome, Position, Range, Revision, Transaction,
+};
 
 /// What fleet knows, in a store of keys.
 #[derive(Debug, Clone)]
@@ -69,8 +71,8 @@ impl<S: KeyStore> Registry<S> {
     /// # Errors
     /// [`Error::Compacted`] if the history was compacted meanwhile: start over.
     pub async fn snapshot(&self) -> Result<Snapshot, Error> {
-        let (found, revision) = self.list(&Scope::Everything).await?;
-        Ok(Snapshot::of(revision, found))
+        let (found, position) = self.list(&Scope::Everything).await?;
+        Ok(Snapshot::of(position.revision, found))
     }
 
     /// The newest revision: whatever was written before this was asked is not later.
@@ -100,13 +102,13 @@ impl<S: KeyStore> Registry<S> {
         range: Range,
         at: Option<Revision>,
         mut take: impl FnMut(Entry) + Send,
-    ) -> Result<Revision, Error> {
+    ) -> Result<Position, Error> {
         let mut reading = Reading::new(range, at);
         loop {
             let (entries, ended) = reading.next(self).await?;
             entries.into_iter().for_each(&mut take);
-            if let Some(revision) = ended {
-                return Ok(revision);
+            if let Some(position) = ended {
+                return Ok(position);
             }
         }
     }

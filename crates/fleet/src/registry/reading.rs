@@ -5,7 +5,7 @@
 
 use super::Registry;
 use super::key::{Family, Prefix};
-use crate::keys::{Entry, Error, KeyStore, Range, Revision};
+use crate::keys::{Entry, Error, KeyStore, LastChange, Position, Range, Revision};
 
 /// How many keys are read at a time: with the largest values still less than what a store's client takes in one answer.
 pub(super) const PART_KEYS: usize = 256;
@@ -26,29 +26,42 @@ pub(super) struct Reading {
     rest: Range,
     /// When it is so; set by the first part.
     at: Option<Revision>,
+    /// The newest change of what was read.
+    last: Option<LastChange>,
 }
 
 impl Reading {
     /// Of a range as it is at a revision, or, with `None`, at the newest when the first part is read.
     pub(super) const fn new(range: Range, at: Option<Revision>) -> Self {
-        Self { rest: range, at }
+        Self {
+            rest: range,
+            at,
+            last: None,
+        }
     }
 
-    /// Reads the next part. Returns its entries, and the revision once that was the last part.
+    /// Reads the next part. Returns its entries, and once that was the last part, what was read.
     pub(super) async fn next<S: KeyStore>(
         &mut self,
         registry: &Registry<S>,
-    ) -> Result<(Vec<Entry>, Option<Revision>), Error> {
+    ) -> Result<(Vec<Entry>, Option<Position>), Error> {
         let (part, limit) = first_part(&registry.prefix, &self.rest);
         let end = part.to.clone();
         let some = registry.store.list(part, limit, self.at).await?;
         self.at = Some(some.revision);
+        for entry in &some.entries {
+            self.last = Some(LastChange::or_newer(self.last.take(), entry));
+        }
         match some.entries.last() {
             Some(last) if some.more => self.rest = self.rest.behind(&last.key),
             _ => self.rest.from = end,
         }
         let is_last = self.rest.from >= self.rest.to;
-        Ok((some.entries, is_last.then_some(some.revision)))
+        let read = is_last.then(|| Position {
+            revision: some.revision,
+            last: self.last.take(),
+        });
+        Ok((some.entries, read))
     }
 }
 

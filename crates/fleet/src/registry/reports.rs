@@ -1,5 +1,6 @@
 //! What an agent reports of its units: written when it changes, and gone with the machine. Each report also puts a key
-//! that outlives the machine: an agent that finds it older than its own last report knows that etcd was restored.
+//! that outlives the machine. Every report is written on top of the last one: an agent that finds an older one knows that
+//! etcd was restored, and has written nothing.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,9 @@ use super::key::{Key, StateKey, check_part};
 use super::machines::Registration;
 use super::record::{self, LastReport, UnitState};
 use super::{Error, Registry};
-use crate::keys::{Guard, KeyStore, Operation, Revision, TRANSACTION_OPERATIONS_MAX};
+use crate::keys::{
+    self, Guard, KeyStore, Operation, Revision, TRANSACTION_OPERATIONS_MAX, Transaction,
+};
 
 /// What an agent has reported under one registration: a new one begins with nothing.
 #[derive(Debug)]
@@ -15,7 +18,8 @@ pub struct Reports {
     registration: Registration,
     /// By unit; none where a write failed and nobody knows what stands there.
     written: BTreeMap<String, Option<UnitState>>,
-    last: Option<Revision>,
+    /// The machine's last report that is known of, under whichever registration; 0 for none.
+    last: Revision,
 }
 
 impl Reports {
@@ -24,16 +28,21 @@ impl Reports {
         Self {
             registration,
             written: BTreeMap::new(),
-            last: None,
+            last: 0,
         }
     }
 
-    /// For a registration that is taken up: what stands there of these units is not known, and others have none.
-    pub fn resumed(registration: Registration, units: impl IntoIterator<Item = String>) -> Self {
+    /// For a registration that is taken up: what stands there of these units is not known, and others have none. `last`
+    /// is the machine's last report that is known of, 0 for none.
+    pub fn resumed(
+        registration: Registration,
+        units: impl IntoIterator<Item = String>,
+        last: Revision,
+    ) -> Self {
         Self {
             registration,
             written: units.into_iter().map(|unit| (unit, None)).collect(),
-            last: None,
+            last,
         }
     }
 
@@ -41,8 +50,8 @@ impl Reports {
     /// longer among them. Returns how many keys were written or removed.
     ///
     /// # Errors
-    /// [`Error::Unregistered`] once the machine's lease has run out. After any error the next call writes again
-    /// what is in doubt.
+    /// [`Error::Unregistered`] once the machine's lease has run out, [`Error::WentBack`] if the registry does not know the
+    /// machine's last report. After any error the next call writes again what is in doubt.
     pub async fn publish<S: KeyStore>(
         &mut self,
         registry: &Registry<S>,
@@ -63,12 +72,11 @@ impl Reports {
                     None => registry.delete(&key),
                 }
             });
-            let operations = operations.chain([self.is_last(registry)]).collect();
+            let operations = operations.collect();
             for (unit, _) in some {
                 self.written.insert(unit.clone(), None);
             }
-            let reported = registry.commit_registered(&self.registration, operations);
-            self.last = Some(reported.await?);
+            self.write(registry, None, operations).await?;
             for (unit, state) in some {
                 match state {
                     Some(_) => self.written.insert(unit.clone(), state.clone()),
@@ -79,14 +87,56 @@ impl Reports {
         Ok(changes.len())
     }
 
-    /// The revision of the last report that was written.
-    pub const fn last(&self) -> Option<Revision> {
+    /// The revision of the machine's last report that is known of; 0 for none.
+    pub const fn last(&self) -> Revision {
         self.last
     }
 
-    fn is_last<S: KeyStore>(&self, registry: &Registry<S>) -> Operation {
+    /// Writes a report on top of the last one, unless `guard` does not hold. Gives whether it did.
+    async fn write<S: KeyStore>(
+        &mut self,
+        registry: &Registry<S>,
+        guard: Option<Guard>,
+        mut then: Vec<Operation>,
+    ) -> Result<bool, Error> {
+        let is_registered = registry.registered(&self.registration);
         let key = Key::LastReport(self.registration.id.clone());
-        registry.put(&key, &LastReport {})
+        then.push(registry.put(&key, &LastReport {}));
+        loop {
+            let is_last = registry.as_known(&key, (self.last > 0).then_some(self.last));
+            let guards = [is_registered.clone(), is_last.clone()];
+            let guards: Vec<_> = guards.into_iter().chain(guard.clone()).collect();
+            let gets = guards.iter();
+            let gets = gets.map(|guard| Operation::Get(guard.key().to_owned()));
+            let transaction = Transaction {
+                otherwise: gets.collect(),
+                then: then.clone(),
+                guards,
+            };
+            let outcome = match registry.store.commit(transaction).await {
+                Err(keys::Error::LeaseGone { .. }) => return Err(Error::Unregistered),
+                outcome => outcome?,
+            };
+            if outcome.succeeded {
+                self.last = outcome.revision;
+                return Ok(true);
+            }
+            if !is_registered.holds(&outcome) {
+                return Err(Error::Unregistered);
+            }
+            if is_last.holds(&outcome) {
+                return Ok(false);
+            }
+            let found = outcome.entry(is_last.key());
+            let found = found.map_or(0, |entry| entry.modified);
+            if found < self.last {
+                return Err(Error::WentBack {
+                    revision: outcome.revision,
+                });
+            }
+            // A write of this machine that was not answered.
+            self.last = found;
+        }
     }
 
     /// Whether something stands in the registry of a unit for sure.
@@ -116,29 +166,21 @@ impl Reports {
             launched: false,
             error: String::new(),
         };
-        let guards = vec![
-            Guard::Created(
-                registry.name(&Key::Machine(machine.clone())),
-                self.registration.created,
-            ),
-            Guard::Modified(registry.name(&Key::run(&machine, unit)), run),
-        ];
+        let is_ordered = Guard::Modified(registry.name(&Key::run(&machine, unit)), run);
         let unit_key = unit.to_owned();
         let key = Key::State(StateKey {
             unit: unit_key.clone(),
             machine,
         });
         let put = Operation::Put(registry.name(&key), record::write(&state), Some(lease));
-        self.written.insert(unit_key.clone(), None);
-        let then = vec![put, self.is_last(registry)];
-        let outcome = registry.commit(guards, then).await?;
-        if outcome.succeeded {
-            self.last = Some(outcome.revision);
+        let before = self.written.insert(unit_key.clone(), None);
+        let is_claimed = self.write(registry, Some(is_ordered), vec![put]).await?;
+        if is_claimed {
             self.written.insert(unit_key, Some(state));
-        } else {
+        } else if before.is_none() {
             self.written.remove(unit);
         }
-        Ok(outcome.succeeded)
+        Ok(is_claimed)
     }
 
     fn changes(

@@ -4,7 +4,7 @@ use super::change::Change;
 use super::key::{Family, check_part};
 use super::reading::Reading;
 use super::{Error, Registry};
-use crate::keys::{self, KeyStore, KeyWatch as _, Range, Revision};
+use crate::keys::{self, KeyStore, KeyWatch as _, Position, Range, Revision};
 
 /// What to watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,26 +68,27 @@ struct Listed {
 }
 
 impl<S: KeyStore> Registry<S> {
-    /// What is there now, within a scope, and since when.
+    /// What is there now, within a scope, and how far that has been read.
     ///
     /// # Errors
     /// [`Error::Unusable`] for a machine id that is no key.
-    pub async fn list(&self, scope: &Scope) -> Result<(Vec<Change>, Revision), Error> {
+    pub async fn list(&self, scope: &Scope) -> Result<(Vec<Change>, Position), Error> {
         // Chunk by chunk: all of a large registry at once would hold up whoever shares the thread.
         let mut found = Vec::new();
         let take = |entry| found.push(Change::of_entry(&self.prefix, &entry));
-        let revision = self.read_each(self.range(scope)?, None, take).await?;
-        Ok((found, revision))
+        let position = self.read_each(self.range(scope)?, None, take).await?;
+        Ok((found, position))
     }
 
-    /// Watches what happens after a revision, such as that of a list or a snapshot.
+    /// Watches what happens after a list, a snapshot, or any revision. With the position of a list it is noticed if the store
+    /// was restored before anything was told.
     ///
     /// # Errors
     /// [`Error::Unusable`] for a machine id that is no key.
-    pub fn watch(&self, scope: &Scope, after: Revision) -> Result<Watch<S>, Error> {
+    pub fn watch(&self, scope: &Scope, after: impl Into<Position>) -> Result<Watch<S>, Error> {
         let range = self.range(scope)?;
         Ok(Watch {
-            keys: self.store.watch(range.clone(), after),
+            keys: self.store.watch(range.clone(), after.into()),
             registry: self.clone(),
             range,
             listed: None,
@@ -123,11 +124,13 @@ impl<S: KeyStore> Watch<S> {
             if self.listed.is_some() {
                 match self.list_on().await {
                     Ok(Some(told)) => return Ok(told),
-                    Ok(None) => continue,
-                    // Compacted once more while it was read.
-                    Err(keys::Error::Compacted) => self.list_anew(),
+                    Ok(None) => {}
+                    // Compacted once more while it was read, or restored from before its beginning. What is watched is
+                    // out of date as well.
+                    Err(keys::Error::Compacted | keys::Error::Future) => self.list_anew(),
                     Err(error) => return Err(error.into()),
                 }
+                continue;
             }
             match self.keys.next().await {
                 Ok(batch) => {
@@ -169,11 +172,11 @@ impl<S: KeyStore> Watch<S> {
         let found = entries.iter();
         let found = found.map(|entry| Change::of_entry(prefix, entry));
         listed.found.extend(found);
-        let Some(revision) = ended else {
+        let Some(position) = ended else {
             return Ok(None);
         };
-        let found = std::mem::take(&mut listed.found);
-        self.keys = self.registry.store.watch(self.range.clone(), revision);
+        let (found, revision) = (std::mem::take(&mut listed.found), position.revision);
+        self.keys = self.registry.store.watch(self.range.clone(), position);
         self.listed = None;
         Ok(Some(Told::Relisted { revision, found }))
     }

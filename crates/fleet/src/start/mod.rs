@@ -34,6 +34,8 @@ pub fn registry_prefix(name: &str, text: &str) -> anyhow::Result<Prefix> {
 pub struct Prepared {
     pub fleet: EtcdFleet,
     pub registry: Registry<EtcdKeys>,
+    /// What the registry is on, for keys that are not fleet's.
+    pub keys: EtcdKeys,
     etcd: Settings,
 }
 
@@ -45,10 +47,11 @@ impl Prepared {
     /// Settings that cannot be right, which they were checked for.
     pub fn new(location: RegistryLocation) -> anyhow::Result<Self> {
         let keys = EtcdKeys::prepare(location.etcd.clone()).context("cannot prepare for etcd")?;
-        let registry = Registry::new(keys, location.prefix);
+        let registry = Registry::new(keys.clone(), location.prefix);
         Ok(Self {
             fleet: Fleet::new(registry.clone(), location.page_size),
             registry,
+            keys,
             etcd: location.etcd,
         })
     }
@@ -59,6 +62,7 @@ impl Prepared {
             fleet,
             registry,
             etcd,
+            ..
         } = self;
         let mirrored = fleet.clone();
         tasks.spawn(supervise("keep the mirror of fleet", PAUSE, move || {

@@ -164,9 +164,8 @@ async fn a_unit_that_comes_back_while_it_stops_is_started() {
     }
 }
 
-/// Its state is inactive meanwhile, like that of a unit that has finished.
-#[tokio::test(start_paused = true)]
-async fn a_unit_is_reported_as_launched_once_its_start_is_not_queued_any_more() {
+/// A machine whose systemd queues the start of a.
+async fn with_a_queued_start() -> (World, SimulatedMachine) {
     let world = World::new().await;
     let machine = world.machine();
     let queued = ["a.service".to_owned()];
@@ -174,6 +173,13 @@ async fn a_unit_is_reported_as_launched_once_its_start_is_not_queued_any_more() 
         .systemd
         .with(|state| state.starts_queued.extend(queued));
     world.set("a.service", &file(1), Launched).await;
+    (world, machine)
+}
+
+/// Its state is inactive meanwhile, like that of a unit that has finished.
+#[tokio::test(start_paused = true)]
+async fn a_unit_is_reported_as_launched_once_its_start_is_not_queued_any_more() {
+    let (world, machine) = with_a_queued_start().await;
     until("it is to start", async || {
         machine
             .systemd
@@ -196,6 +202,75 @@ async fn a_unit_is_reported_as_launched_once_its_start_is_not_queued_any_more() 
     machine.systemd.end("a.service");
     world.until_state("a.service", "inactive").await;
     assert!(world.state("a.service").await.unwrap().launched);
+}
+
+/// As behind a unit of `Requires=` that fails.
+#[tokio::test(start_paused = true)]
+async fn a_start_that_systemd_gives_up_has_failed_and_is_tried_again_later_and_later() {
+    let (world, machine) = with_a_queued_start().await;
+    let starts = || {
+        let of_a = |call: &&String| *call == "start a.service";
+        machine
+            .systemd
+            .with(|state| state.calls.iter().filter(of_a).count())
+    };
+    let mut pauses = Vec::new();
+    for number in 1..=9 {
+        let since = tokio::time::Instant::now();
+        until("it is started once more", async || starts() == number).await;
+        pauses.push(since.elapsed().as_secs_f64().round());
+        let state = world.state("a.service").await;
+        assert!(!state.is_some_and(|state| state.launched), "{number}");
+        machine.systemd.give_up_queued("a.service");
+        world
+            .until_error("a.service", "a unit that it requires did not start")
+            .await;
+        let state = world.state("a.service").await.unwrap();
+        assert_eq!((state.active.as_str(), state.launched), ("inactive", false));
+    }
+    assert_eq!(pauses[1..], [1., 2., 4., 8., 16., 32., 60., 60.]);
+    assert_eq!(machine.status().failing, 1);
+    until("it is queued", async || starts() == 10).await;
+    machine.systemd.finish_queueing("a.service");
+    world.until_state("a.service", "active").await;
+    until("it is launched", async || {
+        let state = world.state("a.service").await.unwrap();
+        state.launched && state.error.is_empty()
+    })
+    .await;
+    // One that users do not want any more is not tried again.
+    world.set("a.service", &file(1), Loaded).await;
+    world.until_state("a.service", "inactive").await;
+    machine.systemd.give_up_queued("a.service");
+    tokio::time::sleep(Duration::from_mins(2)).await;
+    assert_eq!(starts(), 10);
+    assert_eq!(world.state("a.service").await.unwrap().error, "");
+}
+
+/// What systemd says meanwhile nobody hears.
+#[tokio::test(start_paused = true)]
+async fn a_start_that_was_queued_when_the_agent_ended_is_begun_again() {
+    let world = World::new().await;
+    let mut machine = world.machine();
+    let queued = ["a.service".to_owned()];
+    machine
+        .systemd
+        .with(|state| state.starts_queued.extend(queued));
+    world.set("a.service", &file(1), Launched).await;
+    world.set("b.service", &file(1), Launched).await;
+    world.until_state("b.service", "active").await;
+    machine.systemd.end("b.service");
+    world.until_state("b.service", "inactive").await;
+    machine.systemd.with(|state| state.starts_queued.clear());
+    machine.restart(world.registry.clone(), "m1", LEASE_SECONDS);
+    world.until_state("a.service", "active").await;
+    let calls = machine.systemd.with(|state| state.calls.clone());
+    let starts = |unit: &str| {
+        let start = format!("start {unit}");
+        calls.iter().filter(|call| **call == start).count()
+    };
+    // The one that has finished is not run again.
+    assert_eq!((starts("a.service"), starts("b.service")), (2, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -370,40 +445,203 @@ async fn a_registry_that_went_back_stops_nothing_until_an_operator_says_resume()
     assert!(!machine.status().is_halted);
 }
 
-/// The store has come beyond all that the agent has read, so that its revisions tell nothing.
-#[tokio::test(start_paused = true)]
-async fn a_registry_that_forgot_the_last_report_stops_nothing_until_an_operator_says_resume() {
-    let mut world = World::new().await;
-    let mut machine = world.machine();
+/// A world with a machine that runs a and b, and the same world as it was before b, where more was written since than the
+/// agent has read: revisions tell nothing.
+async fn before_b_and_overtaken() -> (World, SimulatedMachine, MemoryKeys) {
+    let world = World::new().await;
+    let machine = world.machine();
     world.set("a.service", &file(1), Launched).await;
     world.until_state("a.service", "active").await;
     let snapshot = world.store.restored();
     world.set("b.service", &file(1), Launched).await;
     world.until_state("b.service", "active").await;
-    world.store = snapshot;
-    world.registry = Registry::new(world.store.clone(), Prefix::new(&world.prefix).unwrap());
     for number in 0..100 {
+        let put = Operation::Put(format!("{}/unknown/{number}", world.prefix), vec![], None);
+        let transaction = Transaction {
+            then: vec![put],
+            ..Transaction::default()
+        };
+        snapshot.commit(transaction).await.unwrap();
+    }
+    (world, machine, snapshot)
+}
+
+/// It has halted and changes nothing, until an operator says resume.
+async fn has_halted_until_resume(world: &World, machine: &SimulatedMachine) {
+    until("it has halted", async || machine.status().is_halted).await;
+    for unit in ["a.service", "b.service"] {
         world
-            .put(&format!("unknown/{number}"), "written later")
+            .until_error(unit, "until an operator says resume")
             .await;
     }
-    for _ in 0..2 {
-        machine.restart(world.registry.clone(), "m1", LEASE_SECONDS);
-        until("it has halted", async || machine.status().is_halted).await;
-        tokio::time::sleep(Duration::from_secs(100)).await;
-        assert_eq!(machine.stopped(), [""; 0]);
-        let running = ["a.service", "b.service"].map(str::to_owned);
-        assert_eq!(machine.running(), running.into());
-    }
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    assert_eq!(machine.stopped(), [""; 0]);
+    let running = ["a.service", "b.service"].map(str::to_owned);
+    assert_eq!(machine.running(), running.into());
     world.registry.resume().await.unwrap();
     until("b has gone", async || {
         machine.running() == ["a.service".to_owned()].into()
     })
     .await;
-    // What it reports from now on is in this registry.
-    machine.restart(world.registry.clone(), "m1", LEASE_SECONDS);
     world.set("c.service", &file(1), Launched).await;
     world.until_state("c.service", "active").await;
+    assert!(!machine.status().is_halted);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_starts_notices_that_the_registry_forgot_its_last_report() {
+    let (world, mut machine, snapshot) = before_b_and_overtaken().await;
+    world.store.become_as(&snapshot);
+    for _ in 0..2 {
+        machine.restart(world.registry.clone(), "m1", LEASE_SECONDS);
+        until("it has halted", async || machine.status().is_halted).await;
+    }
+    has_halted_until_resume(&world, &machine).await;
+    // What it reports from now on is in this registry.
+    machine.restart(world.registry.clone(), "m1", LEASE_SECONDS);
+    world.set("d.service", &file(1), Launched).await;
+    world.until_state("d.service", "active").await;
+    assert!(!machine.status().is_halted);
+}
+
+/// Its watches go on, and its lease lives.
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_reports_notices_that_the_registry_forgot_its_last_report() {
+    let (world, machine, snapshot) = before_b_and_overtaken().await;
+    world.store.become_as(&snapshot);
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    assert!(!machine.status().is_halted, "it has nothing to report");
+    machine.systemd.end("b.service");
+    until("it has halted", async || machine.status().is_halted).await;
+    machine.systemd.with(|state| {
+        state.running.insert("b.service".to_owned(), file(1));
+    });
+    has_halted_until_resume(&world, &machine).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_whose_connection_breaks_notices_that_the_registry_forgot_its_last_report() {
+    let (world, machine, snapshot) = before_b_and_overtaken().await;
+    world.store.become_as(&snapshot);
+    world.store.break_watches();
+    has_halted_until_resume(&world, &machine).await;
+}
+
+/// The second time to an earlier moment: a word of that time counts.
+#[tokio::test(start_paused = true)]
+async fn a_registry_that_goes_back_again_can_be_resumed() {
+    let world = World::new().await;
+    let machine = world.machine();
+    world.set("a.service", &file(1), Launched).await;
+    world.until_state("a.service", "active").await;
+    let earlier = world.store.restored();
+    for number in 0..100 {
+        world.put(&format!("unknown/{number}"), "").await;
+    }
+    world.set("b.service", &file(1), Launched).await;
+    world.until_state("b.service", "active").await;
+    let later = world.store.restored();
+    world.set("c.service", &file(1), Launched).await;
+    world.until_state("c.service", "active").await;
+    for snapshot in [later, earlier] {
+        world.store.become_as(&snapshot);
+        world.store.break_watches();
+        tokio::time::sleep(Duration::from_secs(100)).await;
+        assert!(machine.status().is_halted);
+    }
+    world.registry.resume().await.unwrap();
+    until("only a runs", async || {
+        machine.running() == ["a.service".to_owned()].into()
+    })
+    .await;
+}
+
+/// Of a unit that was being withdrawn when the snapshot was made.
+#[tokio::test(start_paused = true)]
+async fn a_state_that_came_back_with_the_registry_is_removed() {
+    let world = World::new().await;
+    let machine = world.machine();
+    for unit in ["a.service", "b.service"] {
+        world.set(unit, &file(1), Launched).await;
+        world.until_state(unit, "active").await;
+    }
+    machine
+        .systemd
+        .with(|state| state.stops_slowly.insert("a.service".to_owned()));
+    world.set("a.service", &file(1), Inactive).await;
+    world.until_state("a.service", "deactivating").await;
+    let snapshot = world.store.restored();
+    machine.systemd.finish_stopping("a.service");
+    until("a has gone", async || {
+        world.state("a.service").await.is_none()
+    })
+    .await;
+    world.store.become_as(&snapshot);
+    world.store.break_watches();
+    until("it has halted", async || machine.status().is_halted).await;
+    world.registry.resume().await.unwrap();
+    until("a has gone again", async || {
+        world.state("a.service").await.is_none()
+    })
+    .await;
+    world.until_state("b.service", "active").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_waits_for_an_id_takes_it_over_without_a_halt() {
+    let world = World::new().await;
+    let mut first = world.machine();
+    world.set("a.service", &file(1), Launched).await;
+    world.until_state("a.service", "active").await;
+    let second = world.machine();
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    assert!(second.running().is_empty());
+    first.leave(Leave::Stopped).await;
+    until("the second runs it", async || !second.running().is_empty()).await;
+    assert!(!second.status().is_halted);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_gets_the_id_of_another_leaves_its_own_units_alone() {
+    let world = World::new().await;
+    let mut machine = world.machine();
+    let other = SimulatedMachine::start(world.registry.clone(), "m2", LEASE_SECONDS);
+    until("it is registered", async || other.status().is_registered).await;
+    world.set("a.service", &file(1), Launched).await;
+    world.until_state("a.service", "active").await;
+    let body = body("b.service", &file(1));
+    let created = world
+        .registry
+        .create_unit("b.service", &body, Launched, None);
+    created.await.unwrap();
+    let found = world.registry.find_unit("b.service").await.unwrap();
+    let step = place(&found.unwrap(), "m2");
+    world
+        .registry
+        .carry_out(&world.leading, &[step])
+        .await
+        .unwrap();
+    until("b runs", async || !other.running().is_empty()).await;
+    machine.restart(world.registry.clone(), "m2", LEASE_SECONDS);
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    assert_eq!(machine.running(), ["a.service".to_owned()].into());
+    assert_eq!(machine.stopped(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_whose_connection_breaks_learns_what_it_missed() {
+    let world = World::new().await;
+    let machine = world.machine();
+    world.set("a.service", &file(1), Launched).await;
+    world.until_state("a.service", "active").await;
+    world.store.break_watches();
+    world.set("b.service", &file(1), Launched).await;
+    world.until_state("b.service", "active").await;
+    world.destroy("a.service").await;
+    until("a has gone", async || {
+        machine.running() == ["b.service".to_owned()].into()
+    })
+    .await;
     assert!(!machine.status().is_halted);
 }
 

@@ -502,3 +502,23 @@ async fn followers_outlive_a_server_that_is_killed() {
     let expected = all(async |token| world.fleet.list_units(token).await).await;
     client.until_it_is(&expected).await;
 }
+
+/// Its revisions come a second time with another meaning.
+#[tokio::test]
+async fn who_follows_begins_again_after_etcd_was_restored() {
+    let world = Mirrored::start(MemoryKeys::new(), fresh_prefix()).await;
+    world.create("a.service", &[SLEEP], "").await;
+    let snapshot = world.store.restored();
+    world.create("b.service", &[SLEEP], "").await;
+    world.settle().await;
+    let mut client = units(&world, None).await;
+    client.next().await;
+    world.store.become_as(&snapshot);
+    let told = tokio::time::timeout(PATIENCE, client.follow.next()).await;
+    assert!(matches!(told, Ok(Err(Error::Stale))), "{told:?}");
+    let mut again = units(&world, None).await;
+    again.next().await;
+    assert_eq!(again.picture.into_keys().collect::<Vec<_>>(), ["a.service"]);
+    world.create("c.service", &[SLEEP], "").await;
+    assert!(world.fleet.list_units(None).await.is_ok());
+}

@@ -159,6 +159,17 @@ impl Client {
         self.transport.text(url).await
     }
 
+    /// The journal of a unit on a machine and its new lines, as a text that cannot be resumed.
+    pub(crate) async fn follow_journal(
+        &self,
+        name: &str,
+        query: &[(&str, String)],
+    ) -> Result<Text, Error> {
+        let mut query = query.to_vec();
+        query.push(("follow", "true".to_owned()));
+        self.journal(name, &query).await.map(Text::followed)
+    }
+
     /// The journal of a unit on a machine and its new lines, after the event with this id.
     pub(crate) async fn watch_journal(
         &self,

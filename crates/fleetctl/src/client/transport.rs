@@ -34,11 +34,16 @@ pub(super) struct Transport {
 pub(crate) struct Text {
     response: Response,
     endpoint: String,
-    /// Longest time to wait for a piece.
-    time: Duration,
+    /// Longest time to wait for a piece; none for a text that goes on when there is something new.
+    time: Option<Duration>,
 }
 
 impl Text {
+    /// The same without a limit on the time to its pieces.
+    pub(super) fn followed(self) -> Self {
+        Self { time: None, ..self }
+    }
+
     /// A header of the answer.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.response.headers().get(name)?.to_str().ok()
@@ -54,7 +59,10 @@ impl Text {
             let piece = self.response.chunk().await;
             piece.map_err(|error| broken(endpoint, &error))
         };
-        let piece = within(self.time, endpoint, piece).await?;
+        let piece = match self.time {
+            None => piece.await?,
+            Some(time) => within(time, endpoint, piece).await?,
+        };
         Ok(piece.map(|piece| piece.to_vec()))
     }
 }
@@ -172,7 +180,7 @@ impl Transport {
         Ok(Text {
             response: self.stream(url).await?,
             endpoint: self.endpoint.clone(),
-            time: self.timeout,
+            time: Some(self.timeout),
         })
     }
 }

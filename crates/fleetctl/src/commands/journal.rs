@@ -1,5 +1,6 @@
 //! `journal`: what the journal of its machine has of a unit. A followed journal comes as events, and each connection goes
-//! on after the last event of the one before.
+//! on after the last event of the one before. Servers of older versions have new lines as a text only, which cannot be
+//! resumed.
 
 use std::convert::Infallible;
 use std::process::ExitCode;
@@ -13,10 +14,12 @@ use super::named_units::{self, Running};
 use super::remote::{self, TextPrinter};
 use crate::cli::JournalArgs;
 use crate::client::{Client, Error, Event, Events, Text};
+use crate::output;
 use crate::session::Session;
 use crate::wait::Outage;
 use hyperfleet_fleet_model::wire::MachineView;
 
+const OLDER_SERVER: &str = "the fleetd of the unit's machine is older than this fleetctl: lines are lost when the connection ends";
 /// How long to wait before a stream that ended is opened again.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -46,6 +49,9 @@ pub(super) async fn run(session: &Session, args: &JournalArgs) -> anyhow::Result
             Ok(Begun::Followed(events)) => {
                 match follow(client, events, args, &unit.name, machine).await? {}
             }
+            Ok(Begun::FollowedText(text)) => {
+                match follow_text(client, text, args, &unit.name, machine).await? {}
+            }
             Ok(Begun::Text(text)) => {
                 remote::print_text(text).await?;
                 return Ok(ExitCode::SUCCESS);
@@ -64,6 +70,7 @@ pub(super) async fn run(session: &Session, args: &JournalArgs) -> anyhow::Result
 enum Begun {
     Text(Text),
     Followed(Events),
+    FollowedText(Text),
 }
 
 async fn begin(
@@ -73,11 +80,18 @@ async fn begin(
     machine: &MachineView,
 ) -> Result<Begun, Error> {
     let query = query(args, machine);
-    if args.follow {
-        let events = client.watch_journal(unit, &query, None).await;
-        return events.map(Begun::Followed);
+    if !args.follow {
+        return client.journal(unit, &query).await.map(Begun::Text);
     }
-    client.journal(unit, &query).await.map(Begun::Text)
+    match client.watch_journal(unit, &query, None).await {
+        // So answers a server without events of journals, or one that asks such a server. All else that is wrong with
+        // the request the second answer says.
+        Err(Error::Refused { status: 400, .. }) => {
+            let text = client.follow_journal(unit, &query).await;
+            text.map(Begun::FollowedText)
+        }
+        events => events.map(Begun::Followed),
+    }
 }
 
 /// Prints a journal that is followed, over as many connections as it takes. An event is printed whole or not at all, so a
@@ -98,15 +112,48 @@ async fn follow(
                 after = event.id;
             }
         }
-        events = loop {
-            sleep(RETRY).await;
-            let again = client.watch_journal(unit, &query, after.as_deref()).await;
-            let again = outage.passed_over(again);
-            let doing = || format!("Error following the journal of {unit}");
-            if let Some(again) = again.with_context(doing)? {
-                break again;
-            }
-        };
+        let open = async || client.watch_journal(unit, &query, after.as_deref()).await;
+        events = again(&mut outage, unit, open).await?;
+    }
+}
+
+/// The same of a text. What is logged between two connections is lost.
+async fn follow_text(
+    client: &Client,
+    mut text: Text,
+    args: &JournalArgs,
+    unit: &str,
+    machine: &MachineView,
+) -> anyhow::Result<Infallible> {
+    output::notice(OLDER_SERVER);
+    let (mut query, mut printer) = (query(args, machine), TextPrinter::new());
+    query[0].1 = "0".to_owned();
+    let mut outage = Outage::default();
+    loop {
+        while let Ok(Some(piece)) = text.next().await {
+            printer.print(&piece)?;
+        }
+        let open = async || client.follow_journal(unit, &query).await;
+        text = again(&mut outage, unit, open).await?;
+    }
+}
+
+/// Opens a stream that ended again, as soon as the server can be reached.
+///
+/// # Errors
+/// The server refuses, or is away for too long.
+async fn again<T>(
+    outage: &mut Outage,
+    unit: &str,
+    open: impl AsyncFn() -> Result<T, Error>,
+) -> anyhow::Result<T> {
+    loop {
+        sleep(RETRY).await;
+        let opened = outage.passed_over(open().await);
+        let doing = || format!("Error following the journal of {unit}");
+        if let Some(opened) = opened.with_context(doing)? {
+            return Ok(opened);
+        }
     }
 }
 

@@ -149,6 +149,73 @@ async fn a_followed_journal_goes_on_after_the_last_whole_event() {
     assert_eq!((ran.status.code(), errors.as_str()), (Some(1), expected));
 }
 
+/// A server from before journals were events. Whether it is asked itself or by another one, it answers 400.
+#[tokio::test]
+async fn a_journal_of_an_older_server_is_followed_as_a_text() {
+    let mut calls = 0;
+    let stub = with_units(move |line| {
+        let Some(query) = line.strip_prefix("GET /units/a.service/journal?") else {
+            return Reply::error(404, "");
+        };
+        calls += 1;
+        let text = |lines: &str| Reply::Text(200, vec![], lines.to_owned());
+        let end = format!("&output=cat&machineID={FIRST}");
+        match (calls, query.replace(&end, "").as_str()) {
+            (1, "lines=5&watch=true") => Reply::error(400, "this resource cannot be watched"),
+            (2, "lines=5&follow=true") => text("one\n"),
+            (3, "lines=0&follow=true") => Reply::error(503, "stopping"),
+            (4, "lines=0&follow=true") => text("two\n"),
+            (5, "lines=0&follow=true") => Reply::error(409, "unit a.service is on no machine"),
+            call => Reply::error(400, &format!("{call:?}")),
+        }
+    })
+    .await;
+    let arguments = ["journal", "--lines=5", "--output=cat", "-f", "a"];
+    let ran = ask(&stub, &arguments).await;
+    let errors = "the fleetd of the unit's machine is older than this fleetctl: lines are lost when the connection ends\n\
+        Error following the journal of a.service: googleapi: Error 409: unit a.service is on no machine\n";
+    ran.is(1, "one\ntwo\n", errors);
+}
+
+#[tokio::test]
+async fn what_else_is_wrong_with_a_followed_journal_is_said_by_the_second_answer() {
+    let stub = with_units(|line| {
+        let is_text = line.contains("follow=true");
+        Reply::error(
+            400,
+            if is_text {
+                "invalid value of output"
+            } else {
+                "other"
+            },
+        )
+    })
+    .await;
+    let ran = ask(&stub, &["journal", "--output=x", "-f", "a"]).await;
+    let errors = "Error retrieving the journal of a.service: googleapi: Error 400: invalid value of output\n";
+    ran.is(1, "", errors);
+}
+
+#[tokio::test]
+async fn a_followed_text_may_be_silent_for_long() {
+    let stub = with_units(|line| {
+        if line.contains("watch=true") {
+            return Reply::error(400, "this resource cannot be watched");
+        }
+        Reply::Begun("first line\n".to_owned())
+    })
+    .await;
+    let variables = [("FLEETCTL_ENDPOINT", stub.base())];
+    let variables = variables
+        .each_ref()
+        .map(|(name, value)| (*name, value.as_str()));
+    let arguments = ["--request-timeout=0.2", "journal", "-f", "a"];
+    let mut followed = command(&variables, &arguments);
+    let followed = followed.kill_on_drop(true).output();
+    let ended = tokio::time::timeout(std::time::Duration::from_secs(3), followed).await;
+    assert!(ended.is_err(), "{ended:?}");
+}
+
 #[tokio::test]
 async fn texts_that_stop_coming_end_the_command() {
     let stub = with_units(|_| Reply::Begun("first line\n".to_owned())).await;

@@ -195,6 +195,9 @@ impl History {
         if after + 1 < self.compacted {
             return Err(Error::Compacted);
         }
+        if after > self.newest {
+            return Err(Error::Future);
+        }
         let mut events = Vec::new();
         for (key, versions) in self.within(range) {
             let newer = versions.iter().filter(|version| version.revision > after);

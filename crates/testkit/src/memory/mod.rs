@@ -14,7 +14,8 @@ use tokio::time::Instant;
 
 use self::history::History;
 use hyperfleet_fleet::keys::{
-    Batch, Error, Kept, KeyStore, KeyWatch, Lease, Listing, Outcome, Range, Revision, Transaction,
+    Batch, Error, Kept, KeyStore, KeyWatch, Lease, Listing, Outcome, Position, Range, Revision,
+    Transaction,
 };
 
 /// A store that its clones share.
@@ -23,6 +24,8 @@ pub struct MemoryKeys {
     state: Arc<Mutex<State>>,
     /// The newest revision.
     newest: Arc<watch::Sender<Revision>>,
+    /// How often the watches have lost their connection.
+    breaks: Arc<AtomicU64>,
 }
 
 /// Stores that were made so far.
@@ -47,6 +50,7 @@ impl Default for MemoryKeys {
         Self {
             state: Arc::default(),
             newest: Arc::new(watch::Sender::new(1)),
+            breaks: Arc::default(),
         }
     }
 }
@@ -64,7 +68,21 @@ impl MemoryKeys {
         Self {
             state: Arc::new(Mutex::new(state)),
             newest: Arc::new(newest),
+            breaks: Arc::default(),
         }
+    }
+
+    /// Holds from now on what another store holds. Watches go on, and notice only if that is behind them.
+    pub fn become_as(&self, other: &Self) {
+        let other = other.now().clone();
+        *self.now() = other;
+        self.tell(&self.now());
+    }
+
+    /// Every watch fails once, and goes on where it was.
+    pub fn break_watches(&self) {
+        self.breaks.fetch_add(1, Ordering::Relaxed);
+        self.newest.send_modify(|_| {});
     }
 
     /// Forgets the history before a revision, which itself can still be read.
@@ -170,12 +188,13 @@ impl KeyStore for MemoryKeys {
         Ok(())
     }
 
-    fn watch(&self, range: Range, after: Revision) -> MemoryWatch {
+    fn watch(&self, range: Range, after: Position) -> MemoryWatch {
         MemoryWatch {
             newest: self.newest.subscribe(),
             store: self.clone(),
             range,
-            told: after,
+            told: after.revision,
+            breaks: self.breaks.load(Ordering::Relaxed),
         }
     }
 }
@@ -187,12 +206,21 @@ pub struct MemoryWatch {
     newest: watch::Receiver<Revision>,
     range: Range,
     told: Revision,
+    /// How often it has lost its connection.
+    breaks: u64,
 }
 
 impl KeyWatch for MemoryWatch {
     async fn next(&mut self) -> Result<Batch, Error> {
         loop {
             self.newest.mark_unchanged();
+            let breaks = self.store.breaks.load(Ordering::Relaxed);
+            if std::mem::replace(&mut self.breaks, breaks) != breaks {
+                return Err(Error::Unavailable {
+                    doing: "watch a range",
+                    source: "the connection is lost".into(),
+                });
+            }
             let batch = self.store.now().history.since(&self.range, self.told)?;
             // What happens elsewhere is told, too: it is how far we have got.
             if batch.revision > self.told {

@@ -111,6 +111,7 @@ impl Units {
             known.state = DesiredState::Launched;
             known.may_run = false;
             known.restarts = orders.restarts(unit);
+            known.start_is_awaited = true;
         });
         Ok(())
     }
@@ -123,7 +124,10 @@ impl Units {
     ) -> Result<(), Undone> {
         self.check_origin(systemd, unit).await?;
         systemd.restart(unit).await?;
-        self.change(unit, |known| known.restarts = orders.restarts(unit));
+        self.change(unit, |known| {
+            known.restarts = orders.restarts(unit);
+            known.start_is_awaited = true;
+        });
         Ok(())
     }
 
@@ -146,10 +150,7 @@ impl Units {
     /// Stored before it is done: else a process that ends in between would take the unit for running.
     fn is_about_to_stop(&mut self, unit: &str) {
         let before = self.memory.units.get(unit).cloned();
-        self.change(unit, |known| {
-            known.state = known.state.min(DesiredState::Loaded);
-            known.may_run = true;
-        });
+        self.change(unit, Known::unlaunch);
         if self.memory.units.get(unit) != before.as_ref() {
             self.remember();
         }

@@ -11,12 +11,15 @@ use tokio::time::Instant;
 use self::execute::Undone;
 use super::disk::{Disk, Known, Memory};
 use super::duties::{Files, Orders, requirements};
-use super::systemd::{Error, Systemd};
+use super::systemd::{Error, Systemd, SystemdSignal as Signal};
 use super::telemetry;
 use super::troubles::Troubles;
 use crate::registry::UnitState;
 use hyperfleet_fleet_model::agent::{Current, Reason, Task, tasks};
 use hyperfleet_fleet_model::unit::{DesiredState, Options};
+
+/// Why a unit is not started that systemd will not start.
+const GAVE_UP: &str = "systemd gave up its start: a unit that it requires did not start";
 
 /// The units of a machine, as the agent has made them.
 pub(super) struct Units {
@@ -31,6 +34,8 @@ pub(super) struct Units {
     unread: BTreeSet<String>,
     /// Whether units that were loaded were found not to be.
     has_lost_some: bool,
+    /// Whether the memory has changed since it was stored.
+    is_unsaved: bool,
 }
 
 /// What is known of a file in the folder.
@@ -75,6 +80,7 @@ impl Units {
             held: BTreeMap::new(),
             unread: BTreeSet::new(),
             has_lost_some: false,
+            is_unsaved: false,
         };
         if units.memory.needs_reload {
             units.unread = units.memory.units.keys().cloned().collect();
@@ -96,6 +102,12 @@ impl Units {
                 };
             }
             self.remember();
+        }
+        // What became of these while nobody listened is not known. A start that is queued or done changes nothing.
+        for known in self.memory.units.values_mut() {
+            if known.start_is_awaited {
+                known.unlaunch();
+            }
         }
         Ok(())
     }
@@ -124,10 +136,6 @@ impl Units {
         self.memory.units.len()
     }
 
-    pub(super) fn has(&self, unit: &str) -> bool {
-        self.memory.units.contains_key(unit)
-    }
-
     pub(super) fn is_launched(&self, unit: &str) -> bool {
         let known = self.memory.units.get(unit);
         known.is_some_and(|known| known.state == DesiredState::Launched)
@@ -138,9 +146,28 @@ impl Units {
         self.troubles.retry_at()
     }
 
-    /// The state of a unit has changed.
-    pub(super) fn changed(&mut self, unit: &str) {
+    /// Takes a signal of systemd. Returns whether it is about one of the units.
+    pub(super) fn take(&mut self, signal: &Signal) -> bool {
+        let unit = signal.unit();
+        let Some(known) = self.memory.units.get_mut(unit) else {
+            return false;
+        };
+        match signal {
+            Signal::Started { .. } => known.start_is_awaited = false,
+            Signal::GaveUp { .. } if known.state == DesiredState::Launched => {
+                known.unlaunch();
+                let hash = self.on_disk.get(unit).and_then(Option::as_ref);
+                let hash = hash.map_or("", |on_disk| on_disk.hash.as_str());
+                self.troubles.fail(unit, hash, GAVE_UP);
+                telemetry::failed(&Task::Start(unit.to_owned()));
+            }
+            // The start was given up of one that has been told to stop since.
+            Signal::Changed { .. } | Signal::GaveUp { .. } => {}
+        }
+        // Stored by the next pass, which follows.
+        self.is_unsaved |= !matches!(signal, Signal::Changed { .. });
         self.troubles.changed(unit);
+        true
     }
 
     fn current(&self) -> BTreeMap<String, Current> {
@@ -220,13 +247,18 @@ impl Units {
                 known.epoch = *epoch;
             }
         }
-        if self.memory != before {
+        if self.memory != before || std::mem::take(&mut self.is_unsaved) {
             self.remember();
         }
         let left = self.planned(orders);
         let left = left.keys().filter_map(Task::unit);
         let left = left.filter(|unit| !orders.held.contains_key(*unit));
-        self.troubles.keep_only(&left.collect());
+        let left: BTreeSet<&str> = left.collect();
+        let is_awaited = |unit: &str| {
+            let known = self.memory.units.get(unit);
+            known.is_some_and(|known| known.start_is_awaited)
+        };
+        self.troubles.keep_only(&left, is_awaited);
         self.held.clone_from(&orders.held);
         done
     }
@@ -301,17 +333,24 @@ impl Units {
                 known.may_run = !state.has_stopped();
                 self.has_lost_some = true;
             }
+            if known.start_is_awaited && !state.has_stopped() {
+                known.start_is_awaited = false;
+                self.is_unsaved = true;
+            }
             let on_disk = self.on_disk.get(unit).and_then(Option::as_ref);
             let report = UnitState {
                 load: state.load.clone(),
                 active: state.active.clone(),
                 sub: state.sub.clone(),
                 hash: on_disk.map_or_else(String::new, |on_disk| on_disk.hash.clone()),
-                // The state of a unit in systemd's queue does not show that it is to start.
-                launched: was_launched && !state.start_is_queued,
+                // The state of a unit in systemd's queue does not show that it is to start, or cannot.
+                launched: was_launched && !state.start_is_queued && !known.start_is_awaited,
                 error: self.held.get(unit).cloned().unwrap_or_default(),
             };
             reported.insert(unit.clone(), report);
+        }
+        if std::mem::take(&mut self.is_unsaved) {
+            self.remember();
         }
         for (unit, hash, error) in self.troubles.errors() {
             let failed = || UnitState {

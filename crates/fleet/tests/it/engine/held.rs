@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hyperfleet_fleet::keys::{
-    Batch, Error, Guard, Kept, KeyStore, KeyWatch, Lease, Listing, Operation, Outcome, Range,
-    Revision, Transaction,
+    Batch, Error, Guard, Kept, KeyStore, KeyWatch, Lease, Listing, Operation, Outcome, Position,
+    Range, Revision, Transaction,
 };
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -45,6 +45,13 @@ impl<S: KeyStore> Held<S> {
             is_frozen: Arc::new(watch::Sender::new(false)),
             shared: Arc::new(Mutex::new(shared)),
         }
+    }
+
+    /// One whose network is slow, and nothing else.
+    pub(super) fn calmed(inner: S) -> Self {
+        let held = Self::new(inner, 1);
+        held.calm();
+        held
     }
 
     /// Nothing that was not sent is sent, and nothing that is answered is heard, before it is thawed.
@@ -187,7 +194,7 @@ impl<S: KeyStore> KeyStore for Held<S> {
         self.call(async move { inner.revoke(lease).await }).await
     }
 
-    fn watch(&self, range: Range, after: Revision) -> HeldWatch<S> {
+    fn watch(&self, range: Range, after: Position) -> HeldWatch<S> {
         HeldWatch {
             inner: self.inner.watch(range, after),
             store: self.clone(),

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use hyperfleet_fleet::etcd::{EtcdKeys, Settings};
-use hyperfleet_fleet::keys::{self, Guard, Kept, KeyStore as _, Operation, Transaction};
+use hyperfleet_fleet::keys::{self, Guard, Kept, KeyStore as _, Operation, Revision, Transaction};
 use hyperfleet_fleet::registry::{
-    Error, Prefix, Registry, Reports, Scope, Snapshot, Told, Written,
+    Change, Error, Prefix, Registry, Reports, Scope, Snapshot, Told, Watch, Written,
 };
 use hyperfleet_fleet_model::unit::DesiredState;
 
@@ -265,6 +265,20 @@ async fn a_watch_that_has_missed_more_than_a_message_holds_goes_on() {
     );
 }
 
+/// Waits, over failures, until the watch lists everything.
+async fn relisted(watch: &mut Watch<EtcdKeys>) -> (Revision, Vec<Change>) {
+    let mut told = Err(Error::Deposed);
+    until("it is told what is there", async || {
+        told = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap();
+        told.is_ok()
+    })
+    .await;
+    let Ok(Told::Relisted { revision, found }) = told else {
+        panic!("{told:?}");
+    };
+    (revision, found)
+}
+
 /// Of a revision that has not come yet etcd tells nothing until it comes, and then of another history.
 #[tokio::test]
 async fn a_watch_of_an_etcd_that_went_back_begins_anew() {
@@ -279,15 +293,7 @@ async fn a_watch_of_an_etcd_that_went_back_begins_anew() {
     let mut watch = registry.watch(&Scope::Everything, before.revision).unwrap();
     server.lose_data();
     server.resume().await;
-    let mut told = Err(Error::Deposed);
-    until("it is told what is there", async || {
-        told = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap();
-        told.is_ok()
-    })
-    .await;
-    let Ok(Told::Relisted { revision, found }) = told else {
-        panic!("{told:?}");
-    };
+    let (revision, found) = relisted(&mut watch).await;
     assert!(revision < before.revision && found.is_empty(), "{found:?}");
     let created = registry.create_unit("b.service", &body, DesiredState::Loaded, None);
     let created = created.await.unwrap();
@@ -295,4 +301,43 @@ async fn a_watch_of_an_etcd_that_went_back_begins_anew() {
     assert!(
         matches!(told.unwrap(), Told::Changes { revision, .. } if Written::At(revision) == created)
     );
+}
+
+/// etcd was restored and has come beyond all that the watch knows: of a list, or of a removal that it was told last.
+#[tokio::test]
+async fn a_watch_of_a_restored_etcd_that_has_come_further_begins_anew() {
+    let mut server = TestEtcd::start().await;
+    let (registry, body) = (registry(&server).await, body("1"));
+    let create = async |name: &str| {
+        let created = registry.create_unit(name, &body, DesiredState::Loaded, None);
+        created.await.unwrap();
+    };
+    create("a.service").await;
+    for is_told_a_removal in [false, true] {
+        let snapshot = server.save();
+        if !is_told_a_removal {
+            create("b.service").await;
+        }
+        let (_, position) = registry.list(&Scope::Everything).await.unwrap();
+        let mut watch = registry.watch(&Scope::Everything, position).unwrap();
+        if is_told_a_removal {
+            let unit = registry.find_unit("a.service").await.unwrap().unwrap();
+            registry.destroy_unit(&unit).await.unwrap();
+            let told = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap();
+            assert!(matches!(told.unwrap(), Told::Changes { .. }));
+        }
+        server.restore(&snapshot, None).await;
+        let mut client = etcd_client::Client::connect([server.url()], None)
+            .await
+            .unwrap();
+        for _ in 0..20 {
+            client.put("/elsewhere", "", None).await.unwrap();
+        }
+        let (revision, found) = relisted(&mut watch).await;
+        let units = Snapshot::of(revision, found).wants;
+        assert!(
+            units.contains_key("a.service") && units.len() == 1,
+            "{units:?}"
+        );
+    }
 }

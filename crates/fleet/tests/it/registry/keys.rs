@@ -82,7 +82,7 @@ async fn a_transaction_is_one_revision<S: KeyStore>(world: World<S>) {
         .await
         .unwrap();
     let range = Range::below(&world.prefix);
-    let mut watch = world.store.watch(range, before.revision);
+    let mut watch = world.store.watch(range, before.revision.into());
     let both = doing(
         Vec::new(),
         vec![
@@ -260,10 +260,15 @@ async fn a_compacted_past_cannot_be_read_nor_watched<S: KeyStore>(world: World<S
     assert_eq!(kept.entries.len(), 2);
     let past = world
         .store
-        .watch(range.clone(), revisions[0] - 1)
+        .watch(range.clone(), (revisions[0] - 1).into())
         .next()
         .await;
     assert!(matches!(past, Err(Error::Compacted)), "{past:?}");
-    let kept = world.store.watch(range, revisions[1]).next().await.unwrap();
+    let kept = world
+        .store
+        .watch(range, revisions[1].into())
+        .next()
+        .await
+        .unwrap();
     assert_eq!(kept.events.len(), 1);
 }

@@ -1,0 +1,65 @@
+//! Texts of which a part is left out, because they are too long.
+
+use std::io;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+
+/// The end of a text that is kept where its middle is left out, in bytes.
+const TAIL_BYTES: usize = 1 << 10;
+
+/// All that a program prints. The middle of what is longer than `limit` is left out.
+pub(super) async fn read_limited(
+    mut output: impl AsyncRead + Unpin,
+    limit: u64,
+) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    (&mut output).take(limit).read_to_end(&mut text).await?;
+    let (mut tail, mut left_out) = (Vec::new(), 0);
+    while output.read_buf(&mut tail).await? > 0 {
+        let extra = tail.len().saturating_sub(TAIL_BYTES);
+        left_out += extra;
+        tail.drain(..extra);
+    }
+    if left_out > 0 {
+        text.extend(left_out_of(left_out).bytes());
+    }
+    text.extend(tail);
+    Ok(text)
+}
+
+/// Leaves out what of a text is longer than `limit`.
+pub(super) fn shorten(text: &mut Vec<u8>, limit: usize) {
+    if let Some(left_out @ 1..) = text.len().checked_sub(limit) {
+        text.truncate(limit);
+        text.extend(left_out_of(left_out).bytes());
+    }
+}
+
+fn left_out_of(bytes: usize) -> String {
+    format!("\n[{bytes} bytes left out]\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_long_text_keeps_its_beginning_and_its_end() {
+        let text = format!("{}\nend\n", "x".repeat(3 * TAIL_BYTES));
+        let read = read_limited(text.as_bytes(), 1 << 20).await.unwrap();
+        assert_eq!(read, text.as_bytes());
+        let read = read_limited(text.as_bytes(), 10).await.unwrap();
+        let left_out = text.len() - 10 - TAIL_BYTES;
+        let begin = format!("xxxxxxxxxx\n[{left_out} bytes left out]\nxxx");
+        assert!(read.starts_with(begin.as_bytes()) && read.ends_with(b"x\nend\n"));
+    }
+
+    #[test]
+    fn a_text_is_shortened_only_if_it_is_too_long() {
+        for (limit, expected) in [(5, "12345"), (3, "123\n[2 bytes left out]\n")] {
+            let mut text = b"12345".to_vec();
+            shorten(&mut text, limit);
+            assert_eq!(text, expected.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! What programs beside fleet compare with what they need: some units with the reports of all machines, at one moment.
+
+use std::collections::BTreeMap;
+
+use super::mirror::Picture;
+use super::view::{state_view, unit_view};
+use super::{Error, Fleet, StateView, UnitView};
+use crate::keys::KeyStore;
+use crate::registry::StateKey;
+
+/// A unit, and what machines report under its name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Observed {
+    /// `None` if there is no such unit, or if it is unreadable.
+    pub unit: Option<UnitView>,
+    /// By machine. A machine may report a unit that is destroyed until it has stopped it.
+    pub states: Vec<StateView>,
+}
+
+/// Whether fleet can place and start units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Condition {
+    /// Whether an engine leads.
+    pub has_leader: bool,
+    /// Machines whose lease lives.
+    pub machines: usize,
+}
+
+impl<S: KeyStore> Fleet<S> {
+    /// Units by name, all of one moment: at or after the last write of this process.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] while the mirror is not connected, or has not come to what this process wrote.
+    pub async fn observe(&self, names: &[String]) -> Result<BTreeMap<String, Observed>, Error> {
+        let all = |picture: &Picture| {
+            let observed = names.iter().map(|name| (name.clone(), of(picture, name)));
+            Ok(observed.collect())
+        };
+        let observed = self.mirrored(None, all).await?;
+        observed.ok_or(Error::Unavailable(None))
+    }
+
+    /// What the mirror knows of engines and machines; of the past while it is not connected.
+    pub fn condition(&self) -> Condition {
+        self.mirror.read(|picture| Condition {
+            has_leader: picture.known.leader.is_some(),
+            machines: picture.known.machines.len(),
+        })
+    }
+}
+
+fn of(picture: &Picture, name: &str) -> Observed {
+    let first = StateKey {
+        unit: name.to_owned(),
+        machine: String::new(),
+    };
+    let states = picture.known.states.range(first..);
+    let states = states.take_while(|(key, _)| key.unit == name);
+    let states = states.map(|(key, state)| state_view((key.clone(), state.clone())));
+    Observed {
+        unit: picture.known.unit(name).map(unit_view),
+        states: states.collect(),
+    }
+}
