@@ -10,11 +10,16 @@ use super::Secret;
 
 /// What `import` does.
 #[derive(Debug, clap::Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the command line"
+)]
 pub struct ImportOptions {
-    /// Database of the older service, as postgres://USER@HOST:PORT/NAME. Without a password the
-    /// connection takes the one of PGPASSWORD or ~/.pgpass
+    /// Database of the older service, as postgres://USER@HOST:PORT/NAME, without a password: that of
+    /// PGPASSWORD or ~/.pgpass counts. A URL with a password belongs in HYPERFLEET_IMPORT_FROM, or in
+    /// a file that HYPERFLEET_IMPORT_FROM_FILE names
     #[arg(long, value_name = "URL", value_parser = secret)]
-    pub from: Secret,
+    pub from: Option<Secret>,
     /// Write nothing: report what an import would do, and which rows it would refuse
     #[arg(long)]
     pub dry_run: bool,
@@ -30,6 +35,10 @@ pub struct ImportOptions {
     /// Import into a database that has resources of its own, which stay as they are
     #[arg(long)]
     pub beside_others: bool,
+    /// Import a state of the source that may lack what was imported before, as of a restored backup:
+    /// reads everything, and removes here what the source lacks
+    #[arg(long)]
+    pub allow_older_source: bool,
 }
 
 /// What is compared at the end of an import.

@@ -1,14 +1,20 @@
-//! Resources with their reports: read, translated and written batch by batch. The next batch is read while one is
-//! written.
+//! Resources with their reports: translated and written batch by batch, while the next ones are read.
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Error, ImportStep, Run, texts};
+use tokio::sync::mpsc;
+
+use super::reading::read;
+use super::{Error, ImportStep, Run};
 use crate::domain::ResourceId;
 use crate::domain::import::{
-    Finding, FindingPart, ImportPlan, ImportReason, ImportedResource, SourceResource, translate,
+    Finding, FindingPart, ImportPlan, ImportReason, ImportedParts, ImportedResource,
+    SourceResource, translate,
 };
-use crate::storage::postgres::{self, ImportSource, Store};
+use crate::storage::postgres::{self, ImportSource, Session};
+
+/// How often a batch is written again that conflicts with requests.
+const WRITE_ATTEMPTS_MAX: usize = 3;
 
 /// A batch that is ready to be written.
 #[derive(Default)]
@@ -16,6 +22,16 @@ struct Batch {
     sound: Vec<ImportedResource>,
     /// Resources whose older state is here, and whose newer one is refused.
     stale: Vec<ResourceId>,
+    /// Those of them that were changed here.
+    changed: Vec<ResourceId>,
+}
+
+/// What became of a batch.
+#[derive(Default)]
+struct Written {
+    ids: HashSet<ResourceId>,
+    /// Resources that requests have removed since the run began.
+    removed_here: HashSet<ResourceId>,
 }
 
 /// A resource whose references are to be written.
@@ -28,25 +44,35 @@ pub(super) struct Unlinked {
 
 impl Run<'_> {
     /// Brings what the plan says. Gives the resources whose references are to be written.
-    pub(super) async fn bring(&mut self, plan: &ImportPlan) -> Result<Vec<Unlinked>, Error> {
-        let size = self.options.batch;
-        let levels = plan.bring.iter();
-        let batches = levels.flat_map(|level| level.chunks(size).map(texts));
-        let foreign_ids = plan.foreign_ids.chunks(size).map(<[String]>::to_vec);
-        let mut batches = batches.chain(foreign_ids);
-        let total = plan.bring.iter().map(Vec::len).sum::<usize>() + plan.foreign_ids.len();
+    pub(super) async fn bring(
+        &mut self,
+        source: &mut ImportSource,
+        plan: &ImportPlan,
+    ) -> Result<Vec<Unlinked>, Error> {
+        let (sender, batches) = mpsc::channel(1);
+        let read = read(source, plan, self.options.batch, sender);
+        let (read, unlinked) = tokio::join!(read, self.write_all(batches, plan.total()));
+        read?;
+        unlinked
+    }
+
+    async fn write_all(
+        &mut self,
+        mut batches: mpsc::Receiver<Vec<SourceResource>>,
+        total: usize,
+    ) -> Result<Vec<Unlinked>, Error> {
         let (mut done, mut unlinked) = (0, Vec::new());
-        let mut rows = read(&mut self.source, batches.next()).await?;
         while !self.is_stopped()
-            && let Some(read_rows) = rows.take()
+            && let Some(rows) = batches.recv().await
         {
-            done += read_rows.len();
-            let batch = self.check(read_rows).await?;
-            let write = write(self.store, &batch, self.options.is_dry_run);
-            let (written, next) = tokio::join!(write, read(&mut self.source, batches.next()));
-            self.note(batch, &written?, &mut unlinked);
-            self.tell(ImportStep::Bring, done, total);
-            rows = next?;
+            done += rows.len();
+            let mut batch = self.check(rows).await?;
+            let written = match self.write(&batch).await {
+                Err(error) if error.is_conflict() => self.write_again(&mut batch).await?,
+                written => written?,
+            };
+            self.note(batch, &written, &mut unlinked);
+            self.emit(ImportStep::Bring, done, total);
         }
         Ok(unlinked)
     }
@@ -56,7 +82,10 @@ impl Run<'_> {
         let mut batch = Batch::default();
         for row in rows {
             let (kind, id, name) = (row.kind.clone(), row.id.clone(), row.name.clone());
-            match translate(self.registry, row, |owner| self.ledger.kind_of(owner)) {
+            let translated = self
+                .unless_kind_changed(&row)
+                .and_then(|()| translate(self.registry, row, |owner| self.ledger.kind_of(owner)));
+            match translated {
                 Ok(imported) => batch.sound.push(imported),
                 Err(reason) => {
                     let stale = ResourceId::parse(&id).filter(|id| self.ledger.has(*id));
@@ -71,9 +100,45 @@ impl Run<'_> {
         Ok(batch)
     }
 
+    async fn write(&mut self, batch: &Batch) -> Result<Written, postgres::Error> {
+        let ids = batch.sound.iter().map(|one| one.resource.state.id);
+        if self.options.is_dry_run || (batch.sound.is_empty() && batch.stale.is_empty()) {
+            return Ok(Written {
+                ids: ids.collect(),
+                ..Written::default()
+            });
+        }
+        let known = self.lock_order(ids.filter(|id| self.ledger.has(*id)));
+        write(&mut self.session, batch, &known).await
+    }
+
+    fn unless_kind_changed(&self, row: &SourceResource) -> Result<(), ImportReason> {
+        let here = ResourceId::parse(&row.id).and_then(|id| self.ledger.kind_of(id));
+        match here.filter(|here| **here != row.kind) {
+            None => Ok(()),
+            Some(here) => Err(ImportReason::KindChanged {
+                here: here.to_owned(),
+                there: row.kind.clone(),
+            }),
+        }
+    }
+
+    /// Writes what is left of a batch when a request has taken a name or removed a parent meanwhile.
+    async fn write_again(&mut self, batch: &mut Batch) -> Result<Written, Error> {
+        let mut attempts = 1;
+        loop {
+            self.leave_out_conflicts(batch).await?;
+            match self.write(batch).await {
+                Err(error) if error.is_conflict() && attempts < WRITE_ATTEMPTS_MAX => attempts += 1,
+                written => return Ok(written?),
+            }
+        }
+    }
+
     async fn leave_out_conflicts(&mut self, batch: &mut Batch) -> Result<(), Error> {
-        let mut session = self.store.session().await?;
-        let mut conflicts = session.db().list_conflicts(&batch.sound).await?;
+        let has_owners = !self.options.is_dry_run;
+        let mut db = self.session.db();
+        let mut conflicts = db.list_conflicts(&batch.sound, has_owners).await?;
         // A resource that this run leaves as it is here keeps its name.
         let stays = |id| conflicts.iter().any(|conflict| conflict.id == id);
         let states = batch.sound.iter().map(|imported| &imported.resource.state);
@@ -92,8 +157,12 @@ impl Run<'_> {
                 batch.sound.push(imported);
                 continue;
             };
-            let imported_before = Some(state.id).filter(|id| self.ledger.has(*id));
-            batch.stale.extend(imported_before);
+            if self.ledger.has(state.id) {
+                batch.stale.push(state.id);
+            }
+            if reason == ImportReason::ChangedHere {
+                batch.changed.push(state.id);
+            }
             let name = state.name.as_str().to_owned();
             self.refuse(reason, state.kind.clone(), state.id.to_string(), name);
         }
@@ -112,15 +181,29 @@ impl Run<'_> {
     }
 
     /// Counts what was written, and what of it is left out.
-    fn note(&mut self, batch: Batch, written: &HashSet<ResourceId>, unlinked: &mut Vec<Unlinked>) {
+    fn note(&mut self, batch: Batch, written: &Written, unlinked: &mut Vec<Unlinked>) {
         for id in batch.stale {
-            self.ledger.set_complete(id, false);
+            self.ledger.set_parts(id, ImportedParts::Older);
+        }
+        for id in batch.changed {
+            self.ledger.set_parts(id, ImportedParts::Accepted);
         }
         for imported in batch.sound {
-            let is_complete = imported.is_complete();
+            // A dry run leaves the resource as it was.
+            let parts = if self.options.is_dry_run {
+                ImportedParts::Older
+            } else {
+                imported.parts()
+            };
             let state = imported.resource.state;
             let (id, kind, name) = (state.id, state.kind, state.name.as_str().to_owned());
-            if !written.contains(&id) {
+            if written.removed_here.contains(&id) {
+                self.ledger.set_removed_here(id);
+                self.refuse(ImportReason::RemovedHere, kind, id.to_string(), name);
+                continue;
+            }
+            if !written.ids.contains(&id) {
+                self.ledger.set_parts(id, ImportedParts::Accepted);
                 self.refuse(ImportReason::ChangedHere, kind, id.to_string(), name);
                 continue;
             }
@@ -130,9 +213,7 @@ impl Run<'_> {
                 self.report.added += 1;
             }
             self.report.reports += imported.reports.len();
-            // A dry run leaves the resource as it was, so that it cannot be compared.
-            self.ledger
-                .add(id, &kind, is_complete && !self.options.is_dry_run);
+            self.ledger.add(id, &kind, parts);
             self.brought.push(id);
             if imported.has_references {
                 let has_all_reports = imported.refused_reports.is_empty();
@@ -140,6 +221,9 @@ impl Run<'_> {
                     id,
                     has_all_reports,
                 });
+            }
+            for (adapter, _) in &imported.refused_reports {
+                self.left_out.push_report(id, adapter);
             }
             let reports = imported.refused_reports.into_iter();
             let reports =
@@ -158,41 +242,28 @@ impl Run<'_> {
     }
 }
 
-/// Reads a batch, if there is one, in the order of the ids.
-async fn read(
-    source: &mut ImportSource,
-    ids: Option<Vec<String>>,
-) -> Result<Option<Vec<SourceResource>>, Error> {
-    match ids {
-        None => Ok(None),
-        Some(ids) => {
-            let rows = source.resources(&ids).await.map_err(Error::Source)?;
-            let rows = rows.into_iter().map(|row| (row.id.clone(), row));
-            let mut rows: HashMap<_, _> = rows.collect();
-            Ok(Some(ids.iter().filter_map(|id| rows.remove(id)).collect()))
-        }
-    }
-}
-
-/// Writes a batch in one transaction. Gives what was written.
+/// Writes a batch in one transaction. Resources that were imported before are locked first.
 async fn write(
-    store: &Store,
+    session: &mut Session,
     batch: &Batch,
-    is_dry_run: bool,
-) -> Result<HashSet<ResourceId>, postgres::Error> {
-    if is_dry_run || (batch.sound.is_empty() && batch.stale.is_empty()) {
-        return Ok(batch.sound.iter().map(|i| i.resource.state.id).collect());
-    }
-    let mut tx = store.begin().await?;
+    known: &[ResourceId],
+) -> Result<Written, postgres::Error> {
+    let mut tx = session.begin().await?;
     let result = async {
         let mut db = tx.db();
+        let locked = db.lock_imported(known).await?;
+        let locked: HashSet<_> = locked.into_iter().collect();
         db.save_imported_parts(&batch.stale, false).await?;
         let written = db.save_imported(&batch.sound).await?;
         db.clear_imported_parts(&written).await?;
-        let written: HashSet<_> = written.into_iter().collect();
-        db.insert_imported_reports(&batch.sound, |id| written.contains(&id))
+        let ids: HashSet<_> = written.into_iter().collect();
+        db.insert_imported_reports(&batch.sound, |id| ids.contains(&id))
             .await?;
-        Ok(written)
+        let removed_here = known.iter().copied().filter(|id| !locked.contains(id));
+        Ok(Written {
+            removed_here: removed_here.collect(),
+            ids,
+        })
     }
     .await;
     tx.finish(result).await

@@ -1,3 +1,4 @@
+use crate::domain::import::Regression;
 use crate::storage::postgres;
 
 /// Why a run ends without a report.
@@ -11,7 +12,7 @@ pub enum Error {
     Target(#[from] postgres::Error),
     /// The source is something else.
     #[error(
-        "the source is not a database of the older service at its last version: it lacks {}; check --from, \
+        "the source is not a database of the older service at its last version: it lacks {}; check its URL, \
          and run the older service's own `migrate` on it first",
         missing.join(", ")
     )]
@@ -30,8 +31,14 @@ pub enum Error {
     OthersHere,
     /// This database has imported from elsewhere.
     #[error(
-        "this database has imported from another database than the one of --from: import that one into an empty \
-         database. A source that was restored from a dump counts as another one"
+        "this database has imported from another database: import this source into an empty one. A source that was \
+         restored from a dump counts as another one"
     )]
     OtherSource,
+    /// The source may lack what was imported.
+    #[error(
+        "the source may lack what was imported from it, and the import would remove that here: {0}. Name another \
+         database, wait for a standby that lags, or say --allow-older-source to import this state all the same"
+    )]
+    OlderSource(Regression),
 }

@@ -5,85 +5,163 @@ use std::collections::HashSet;
 use super::batches::Unlinked;
 use super::{Error, ImportStep, Run, texts};
 use crate::domain::ResourceId;
-use crate::domain::import::{Finding, FindingPart, ImportReason, SourceReference, check_reference};
-use crate::storage::postgres::{self, Store, WrittenReference};
+use crate::domain::import::{
+    Finding, FindingPart, ImportReason, ImportedParts, SourceReference, about, check_reference,
+};
+use crate::domain::tenancy::TenantScope;
+use crate::storage::postgres::{self, ImportSource, Session, WrittenReference};
+
+/// References of a batch of resources that pass the rules.
+#[derive(Default)]
+struct Links {
+    sound: Vec<WrittenReference>,
+    /// Resources of which a reference is refused.
+    refused: HashSet<ResourceId>,
+}
+
+/// What became of the references of a batch.
+#[derive(Default)]
+struct Written {
+    references: usize,
+    /// Resources with all their parts.
+    complete: Vec<ResourceId>,
+    /// Resources with all parts but refused ones.
+    accepted: Vec<ResourceId>,
+    /// Resources that requests have changed since they were written.
+    changed: Vec<ResourceId>,
+    /// References whose targets requests have removed.
+    lost: Vec<WrittenReference>,
+}
 
 impl Run<'_> {
     /// Writes the references of resources that were written.
-    pub(super) async fn link(&mut self, unlinked: &[Unlinked]) -> Result<(), Error> {
+    pub(super) async fn link(
+        &mut self,
+        source: &mut ImportSource,
+        unlinked: &[Unlinked],
+    ) -> Result<(), Error> {
         let mut done = 0;
         for batch in unlinked.chunks(self.options.batch) {
             if self.is_stopped() {
                 break;
             }
             let ids: Vec<_> = batch.iter().map(|one| one.id).collect();
-            let rows = self.source.references(&texts(&ids)).await;
-            let (sound, refused) = self.sort(rows.map_err(Error::Source)?);
-            let complete = batch.iter().filter(|one| one.has_all_reports);
-            let complete = complete
-                .map(|one| one.id)
-                .filter(|id| !refused.contains(id));
-            let complete: Vec<_> = complete.collect();
-            self.report.references += sound.len();
-            if !self.options.is_dry_run {
-                write(self.store, &sound, &complete).await?;
-                for id in complete {
-                    self.ledger.set_complete(id, true);
-                }
+            let rows = source.references(&texts(&ids)).await;
+            let links = self.sort(rows.map_err(Error::Source)?);
+            if self.options.is_dry_run {
+                self.report.references += links.sound.len();
+            } else {
+                let targets = links.sound.iter().map(|link| link.target.id);
+                let order = self.lock_order(ids.into_iter().chain(targets));
+                let written = write(&mut self.session, &order, batch, links).await?;
+                self.note_links(written);
             }
             done += batch.len();
-            self.tell(ImportStep::Link, done, unlinked.len());
+            self.emit(ImportStep::Link, done, unlinked.len());
         }
         Ok(())
     }
 
     /// The references that pass the rules, and the resources of which one does not.
-    fn sort(&mut self, rows: Vec<SourceReference>) -> (Vec<WrittenReference>, HashSet<ResourceId>) {
-        let (mut sound, mut refused) = (Vec::new(), HashSet::new());
+    fn sort(&mut self, rows: Vec<SourceReference>) -> Links {
+        let mut links = Links::default();
         for row in rows {
             let Some(source) = ResourceId::parse(&row.source_id) else {
                 continue;
             };
-            let kind = self.ledger.kind_of(source).unwrap_or_default().to_owned();
-            let target = self.registry.get(&kind).ok_or(ImportReason::UnknownKind);
+            let kind = self.ledger.kind_of(source).unwrap_or_default();
+            let target = self.registry.get(kind).ok_or(ImportReason::UnknownKind);
             let target = target.and_then(|entity| {
                 check_reference(entity, &row, |target| self.ledger.kind_of(target))
             });
             match target {
-                Ok(target) => sound.push(WrittenReference {
+                Ok(target) => links.sound.push(WrittenReference {
                     source,
                     ref_type: row.ref_type,
                     target,
                 }),
                 Err(reason) => {
-                    refused.insert(source);
-                    self.findings().push(Finding {
-                        reason,
-                        kind,
-                        id: row.source_id,
-                        name: String::new(),
-                        part: FindingPart::Reference {
-                            ref_type: row.ref_type,
-                            target: row.target_id,
-                        },
-                    });
+                    links.refused.insert(source);
+                    self.refuse_reference(reason, source, row.ref_type, row.target_id);
                 }
             }
         }
-        (sound, refused)
+        links
+    }
+
+    fn note_links(&mut self, written: Written) {
+        self.report.references += written.references;
+        for id in written.complete {
+            self.ledger.set_parts(id, ImportedParts::All);
+        }
+        for id in written.accepted {
+            self.ledger.set_parts(id, ImportedParts::Accepted);
+        }
+        for id in written.changed {
+            self.ledger.set_parts(id, ImportedParts::Accepted);
+            let kind = self.ledger.kind_of(id).unwrap_or_default().to_owned();
+            let finding = about(ImportReason::ChangedHere, &kind, id);
+            self.findings().push(finding);
+        }
+        for lost in written.lost {
+            let target = lost.target.id.to_string();
+            let reason = ImportReason::ReferenceTarget;
+            self.refuse_reference(reason, lost.source, lost.ref_type, target);
+        }
+    }
+
+    fn refuse_reference(
+        &mut self,
+        reason: ImportReason,
+        source: ResourceId,
+        ref_type: String,
+        target: String,
+    ) {
+        let kind = self.ledger.kind_of(source).unwrap_or_default().to_owned();
+        self.left_out.push_reference(source, &ref_type, &target);
+        self.findings().push(Finding {
+            part: FindingPart::Reference { ref_type, target },
+            ..about(reason, &kind, source)
+        });
     }
 }
 
+/// Writes references, but none of a resource that was changed here since, and none to a resource that is gone.
 async fn write(
-    store: &Store,
-    references: &[WrittenReference],
-    complete: &[ResourceId],
-) -> Result<(), postgres::Error> {
-    let mut tx = store.begin().await?;
+    session: &mut Session,
+    order: &[ResourceId],
+    batch: &[Unlinked],
+    links: Links,
+) -> Result<Written, postgres::Error> {
+    let mut tx = session.begin().await?;
     let result = async {
         let mut db = tx.db();
-        db.insert_imported_references(references).await?;
-        db.save_imported_parts(complete, true).await
+        let locked = db.lock_targets(&TenantScope::ALL, order).await?;
+        let locked: HashSet<_> = locked.into_iter().map(|target| target.id).collect();
+        let ids: Vec<_> = batch.iter().map(|one| one.id).collect();
+        let unchanged = db.list_unchanged_here(&ids).await?;
+        let unchanged: HashSet<_> = unchanged.into_iter().collect();
+        let Links { sound, mut refused } = links;
+        let sound = sound
+            .into_iter()
+            .filter(|one| unchanged.contains(&one.source));
+        let (kept, lost): (Vec<_>, Vec<_>) = sound.partition(|one| locked.contains(&one.target.id));
+        refused.extend(lost.iter().map(|one| one.source));
+        db.insert_imported_references(&kept).await?;
+        let (same, changed): (Vec<&Unlinked>, Vec<_>) =
+            batch.iter().partition(|one| unchanged.contains(&one.id));
+        let is_complete = |one: &&Unlinked| one.has_all_reports && !refused.contains(&one.id);
+        let (complete, accepted): (Vec<_>, Vec<_>) = same.into_iter().partition(is_complete);
+        let ids = |some: Vec<&Unlinked>| some.into_iter().map(|one| one.id).collect::<Vec<_>>();
+        let complete = ids(complete);
+        db.save_imported_parts(&complete, true).await?;
+        Ok(Written {
+            references: kept.len(),
+            complete,
+            accepted: ids(accepted),
+            changed: ids(changed),
+            lost,
+        })
     }
     .await;
     tx.finish(result).await

@@ -3,7 +3,7 @@
 //! ```text
 //! plan      keys of the source against what is here           Ledger, ImportPlan
 //! remove    what the source no longer has                     removal
-//! bring     resources with their reports, batch by batch      batches
+//! bring     resources with their reports, batch by batch      reading, batches
 //! link      references, once all targets are here             links
 //! verify    digests of both databases                         verify
 //! ```
@@ -17,11 +17,12 @@ mod error;
 mod links;
 mod plan;
 mod progress;
+mod reading;
 mod removal;
 mod report;
 mod verify;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use crate::storage::postgres::SourceSettings;
@@ -29,23 +30,34 @@ pub use error::Error;
 pub use progress::{ImportProgress, ImportStep};
 pub use report::{Difference, ImportReport, KindTally, Verification};
 
-use crate::domain::import::{Findings, Ledger};
+use crate::domain::import::{Continuity, Findings, Ledger, SourcePosition};
 use crate::domain::{EntityRegistry, ResourceId};
-use crate::storage::postgres::{ImportSource, ImportState, Session, SourcePosition, Store};
+use crate::storage::postgres::{ImportSource, ImportState, LeftOut, Session, Store};
 
 /// What a run does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunOptions {
     /// Writes nothing.
     pub is_dry_run: bool,
-    /// Brings what has not changed, too.
-    pub is_full: bool,
+    /// What is read of the source.
+    pub read: ReadScope,
     /// Imports into a database with resources of its own.
     pub is_beside_others: bool,
     /// Resources in one transaction.
     pub batch: usize,
     /// What is compared at the end.
     pub scope: VerifyScope,
+}
+
+/// What a run reads of the source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadScope {
+    /// What was written since the last run.
+    Changed,
+    /// Everything.
+    All,
+    /// Everything, of a state that may lack what was imported before.
+    Older,
 }
 
 /// What is compared at the end of a run.
@@ -61,8 +73,9 @@ pub enum VerifyScope {
 
 /// A run from its begin to its end.
 struct Run<'a> {
-    source: ImportSource,
-    store: &'a Store,
+    /// Holds the lock of imports. Everything is written on this connection: should it break, so does the lock, and
+    /// nothing more is written.
+    session: Session,
     registry: &'a EntityRegistry,
     options: RunOptions,
     observe: &'a (dyn Fn(ImportProgress) + Sync),
@@ -73,12 +86,17 @@ struct Run<'a> {
     leaving: HashSet<ResourceId>,
     /// Resources that were written by this run, or would be.
     brought: Vec<ResourceId>,
+    /// Parts of these that were refused.
+    left_out: LeftOut,
 }
 
-/// What a run tells while it works, and how it is stopped.
+/// As the first transaction of what is to be read: everything.
+const EVERYTHING: i64 = 0;
+
+/// How a run reports its progress, and how it is stopped.
 #[derive(Clone, Copy)]
 pub struct ImportHooks<'a> {
-    /// Is told how far the run is.
+    /// Receives the progress of the run.
     pub observe: &'a (dyn Fn(ImportProgress) + Sync),
     /// Set, the run ends after the current batch.
     pub stop: &'a AtomicBool,
@@ -108,11 +126,11 @@ pub async fn import(
     }
     let position = source.position().await.map_err(Error::Source)?;
     let mut session = store.session().await?;
-    let state = admit(&mut session, options, &position).await?;
+    let state = admit(&mut session, options).await?;
+    let since = since(&position, &state, options)?;
     let imported = session.db().list_imported().await?;
     let run = Run {
-        source,
-        store,
+        session,
         registry,
         options,
         observe: hooks.observe,
@@ -121,19 +139,14 @@ pub async fn import(
         report: ImportReport::of(options),
         leaving: HashSet::new(),
         brought: Vec::new(),
+        left_out: LeftOut::default(),
     };
-    // The session holds the lock of imports. After an error it is held until the connection ends.
-    let report = run.run(&mut session, &state, &position).await?;
-    session.db().unlock_imports().await?;
-    Ok(report)
+    // After an error the lock is held until the connection ends.
+    run.run(&mut source, &position, since).await
 }
 
 /// Checks that this database may take the import, and keeps other imports away.
-async fn admit(
-    session: &mut Session,
-    options: RunOptions,
-    position: &SourcePosition,
-) -> Result<ImportState, Error> {
+async fn admit(session: &mut Session, options: RunOptions) -> Result<ImportState, Error> {
     let mut db = session.db();
     if !db.lock_imports().await? {
         return Err(Error::Busy);
@@ -142,36 +155,76 @@ async fn admit(
     if state.has_others && !options.is_beside_others {
         return Err(Error::OthersHere);
     }
-    match &state.position {
-        Some(before) if before.source != position.source => Err(Error::OtherSource),
-        _ => Ok(state),
+    Ok(state)
+}
+
+/// Checks that the source holds what was imported from it. Gives the first transaction of what is to be read; none if
+/// nothing is here.
+fn since(
+    position: &SourcePosition,
+    state: &ImportState,
+    options: RunOptions,
+) -> Result<Option<i64>, Error> {
+    let Some(before) = &state.position else {
+        return Ok(None);
+    };
+    match (position.continuity(before), options.read) {
+        (Continuity::Other, _) => Err(Error::OtherSource),
+        // Transactions of another state have the same numbers.
+        (_, ReadScope::Older) => Ok(Some(EVERYTHING)),
+        (Continuity::Continued, _) => Ok(Some(before.since)),
+        (Continuity::Regressed(why), _) => Err(Error::OlderSource(why)),
     }
 }
 
 impl Run<'_> {
     async fn run(
         mut self,
-        session: &mut Session,
-        state: &ImportState,
+        source: &mut ImportSource,
         position: &SourcePosition,
+        since: Option<i64>,
     ) -> Result<ImportReport, Error> {
-        let since = state.position.as_ref().map(|before| before.transaction);
-        let plan = self.plan(since, position).await?;
+        let plan = self.plan(source, since, position).await?;
+        match plan.regression {
+            Some(why) if self.options.read != ReadScope::Older => {
+                return Err(Error::OlderSource(why));
+            }
+            _ => {}
+        }
         let is_dry_run = self.options.is_dry_run;
-        if !is_dry_run && since.is_none() {
-            // From now on rows are as of this position; what is not yet here is not in the ledger of the next run.
-            session.db().save_import_position(position).await?;
+        if !is_dry_run {
+            // In a first run all that comes here is as of this position.
+            let since = since.unwrap_or(position.transaction);
+            self.session
+                .db()
+                .save_import_position(position, since)
+                .await?;
         }
         self.remove(&plan.remove).await?;
-        let unlinked = self.bring(&plan).await?;
-        self.link(&unlinked).await?;
-        if !is_dry_run && !self.is_stopped() {
-            session.db().save_import_position(position).await?;
+        let unlinked = self.bring(source, &plan).await?;
+        self.link(source, &unlinked).await?;
+        if !self.is_stopped() {
+            self.find_orphans(source).await?;
         }
-        self.verify(session).await?;
+        if !is_dry_run && !self.is_stopped() {
+            let since = position.transaction;
+            self.session
+                .db()
+                .save_import_position(position, since)
+                .await?;
+        }
+        self.verify(source).await?;
+        self.session.db().unlock_imports().await?;
         self.report.is_interrupted = self.is_stopped();
         self.report.count(&self.ledger);
         Ok(self.report)
+    }
+
+    /// The order in which requests lock resources.
+    fn lock_order(&self, ids: impl Iterator<Item = ResourceId>) -> Vec<ResourceId> {
+        let kind = |id| self.ledger.kind_of(id).unwrap_or_default();
+        let order: BTreeSet<_> = ids.map(|id| (self.registry.depth(kind(id)), id)).collect();
+        order.into_iter().map(|(_, id)| id).collect()
     }
 
     fn is_stopped(&self) -> bool {
@@ -182,7 +235,7 @@ impl Run<'_> {
         &mut self.report.findings
     }
 
-    fn tell(&self, step: ImportStep, done: usize, total: usize) {
+    fn emit(&self, step: ImportStep, done: usize, total: usize) {
         (self.observe)(ImportProgress { step, done, total });
     }
 }

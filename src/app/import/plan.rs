@@ -2,9 +2,11 @@
 
 use std::collections::HashSet;
 
-use super::{Error, ImportStep, Run};
-use crate::domain::import::{Finding, FindingPart, ImportPlan, ImportPlanner, ImportReason};
-use crate::storage::postgres::SourcePosition;
+use super::{EVERYTHING, Error, ImportStep, ReadScope, Run};
+use crate::domain::import::{
+    Finding, FindingPart, ImportPlan, ImportPlanner, ImportReason, SourceKey, SourcePosition,
+};
+use crate::storage::postgres::ImportSource;
 
 /// Transactions after which numbers of the source are used again, and a position means nothing any more.
 const NUMBERS: i64 = 1 << 31;
@@ -12,24 +14,23 @@ const NUMBERS: i64 = 1 << 31;
 impl Run<'_> {
     pub(super) async fn plan(
         &mut self,
+        source: &mut ImportSource,
         since: Option<i64>,
         position: &SourcePosition,
     ) -> Result<ImportPlan, Error> {
-        self.tell(ImportStep::Plan, 0, 0);
-        let is_near = |since: &i64| (0..NUMBERS).contains(&(position.transaction - since));
-        let since = since.filter(is_near).filter(|_| !self.options.is_full);
+        self.emit(ImportStep::Plan, 0, 0);
+        let is_near = |since: &i64| {
+            *since != EVERYTHING && (0..NUMBERS).contains(&(position.transaction - since))
+        };
+        let since = since.filter(is_near);
+        let since = since.filter(|_| self.options.read == ReadScope::Changed);
         let changed = match since {
             None => HashSet::new(),
-            Some(since) => self
-                .source
-                .changed_parts(since)
-                .await
-                .map_err(Error::Source)?,
+            Some(since) => source.changed_parts(since).await.map_err(Error::Source)?,
         };
         let mut planner = ImportPlanner::new(self.registry, &mut self.ledger);
-        let keys = self
-            .source
-            .each_key(since, |key| planner.push(key, |id| changed.contains(&id)));
+        let take = |key: SourceKey<'_>| planner.push(key, |id| changed.contains(&id));
+        let keys = source.each_key(since, take);
         keys.await.map_err(Error::Source)?;
         let (mut plan, counts) = planner.finish();
         for (kind, count) in counts {
@@ -39,13 +40,13 @@ impl Run<'_> {
         for finding in std::mem::take(&mut plan.findings) {
             self.findings().push(finding);
         }
-        self.find_orphans().await?;
         Ok(plan)
     }
 
-    async fn find_orphans(&mut self) -> Result<(), Error> {
+    /// Looks for reports that belong to nothing.
+    pub(super) async fn find_orphans(&mut self, source: &mut ImportSource) -> Result<(), Error> {
         let findings = &mut self.report.findings;
-        let orphans = self.source.each_orphan(|orphan| {
+        let orphans = source.each_orphan(|orphan| {
             findings.push(Finding {
                 reason: ImportReason::OrphanReport,
                 kind: orphan.kind,

@@ -5,37 +5,59 @@ use std::collections::HashSet;
 use super::{Error, ImportStep, Run};
 use crate::domain::ResourceId;
 use crate::domain::import::{ImportReason, about};
+use crate::storage::postgres::{self, Session};
 
 impl Run<'_> {
     /// Removes resources, children first.
     pub(super) async fn remove(&mut self, vanished: &[ResourceId]) -> Result<(), Error> {
+        if self.options.is_dry_run {
+            let gone = self.session.db().list_removable(vanished).await?;
+            self.note_removed(vanished, gone);
+            return Ok(());
+        }
         let mut done = 0;
         for ids in vanished.chunks(self.options.batch) {
             if self.is_stopped() {
                 break;
             }
-            let gone = if self.options.is_dry_run {
-                ids.to_vec()
-            } else {
-                let mut tx = self.store.begin().await?;
-                let result = tx.db().delete_imported(ids).await;
-                tx.finish(result).await?
-            };
-            self.report.removed += gone.len();
-            let gone: HashSet<_> = gone.into_iter().collect();
-            for id in ids {
-                if gone.contains(id) {
-                    self.leaving.insert(*id);
-                    self.ledger.remove(*id);
-                } else {
-                    let kind = self.ledger.kind_of(*id).unwrap_or_default().to_owned();
-                    self.findings()
-                        .push(about(ImportReason::NeededHere, &kind, *id));
-                }
-            }
+            let order = self.lock_order(ids.iter().copied());
+            let gone = remove(&mut self.session, &order).await?;
+            self.note_removed(ids, gone);
             done += ids.len();
-            self.tell(ImportStep::Remove, done, vanished.len());
+            self.emit(ImportStep::Remove, done, vanished.len());
         }
         Ok(())
     }
+
+    fn note_removed(&mut self, ids: &[ResourceId], gone: Vec<ResourceId>) {
+        self.report.removed += gone.len();
+        let gone: HashSet<_> = gone.into_iter().collect();
+        for id in ids {
+            if gone.contains(id) {
+                self.leaving.insert(*id);
+                self.ledger.remove(*id);
+            } else {
+                let kind = self.ledger.kind_of(*id).unwrap_or_default().to_owned();
+                self.findings()
+                    .push(about(ImportReason::NeededHere, &kind, *id));
+            }
+        }
+    }
+}
+
+/// Removes what may go, in one transaction. Gives what is gone.
+async fn remove(
+    session: &mut Session,
+    order: &[ResourceId],
+) -> Result<Vec<ResourceId>, postgres::Error> {
+    let mut tx = session.begin().await?;
+    let result = async {
+        let mut db = tx.db();
+        db.lock_imported(order).await?;
+        let free = db.list_removable(order).await?;
+        db.delete_imported(&free).await?;
+        Ok(free)
+    }
+    .await;
+    tx.finish(result).await
 }

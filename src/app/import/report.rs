@@ -51,7 +51,11 @@ pub struct Verification {
     pub scope: VerifyScope,
     /// How many resources are equal.
     pub equal: usize,
-    /// How many were left out, because this service has changed them since.
+    /// How many are equal but for the parts that were refused.
+    pub equal_in_part: usize,
+    /// How many were left out, because they are here in an older state: the newer one was refused.
+    pub older: usize,
+    /// How many were left out, because this service has changed or removed them since.
     pub changed_here: usize,
     /// How many differ.
     pub differing: usize,
@@ -76,6 +80,8 @@ impl Verification {
         Self {
             scope,
             equal: 0,
+            equal_in_part: 0,
+            older: 0,
             changed_here: 0,
             differing: 0,
             first: Vec::new(),

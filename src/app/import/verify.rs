@@ -2,29 +2,37 @@
 
 use super::{Difference, Error, ImportStep, Run, Verification, VerifyScope, texts};
 use crate::domain::ResourceId;
-use crate::storage::postgres::Session;
+use crate::domain::import::ImportedParts;
+use crate::storage::postgres::ImportSource;
 
 impl Run<'_> {
-    /// Compares the resources that must be the same. In a dry run these are the ones that a run would leave alone.
-    pub(super) async fn verify(&mut self, session: &mut Session) -> Result<(), Error> {
+    /// Compares the resources that must be the same, but for refused parts. In a dry run these are the ones that a run
+    /// would leave alone.
+    pub(super) async fn verify(&mut self, source: &mut ImportSource) -> Result<(), Error> {
+        let mut verification = Verification::of(self.options.scope);
         let ids = match self.options.scope {
             VerifyScope::Nothing => return Ok(()),
-            VerifyScope::All => self.ledger.complete(),
+            VerifyScope::All => {
+                verification.changed_here = self.ledger.removed_here();
+                if !self.options.is_dry_run {
+                    verification.older = self.ledger.older();
+                }
+                self.ledger.comparable()
+            }
             VerifyScope::Changed => {
                 let mut brought = std::mem::take(&mut self.brought);
-                brought.retain(|id| self.ledger.is_complete(*id));
+                brought.retain(|id| self.ledger.is_comparable(*id));
                 brought
             }
         };
-        let mut verification = Verification::of(self.options.scope);
         let mut done = 0;
         for batch in ids.chunks(self.options.batch) {
             if self.is_stopped() {
                 break;
             }
-            self.compare(session, batch, &mut verification).await?;
+            self.compare(source, batch, &mut verification).await?;
             done += batch.len();
-            self.tell(ImportStep::Verify, done, ids.len());
+            self.emit(ImportStep::Verify, done, ids.len());
         }
         self.report.verification = Some(verification);
         Ok(())
@@ -32,17 +40,21 @@ impl Run<'_> {
 
     async fn compare(
         &mut self,
-        session: &mut Session,
+        source: &mut ImportSource,
         ids: &[ResourceId],
         verification: &mut Verification,
     ) -> Result<(), Error> {
         let texts = texts(ids);
-        let mut db = session.db();
-        let (there, here) = tokio::join!(self.source.digests(&texts), db.imported_digests(ids));
+        let mut db = self.session.db();
+        let there = source.digests(&texts, self.left_out.take(ids));
+        let (there, here) = tokio::join!(there, db.imported_digests(ids));
         let (there, here) = (there.map_err(Error::Source)?, here?);
         for id in ids {
             match (there.get(id), here.get(id)) {
-                (Some(there), Some(here)) if there == here => verification.equal += 1,
+                (Some(there), Some(here)) if there == here => match self.ledger.parts(*id) {
+                    Some(ImportedParts::Accepted) => verification.equal_in_part += 1,
+                    _ => verification.equal += 1,
+                },
                 (Some(_), None) => verification.changed_here += 1,
                 _ => {
                     verification.differing += 1;

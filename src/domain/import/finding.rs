@@ -25,6 +25,14 @@ pub enum ImportReason {
     /// A resource of this database that was not imported has the id.
     #[error("a resource of this database that was not imported has the id")]
     IdTaken,
+    /// Kinds are for life, in both services.
+    #[error("the kind is {there} in the source, and was {here} when it was imported")]
+    KindChanged {
+        /// The kind here.
+        here: String,
+        /// The kind in the source.
+        there: String,
+    },
     /// The parent is missing.
     #[error("the parent is not imported or not in the source")]
     NoParent,
@@ -83,9 +91,9 @@ pub enum ImportReason {
 }
 
 impl ImportReason {
-    /// Whether the part is left out. Otherwise it is imported with a difference.
+    /// Whether the part is left out though the source uses it.
     pub fn is_refusal(&self) -> bool {
-        !matches!(self, Self::Href { .. })
+        !matches!(self, Self::Href { .. } | Self::OrphanReport)
     }
 
     /// Its name for programs.
@@ -97,18 +105,21 @@ impl ImportReason {
     pub fn advice(&self) -> &'static str {
         match self {
             Self::Id => {
-                "clients find resources by UUIDs only: create it anew in the older service, or do without it"
+                "clients find resources by UUIDs only: create it again in the older service, or do without it"
             }
             Self::UnknownKind => {
                 "add the kind to `entities` in the configuration and import again, or do without it"
             }
             Self::Name(_) => {
-                "names never change: create it anew under another name in the older service, or widen the limits of its kind"
+                "names never change: create it again under another name in the older service, or widen the limits of its kind"
             }
             Self::NameTaken => "delete or recreate one of the two, then import again",
             Self::IdTaken => "import into an empty database",
             Self::NoParent => {
-                "see why the parent is left out; without a parent it can only be created anew"
+                "see why the parent is left out; without a parent it can only be created again"
+            }
+            Self::KindChanged { .. } => {
+                "the older service never changes kinds: undo it in the older database, then import again"
             }
             Self::Parent(_) => "configure `parent_kind` as in the older service and import again",
             Self::Spec(_) => {
@@ -179,14 +190,15 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Most findings that are listed one by one.
-    pub const LISTED_MAX: usize = 10_000;
+    /// Most findings of one reason that are listed one by one.
+    pub const LISTED_MAX: usize = 1_000;
 
-    /// Counts a finding, and keeps it if it is one of the first.
+    /// Counts a finding, and keeps it if it is one of the first of its reason.
     pub fn push(&mut self, finding: Finding) {
-        *self.counts.entry(finding.reason.code()).or_default() += 1;
+        let count = self.counts.entry(finding.reason.code()).or_default();
+        *count += 1;
         self.refused += usize::from(finding.reason.is_refusal());
-        if self.listed.len() < Self::LISTED_MAX {
+        if *count <= Self::LISTED_MAX {
             self.listed.push(finding);
         }
     }
@@ -196,7 +208,7 @@ impl Findings {
         &self.counts
     }
 
-    /// The first ones, in the order in which they were found.
+    /// The first ones of each reason, in the order in which they were found.
     pub fn listed(&self) -> &[Finding] {
         &self.listed
     }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use super::finding::about;
-use super::{Finding, ImportReason};
+use super::{Finding, ImportReason, Regression};
 use crate::domain::{EntityRegistry, ResourceId};
 
 /// A resource of the source, by what decides whether it is imported.
@@ -14,6 +14,8 @@ pub struct SourceKey<'a> {
     pub id: &'a str,
     /// Its kind.
     pub kind: &'a str,
+    /// Its generation.
+    pub generation: i64,
     /// Whether its deletion was requested.
     pub is_finalizing: bool,
     /// Whether its row was written since the last run.
@@ -29,13 +31,26 @@ pub struct ImportedKey {
     pub is_complete: bool,
     /// Its kind; unset if this service has removed it since.
     pub kind: Option<String>,
+    /// Its generation; unset if this service has changed or removed it since.
+    pub generation: Option<i32>,
+}
+
+/// How much of an imported resource is here as the source has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImportedParts {
+    /// All of it.
+    All,
+    /// All but the reports and references that were refused.
+    Accepted,
+    /// An older state, or one without its references.
+    Older,
 }
 
 /// What a run has to do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImportPlan {
-    /// Resources to read from the source and to write here, by level: parents before their children. In a level
-    /// finalizing resources come first, because they leave their names to others.
+    /// Resources to read from the source and to write here, by level: parents before their children, and of one kind
+    /// finalizing resources before others, because they leave their names to these.
     pub bring: Vec<Vec<ResourceId>>,
     /// Ids of the source that are no UUIDs.
     pub foreign_ids: Vec<String>,
@@ -45,6 +60,23 @@ pub struct ImportPlan {
     pub unchanged: usize,
     /// What is left alone, because this service has removed it.
     pub findings: Vec<Finding>,
+    /// Set if the source has older states of resources than were imported.
+    pub regression: Option<Regression>,
+}
+
+impl ImportPlan {
+    /// How many resources are to be read.
+    pub fn total(&self) -> usize {
+        self.bring.iter().map(Vec::len).sum::<usize>() + self.foreign_ids.len()
+    }
+
+    fn note_regression(&mut self, id: ResourceId) {
+        let (count, first) = match self.regression {
+            Some(Regression::Generations { count, first }) => (count + 1, first),
+            _ => (1, id),
+        };
+        self.regression = Some(Regression::Generations { count, first });
+    }
 }
 
 /// Every imported resource, with its kind.
@@ -57,7 +89,8 @@ pub struct Ledger {
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     kind: u16,
-    is_complete: bool,
+    generation: Option<i32>,
+    parts: ImportedParts,
     is_removed_here: bool,
     is_in_source: bool,
 }
@@ -69,7 +102,12 @@ impl Ledger {
         for key in imported {
             let entry = Entry {
                 kind: ledger.kind(key.kind.as_deref().unwrap_or_default()),
-                is_complete: key.is_complete,
+                generation: key.generation,
+                parts: if key.is_complete {
+                    ImportedParts::All
+                } else {
+                    ImportedParts::Older
+                },
                 is_removed_here: key.kind.is_none(),
                 is_in_source: false,
             };
@@ -99,29 +137,38 @@ impl Ledger {
         self.entries.contains_key(&id)
     }
 
-    /// Notes that a resource is here, whole or with parts to come.
-    pub fn add(&mut self, id: ResourceId, kind: &str, is_complete: bool) {
+    /// Notes that a resource is here.
+    pub fn add(&mut self, id: ResourceId, kind: &str, parts: ImportedParts) {
         let kind = self.kind(kind);
         let entry = Entry {
             kind,
-            is_complete,
+            generation: None,
+            parts,
             is_removed_here: false,
             is_in_source: true,
         };
         self.entries.insert(id, entry);
     }
 
-    /// Notes whether all parts of a resource are here.
-    pub fn set_complete(&mut self, id: ResourceId, is_complete: bool) {
+    /// Notes how much of a resource is here.
+    pub fn set_parts(&mut self, id: ResourceId, parts: ImportedParts) {
         if let Some(entry) = self.entries.get_mut(&id) {
-            entry.is_complete = is_complete;
+            entry.parts = parts;
         }
     }
 
-    /// Whether every part of a resource is here as the source has it.
-    pub fn is_complete(&self, id: ResourceId) -> bool {
+    /// Notes that this service has removed a resource.
+    pub fn set_removed_here(&mut self, id: ResourceId) {
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.is_removed_here = true;
+        }
+    }
+
+    /// How much of a resource of the source is here; unset if it is not.
+    pub fn parts(&self, id: ResourceId) -> Option<ImportedParts> {
         let entry = self.entries.get(&id);
-        entry.is_some_and(|e| e.is_complete && e.is_in_source && !e.is_removed_here)
+        let entry = entry.filter(|e| e.is_in_source && !e.is_removed_here);
+        entry.map(|e| e.parts)
     }
 
     /// Notes that a resource is gone.
@@ -129,12 +176,32 @@ impl Ledger {
         self.entries.remove(&id);
     }
 
-    /// Resources that must be here as the source has them, in the order of their ids.
-    pub fn complete(&self) -> Vec<ResourceId> {
+    /// Whether a resource must be here as the source has it, but for refused parts.
+    pub fn is_comparable(&self, id: ResourceId) -> bool {
+        !matches!(self.parts(id), None | Some(ImportedParts::Older))
+    }
+
+    /// Every comparable resource, in the order of the ids.
+    pub fn comparable(&self) -> Vec<ResourceId> {
         let ids = self.entries.keys().copied();
-        let mut ids: Vec<_> = ids.filter(|id| self.is_complete(*id)).collect();
+        let mut ids: Vec<_> = ids.filter(|id| self.is_comparable(*id)).collect();
         ids.sort_unstable();
         ids
+    }
+
+    /// How many resources are here in an older state than the source has.
+    pub fn older(&self) -> usize {
+        let ids = self.entries.keys();
+        ids.filter(|id| self.parts(**id) == Some(ImportedParts::Older))
+            .count()
+    }
+
+    /// How many resources of the source this service has removed.
+    pub fn removed_here(&self) -> usize {
+        let entries = self.entries.values();
+        entries
+            .filter(|e| e.is_in_source && e.is_removed_here)
+            .count()
     }
 
     /// How many resources of each kind are here.
@@ -191,7 +258,11 @@ impl<'a> ImportPlanner<'a> {
                 }
                 return;
             }
-            if !is_wanted && entry.is_complete {
+            let is_older = |imported: &i32| key.generation < i64::from(*imported);
+            if entry.generation.as_ref().is_some_and(is_older) {
+                self.plan.note_regression(id);
+            }
+            if !is_wanted && entry.parts == ImportedParts::All {
                 self.plan.unchanged += 1;
                 return;
             }
@@ -203,7 +274,9 @@ impl<'a> ImportPlanner<'a> {
     /// The plan, and how many resources of each kind the source has.
     pub fn finish(mut self) -> (ImportPlan, BTreeMap<String, usize>) {
         self.bring.sort_unstable();
-        let levels = self.bring.chunk_by(|(one, ..), (other, ..)| one == other);
+        let levels = self
+            .bring
+            .chunk_by(|one, other| (one.0, one.1) == (other.0, other.1));
         let ids = |level: &[(usize, bool, ResourceId)]| level.iter().map(|(.., id)| *id).collect();
         self.plan.bring = levels.map(ids).collect();
         let vanished = self.ledger.entries.iter();

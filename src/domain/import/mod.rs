@@ -13,6 +13,7 @@
 mod document;
 mod finding;
 mod ledger;
+mod position;
 mod reports;
 mod row;
 #[cfg(test)]
@@ -21,7 +22,8 @@ mod translate;
 
 pub use document::DOCUMENT_BYTES_MAX;
 pub use finding::{Finding, FindingPart, Findings, ImportReason, about};
-pub use ledger::{ImportPlan, ImportPlanner, ImportedKey, Ledger, SourceKey};
+pub use ledger::{ImportPlan, ImportPlanner, ImportedKey, ImportedParts, Ledger, SourceKey};
+pub use position::{Continuity, ImportedPosition, LatestState, Regression, SourcePosition};
 pub use reports::ImportedReport;
 pub use row::{SourceOrphan, SourceReference, SourceResource};
 pub use translate::{DELETED_BY_DEFAULT, ImportedResource, translate};

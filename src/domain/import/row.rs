@@ -45,6 +45,14 @@ pub struct SourceResource {
     pub has_references: bool,
 }
 
+impl SourceResource {
+    /// How much memory its documents take.
+    pub fn bytes(&self) -> usize {
+        let documents = [&self.spec, &self.reports, &self.conditions, &self.labels];
+        documents.into_iter().map(String::len).sum()
+    }
+}
+
 /// A row of its table `adapter_statuses`, as a member of [`SourceResource::reports`].
 #[derive(Debug, Deserialize)]
 pub(super) struct SourceReport<'a> {

@@ -234,7 +234,7 @@ fn reported(change: impl FnOnce(&mut serde_json::Value)) -> SourceResource {
 #[test]
 fn a_report_is_kept_exactly() {
     let imported = translated(reported(|_| {})).unwrap();
-    assert!(imported.is_complete());
+    assert_eq!(imported.parts(), ImportedParts::All);
     let [dns, other] = imported.reports.try_into().unwrap();
     assert_eq!(dns.state.adapter, "dns");
     assert_eq!(dns.state.observed_generation, 2);
@@ -284,7 +284,7 @@ fn a_report_is_refused_alone() {
     for (member, value, expected) in cases {
         let row = reported(|report| report[member] = value.clone());
         let imported = translated(row).unwrap();
-        assert!(!imported.is_complete());
+        assert_eq!(imported.parts(), ImportedParts::Accepted);
         assert_eq!(imported.reports.len(), 1, "{member}: {value}");
         let [(_, reason)] = imported.refused_reports.try_into().unwrap();
         let message = reason.to_string();
@@ -353,6 +353,7 @@ fn imported(number: u8, kind: Option<&str>, is_complete: bool) -> ImportedKey {
         id: numbered(number),
         is_complete,
         kind: kind.map(str::to_owned),
+        generation: kind.map(|_| 3),
     }
 }
 
@@ -370,6 +371,7 @@ fn plan(
         let key = SourceKey {
             id: &id,
             kind,
+            generation: 3,
             is_finalizing,
             is_changed,
         };
@@ -388,7 +390,7 @@ fn parents_come_first_and_finalizing_resources_leave_their_names() {
         (5, "Unheard", false, true),
     ];
     let plan = plan(&mut Ledger::default(), &source, &[]);
-    let expected = [vec![3, 2, 5], vec![4, 1]];
+    let expected = [vec![3], vec![2, 5], vec![4], vec![1]];
     let expected = expected.map(|level| level.into_iter().map(numbered).collect::<Vec<_>>());
     assert_eq!(plan.bring, expected);
 }
@@ -422,8 +424,33 @@ fn a_later_run_brings_what_changed_and_what_is_not_whole() {
     let [removed_here] = plan.findings.try_into().unwrap();
     assert_eq!(removed_here.reason, ImportReason::RemovedHere);
     assert_eq!(removed_here.id, numbered(6).to_string());
-    assert_eq!(ledger.complete(), [1, 2, 3].map(numbered));
+    assert_eq!(plan.regression, None);
+    assert_eq!(ledger.comparable(), [1, 2, 3].map(numbered));
+    assert_eq!((ledger.older(), ledger.removed_here()), (1, 2));
     assert_eq!(ledger.kind_of(numbered(5)), None);
+}
+
+#[test]
+fn lower_generations_than_imported_are_noticed() {
+    let registry = kinds();
+    let mut ledger = Ledger::of([1, 2, 3].map(|n| imported(n, Some("Cluster"), true)));
+    let mut planner = ImportPlanner::new(&registry, &mut ledger);
+    for (number, generation) in [(1, 4), (2, 2), (3, 1)] {
+        let id = numbered(number).to_string();
+        let key = SourceKey {
+            id: &id,
+            kind: "Cluster",
+            generation,
+            is_finalizing: false,
+            is_changed: true,
+        };
+        planner.push(key, |_| false);
+    }
+    let expected = Regression::Generations {
+        count: 2,
+        first: numbered(2),
+    };
+    assert_eq!(planner.finish().0.regression, Some(expected));
 }
 
 #[test]
@@ -434,6 +461,7 @@ fn ids_that_are_no_uuids_are_set_apart() {
     let key = SourceKey {
         id: "cluster-1",
         kind: "Cluster",
+        generation: 1,
         is_finalizing: false,
         is_changed: false,
     };
@@ -444,7 +472,7 @@ fn ids_that_are_no_uuids_are_set_apart() {
 }
 
 #[test]
-fn findings_are_all_counted_and_the_first_ones_kept() {
+fn findings_are_all_counted_and_the_first_ones_of_each_reason_kept() {
     let mut findings = Findings::default();
     let count = Findings::LISTED_MAX + 5;
     for _ in 0..count {
@@ -459,5 +487,5 @@ fn findings_are_all_counted_and_the_first_ones_kept() {
     assert_eq!(findings.counts()["id"], count);
     assert_eq!(findings.counts()["href"], 1);
     assert_eq!(findings.refused(), count);
-    assert_eq!(findings.listed().len(), Findings::LISTED_MAX);
+    assert_eq!(findings.listed().len(), Findings::LISTED_MAX + 1);
 }

@@ -8,7 +8,7 @@ use super::document::{document, json};
 use super::finding::href_differs;
 use super::reports::{ImportedReport, reports};
 use super::row::SourceResource;
-use super::{ImportReason, order};
+use super::{ImportReason, ImportedParts, order};
 use crate::domain::tenancy::{DIMENSIONS_MAX, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::domain::{
     Condition, Deletion, Entity, EntityRegistry, Labels, References, Resource, ResourceId,
@@ -36,9 +36,15 @@ pub struct ImportedResource {
 }
 
 impl ImportedResource {
-    /// Whether every part is here once the resource and its reports are written.
-    pub fn is_complete(&self) -> bool {
-        !self.has_references && self.refused_reports.is_empty()
+    /// How much of it is here once the resource and its reports are written.
+    pub fn parts(&self) -> ImportedParts {
+        if self.has_references {
+            ImportedParts::Older
+        } else if self.refused_reports.is_empty() {
+            ImportedParts::All
+        } else {
+            ImportedParts::Accepted
+        }
     }
 }
 

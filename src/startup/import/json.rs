@@ -21,7 +21,7 @@ struct ReportView<'a> {
     refused: usize,
     /// By the code of the reason.
     findings: &'a BTreeMap<&'static str, usize>,
-    /// The first ones.
+    /// The first ones of each reason.
     listed: Vec<FindingView<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     verification: Option<VerificationView<'a>>,
@@ -56,6 +56,8 @@ struct FindingView<'a> {
 struct VerificationView<'a> {
     scope: &'static str,
     equal: usize,
+    equal_in_part: usize,
+    older: usize,
     changed_here: usize,
     differing: usize,
     /// The first ones.
@@ -144,6 +146,8 @@ fn verification_view(verification: &Verification) -> VerificationView<'_> {
             VerifyScope::Nothing => "none",
         },
         equal: verification.equal,
+        equal_in_part: verification.equal_in_part,
+        older: verification.older,
         changed_here: verification.changed_here,
         differing: verification.differing,
         differences: differences.collect(),

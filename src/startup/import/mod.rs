@@ -10,20 +10,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, bail};
 use sqlx::postgres::PgConnectOptions;
+use tracing::Instrument as _;
 
 use super::{database, telemetry};
 use crate::app::import::{
-    self, ImportHooks, ImportReport, RunOptions, SourceSettings, VerifyScope,
+    self, ImportHooks, ImportReport, ReadScope, RunOptions, SourceSettings, VerifyScope,
 };
 use crate::config::{self, ImportArgs, Output, Settings, StatusFormat, VerifyArg};
 use crate::domain::EntityRegistry;
 use crate::domain::entity_config::Attached;
-use crate::storage::postgres::Probe;
+use crate::storage::postgres::{Probe, Store};
 use hyperfleet_server_kit::ending::{self, Misuse};
 use hyperfleet_server_kit::program::print;
 use hyperfleet_server_kit::signals::Signals;
 use progress::ProgressLines;
 
+/// How long a statement on many rows may take at least: more than one of a request.
+const STATEMENT_MILLISECONDS: u64 = 600_000;
 /// The exit code that says that some rows were refused, and everything else is imported.
 const REFUSED: u8 = 3;
 /// The exit code that says that the two databases differ.
@@ -37,11 +40,13 @@ pub(super) async fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     let mut loaded = loaded.sound().context(Misuse)?;
     // Standard output is for the report.
     loaded.settings.logging.output = Output::Stderr;
-    let source = source(args).context(Misuse)?;
+    let source = source(args, &loaded.settings).context(Misuse)?;
     let Attached { registry, notes } = loaded.settings.kinds().context(Misuse)?;
     let telemetry = telemetry::start_with(&loaded)?;
     telemetry::warn_of(&notes);
-    let result = import(args, &loaded.settings, &source, &registry).await;
+    let import = import(args, &loaded.settings, &source, &registry);
+    // Statements are traced below a span only.
+    let result = import.instrument(tracing::info_span!("import")).await;
     telemetry.traces.end().await;
     let report = result?;
     print(&match args.output {
@@ -51,9 +56,18 @@ pub(super) async fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     Ok(code(&report))
 }
 
-fn source(args: &ImportArgs) -> anyhow::Result<SourceSettings> {
-    let connect = args.options.from.expose().parse::<PgConnectOptions>();
-    let connect = connect.context("--from is not of the form postgres://user@host:port/name")?;
+/// The older service's database. What is wrong with its URL is not repeated: it may hold a password.
+fn source(args: &ImportArgs, settings: &Settings) -> anyhow::Result<SourceSettings> {
+    let flag = args.options.from.as_ref().map(|url| ("--from", url));
+    let setting = settings.import.from.as_ref();
+    let given = flag.or(setting.map(|url| ("import.from", url)));
+    let (name, url) = given.context(
+        "name the database of the older service: --from URL, HYPERFLEET_IMPORT_FROM, \
+         or a file that HYPERFLEET_IMPORT_FROM_FILE names",
+    )?;
+    let Ok(connect) = url.expose().parse::<PgConnectOptions>() else {
+        bail!("{name} is not of the form postgres://user@host:port/name");
+    };
     Ok(SourceSettings { connect })
 }
 
@@ -69,11 +83,22 @@ async fn import(
         let missing = schema.missing;
         bail!("the database lacks {missing} migrations: run `hyperfleet-api migrate` first");
     }
-    let store = database::store(&settings.database)?;
+    let mut connections = database::connections(&settings.database)?;
+    let time = &mut connections.statement_milliseconds_max;
+    *time = if *time == 0 {
+        0
+    } else {
+        STATEMENT_MILLISECONDS.max(*time)
+    };
+    let store = Store::new(connections);
     let given = &args.options;
     let options = RunOptions {
         is_dry_run: given.dry_run,
-        is_full: given.full,
+        read: match (given.allow_older_source, given.full) {
+            (true, _) => ReadScope::Older,
+            (false, true) => ReadScope::All,
+            (false, false) => ReadScope::Changed,
+        },
         is_beside_others: given.beside_others,
         batch: usize::from(given.batch),
         scope: match given.verify {

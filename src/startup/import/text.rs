@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::app::import::{ImportReport, Verification, VerifyScope};
-use crate::domain::import::{Finding, FindingPart};
+use crate::domain::import::{Finding, FindingPart, ImportReason};
 
 /// Most parts that are named below one reason.
 const NAMED_MAX: usize = 20;
@@ -16,7 +16,7 @@ pub(super) fn text(report: &ImportReport) -> String {
     tallies(report, &mut text);
     findings(report, &mut text);
     match &report.verification {
-        Some(verification) => verified(verification, report.is_dry_run, &mut text),
+        Some(verification) => verified(verification, report, &mut text),
         None => text.push_str("Nothing was compared.\n"),
     }
     if report.is_interrupted {
@@ -75,29 +75,28 @@ fn tallies(report: &ImportReport, text: &mut String) {
 }
 
 fn findings(report: &ImportReport, text: &mut String) {
-    let mut by_reason: BTreeMap<(bool, String), Vec<&Finding>> = BTreeMap::new();
+    let mut by_reason: BTreeMap<(usize, &str), Vec<&Finding>> = BTreeMap::new();
     for finding in report.findings.listed() {
-        let key = (
-            !finding.reason.is_refusal(),
-            finding.reason.code().to_owned(),
-        );
+        let key = (urgency(&finding.reason), finding.reason.code());
         by_reason.entry(key).or_default().push(finding);
     }
-    for ((is_taken_over, code), found) in by_reason {
-        let count = report.findings.counts().get(code.as_str()).copied();
+    for ((urgency, code), found) in by_reason {
+        let count = report.findings.counts().get(code).copied();
         let count = count.unwrap_or(found.len());
-        let what = if is_taken_over {
-            "Taken over with a difference"
-        } else {
-            "Refused"
-        };
+        let what = ["Refused", "Taken over with a difference", "Left behind"][urgency];
         let advice = found.first().map_or("", |finding| finding.reason.advice());
         let _ = writeln!(text, "\n{what}: {count} ({code})\n  What to do: {advice}");
         for finding in found.iter().take(NAMED_MAX) {
-            let _ = writeln!(text, "  {}: {}", place(finding), finding.reason);
+            let _ = writeln!(
+                text,
+                "  {}: {}",
+                place(finding),
+                printable(&finding.reason.to_string())
+            );
         }
         if count > NAMED_MAX {
-            let _ = writeln!(text, "  and {} more; -o json lists them", count - NAMED_MAX);
+            let (rest, listed) = (count - NAMED_MAX, found.len());
+            let _ = writeln!(text, "  and {rest} more; -o json lists the first {listed}");
         }
     }
     if report.findings.counts().is_empty() {
@@ -105,6 +104,27 @@ fn findings(report: &ImportReport, text: &mut String) {
     } else {
         text.push('\n');
     }
+}
+
+/// Refusals come first, and what needs nothing to be done last.
+fn urgency(reason: &ImportReason) -> usize {
+    match reason {
+        ImportReason::OrphanReport => 2,
+        ImportReason::Href { .. } => 1,
+        _ => 0,
+    }
+}
+
+/// Texts of the source without what would move a terminal's cursor.
+fn printable(text: &str) -> String {
+    let escaped = text.chars().map(|c| {
+        if c.is_control() {
+            c.escape_default().to_string()
+        } else {
+            c.to_string()
+        }
+    });
+    escaped.collect()
 }
 
 /// The resource, and which part of it.
@@ -115,34 +135,50 @@ fn place(finding: &Finding) -> String {
     } else {
         format!("{kind} {id} ({name})")
     };
-    match &finding.part {
+    printable(&match &finding.part {
         FindingPart::Resource => resource,
         FindingPart::Report { adapter } => format!("{resource}, report of {adapter}"),
         FindingPart::Reference { ref_type, target } => {
             format!("{resource}, reference {ref_type} to {target}")
         }
-    }
+    })
 }
 
-fn verified(verification: &Verification, is_dry_run: bool, text: &mut String) {
+fn verified(verification: &Verification, report: &ImportReport, text: &mut String) {
     let Verification {
         scope,
         equal,
+        equal_in_part,
+        older,
         changed_here,
         differing,
         first,
     } = verification;
-    let what = match (is_dry_run, scope) {
-        (true, _) => "Compared what is unchanged",
-        (false, VerifyScope::Changed) => "Compared what was written",
-        (false, VerifyScope::All | VerifyScope::Nothing) => "Compared everything",
+    let what = match scope {
+        _ if report.is_dry_run => "Compared what is unchanged",
+        VerifyScope::Changed => "Compared what was written",
+        VerifyScope::All | VerifyScope::Nothing => "Compared everything",
+    };
+    let what = if report.is_interrupted {
+        "Compared so far"
+    } else {
+        what
     };
     let _ = write!(
         text,
         "{what}: {equal} resources are equal, {differing} differ"
     );
-    if *changed_here > 0 {
-        let _ = write!(text, ", {changed_here} were changed here since");
+    for (count, what) in [
+        (equal_in_part, "are equal but for refused parts"),
+        (
+            older,
+            "have an older state here, because the newer one is refused",
+        ),
+        (changed_here, "were changed or removed here since"),
+    ] {
+        if *count > 0 {
+            let _ = write!(text, ", {count} {what}");
+        }
     }
     text.push_str(".\n");
     for difference in first.iter().take(NAMED_MAX) {

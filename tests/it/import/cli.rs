@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::world::{World, cluster_id};
 use crate::support::TestDatabase;
 
-fn start(world: &World, more: &[&str]) -> RunningProgram {
+fn command(world: &World, more: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hyperfleet-api"));
     command.arg("import").args(["--config", "/dev/null"]);
     command.args([
@@ -19,7 +19,11 @@ fn start(world: &World, more: &[&str]) -> RunningProgram {
         &world.target.url(),
     ]);
     command.args(more).env_remove("DATABASE_URL");
-    RunningProgram::start(command)
+    command
+}
+
+fn start(world: &World, more: &[&str]) -> RunningProgram {
+    RunningProgram::start(command(world, more))
 }
 
 /// The exit code, standard output, and all that was said.
@@ -94,8 +98,74 @@ async fn it_says_what_to_do_about_refused_rows() {
 }
 
 #[tokio::test]
-async fn it_ends_with_4_where_the_databases_differ() {
+async fn reports_without_a_resource_are_no_refusals() {
     let world = World::filled(2).await;
+    world
+        .there("UPDATE adapter_statuses SET resource_id = E'go\\x1bne' WHERE resource_type = 'Cluster' AND adapter = 'validation' AND resource_id LIKE '%1'")
+        .await;
+    let (code, output, said) = run(&world, &[]).await;
+    assert_eq!(code, Some(0), "{said}");
+    // What would move the cursor of a terminal is escaped.
+    let expected = "Left behind: 1 (orphan_report)\n  What to do: nothing: nobody can read it in the older service either\n  \
+                    Cluster go\\u{1b}ne, report of validation: the resource";
+    assert!(output.contains(expected), "{output}");
+}
+
+#[tokio::test]
+async fn one_connection_is_enough() {
+    let world = World::filled(2).await;
+    let mut command = command(&world, &["--batch", "2"]);
+    command.env("HYPERFLEET_DATABASE_POOL_MAX_CONNECTIONS", "1");
+    let mut program = RunningProgram::start(command);
+    assert_eq!(program.ended().await.code(), Some(0), "{}", program.said());
+    assert!(
+        program
+            .output()
+            .contains("8 resources are equal, 0 differ.")
+    );
+}
+
+#[tokio::test]
+async fn a_url_with_a_password_needs_no_argument() {
+    let world = World::filled(2).await;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), format!("{}\n", world.source.url())).unwrap();
+    let file = file.path().to_str().unwrap();
+    for (variable, value, code, words) in [
+        ("HYPERFLEET_IMPORT_FROM", world.source.url().as_str(), 0, ""),
+        ("HYPERFLEET_IMPORT_FROM_FILE", file, 0, ""),
+        (
+            "HYPERFLEET_IMPORT_FROM",
+            "secret word",
+            2,
+            "import.from is not of the form",
+        ),
+        (
+            "UNUSED",
+            "",
+            2,
+            "name the database of the older service: --from URL, HYPERFLEET_IMPORT_FROM,",
+        ),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hyperfleet-api"));
+        command.args(["import", "--config", "/dev/null", "--database-url"]);
+        command.arg(world.target.url()).env_remove("DATABASE_URL");
+        command.env(variable, value);
+        let mut program = RunningProgram::start(command);
+        assert_eq!(
+            program.ended().await.code(),
+            Some(code),
+            "{}",
+            program.said()
+        );
+        assert!(program.said().contains(words), "{}", program.said());
+        assert!(!program.said().contains("secret"), "{}", program.said());
+    }
+}
+
+#[tokio::test]
+async fn it_ends_with_4_where_the_databases_differ() {
+    let world = World::alone(2).await;
     run(&world, &[]).await;
     world
         .here(&format!(
@@ -146,7 +216,7 @@ async fn a_signal_ends_it_after_the_batch_and_the_next_run_goes_on() {
 async fn a_killed_one_leaves_whole_batches_and_the_next_run_goes_on() {
     let world = World::filled(300).await;
     let mut program = start(&world, &["--batch", "50"]);
-    program.until_said("Imported 50 of 1200 resources").await;
+    program.until_said("Imported 30 of 1200 resources").await;
     program.signal(Signal::KILL);
     program.ended().await;
     let (code, output, said) = run(&world, &[]).await;

@@ -3,7 +3,7 @@
 use hyperfleet::app::import::{Error, RunOptions};
 use serde_json::{Value, json};
 
-use super::world::{PLAIN, World, cluster_id, found, pool_id, tally, verified};
+use super::world::{DRY, PLAIN, World, cluster_id, found, pool_id, tally, verified};
 use crate::support::{TestApi, TestDatabase};
 
 const BESIDE: RunOptions = RunOptions {
@@ -77,6 +77,7 @@ async fn what_was_changed_here_stays_changed() {
         (found(&report), tally(&report)),
         (vec![("changed_here", 1)], [0, 0, 11])
     );
+    assert_eq!(verified(&report), [10, 0, 2]);
     assert_eq!(api.get(&one).await.body["spec"], json!({"here": true}));
     // The source removes it, too.
     world
@@ -88,6 +89,7 @@ async fn what_was_changed_here_stays_changed() {
     world
         .there("DELETE FROM adapter_statuses WHERE resource_id NOT IN (SELECT id FROM resources)")
         .await;
+    assert_eq!(world.run(DRY).await.removed, 3);
     let report = world.run(PLAIN).await;
     assert_eq!(report.removed, 3);
     assert!(
@@ -167,6 +169,7 @@ async fn what_was_removed_here_does_not_come_back() {
         (found(&report), tally(&report)),
         (vec![("removed_here", 1)], [0, 0, 7])
     );
+    assert_eq!(verified(&report), [7, 0, 1]);
     let count = format!("SELECT count(*) FROM resources WHERE id = '{id}'");
     assert_eq!(world.ask_here(&count).await, Value::from(0));
 }

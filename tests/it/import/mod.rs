@@ -3,6 +3,9 @@
 mod cli;
 mod clients;
 mod conflicts;
+mod differences;
+mod older;
+mod races;
 mod refused;
 mod repeated;
 mod taken_over;

@@ -2,7 +2,7 @@
 
 use hyperfleet::domain::import::FindingPart;
 
-use super::world::{DRY, PLAIN, World, cluster_id, found, pool_id, tally, verified};
+use super::world::{DRY, PLAIN, World, cluster_id, found, in_part, pool_id, tally, verified};
 
 /// Rows that nobody could create here: each an update of one that `fill` has made.
 const ODD: &str = "
@@ -86,7 +86,7 @@ async fn a_resource_that_becomes_bad_keeps_its_older_state_here() {
             (found(&report), tally(&report)),
             (vec![("spec", 1)], [0, 0, 7])
         );
-        assert_eq!(verified(&report), [7, 0, 0]);
+        assert_eq!((verified(&report), in_part(&report)), ([7, 0, 0], [0, 1]));
     }
     let generation = format!(
         "SELECT generation FROM resources WHERE id = '{}'",
@@ -124,10 +124,13 @@ async fn a_bad_report_is_refused_alone() {
         let report = world.run(PLAIN).await;
         assert_eq!(found(&report), [("orphan_report", 1), ("report", 3)]);
         assert_eq!((tally(&report), verified(&report)), (expected, [5, 0, 0]));
+        assert_eq!(in_part(&report), [3, 0]);
+        // An orphan is no refusal, and is listed last.
+        assert_eq!(report.findings.refused(), 3);
         let listed = report.findings.listed();
-        assert_eq!(listed[0].id, "gone");
+        assert_eq!(listed[3].id, "gone");
         let adapter = "validation".to_owned();
-        assert!(listed[1..].iter().all(|f| f.part
+        assert!(listed[..3].iter().all(|f| f.part
             == FindingPart::Report {
                 adapter: adapter.clone()
             }));
@@ -166,7 +169,7 @@ async fn references_without_a_rule_or_a_target_are_refused_alone() {
     let report = world.run(PLAIN).await;
     let expected = [("name", 1), ("reference_target", 3), ("reference_type", 1)];
     assert_eq!((found(&report), report.references), (expected.to_vec(), 3));
-    assert_eq!(verified(&report), [1, 0, 0]);
+    assert_eq!((verified(&report), in_part(&report)), ([1, 0, 0], [3, 0]));
     // They are tried again until they can be written.
     world.there("UPDATE resources SET name = 'mended' WHERE name = 'B A D'; DELETE FROM resource_references WHERE ref_type = 'other'").await;
     let report = world.run(PLAIN).await;
@@ -174,6 +177,47 @@ async fn references_without_a_rule_or_a_target_are_refused_alone() {
         (found(&report), tally(&report), verified(&report)),
         (vec![], [1, 0, 4], [5, 0, 0])
     );
+}
+
+#[tokio::test]
+async fn what_was_accepted_of_a_resource_is_compared() {
+    let world = World::filled(2).await;
+    world
+        .there("UPDATE adapter_statuses SET conditions = '{}' WHERE adapter = 'validation' AND resource_type = 'Cluster'")
+        .await;
+    assert_eq!(in_part(&world.run(PLAIN).await), [2, 0]);
+    // Something here alters what is written.
+    world
+        .here(&format!(
+            "CREATE FUNCTION alter_author() RETURNS trigger LANGUAGE plpgsql AS
+                 $$ BEGIN NEW.created_by := 'other'; RETURN NEW; END $$;
+             CREATE TRIGGER alter_author BEFORE UPDATE ON resources FOR EACH ROW
+                 WHEN (NEW.id = '{}') EXECUTE FUNCTION alter_author()",
+            cluster_id(1)
+        ))
+        .await;
+    let report = world.run(PLAIN).await;
+    assert_eq!((verified(&report), in_part(&report)), ([6, 1, 0], [1, 0]));
+}
+
+#[tokio::test]
+async fn another_kind_of_an_imported_resource_is_refused() {
+    let world = World::filled(2).await;
+    world.run(PLAIN).await;
+    let id = pool_id(1);
+    world
+        .there(&format!(
+            "UPDATE resources SET kind = 'Unheard' WHERE id = '{id}';
+             DELETE FROM adapter_statuses WHERE resource_id = '{id}'"
+        ))
+        .await;
+    let report = world.run(PLAIN).await;
+    assert_eq!(
+        (found(&report), in_part(&report)),
+        (vec![("kind_changed", 1)], [0, 1])
+    );
+    let kind = format!("SELECT kind FROM resources WHERE id = '{id}'");
+    assert_eq!(world.ask_here(&kind).await, "NodePool");
 }
 
 #[tokio::test]

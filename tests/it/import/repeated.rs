@@ -1,8 +1,6 @@
 //! A later run brings what has changed since; an interrupted one is continued.
 
-use super::world::{PLAIN, World, cluster_id, found, pool_id, tally, verified};
-use crate::support::{child, linked, root};
-use hyperfleet::domain::entity_config::EntityConfig;
+use super::world::{PLAIN, World, cluster_id, found, linked_world, pool_id, tally, verified};
 
 #[tokio::test]
 async fn a_second_run_brings_only_what_changed() {
@@ -93,10 +91,36 @@ async fn a_name_passes_from_a_deleted_resource_to_a_new_one() {
 }
 
 #[tokio::test]
+async fn a_name_and_a_parent_that_were_changed_by_hand_come_too() {
+    let world = World::alone(3).await;
+    world.run(PLAIN).await;
+    let (cluster, pool) = (cluster_id(1), pool_id(1));
+    let parent = cluster_id(2);
+    world
+        .there(&format!(
+            "UPDATE resources SET name = 'renamed' WHERE id IN ('{cluster}', '{pool}');
+             UPDATE resources SET owner_id = '{parent}', href = NULL WHERE id = '{pool}'"
+        ))
+        .await;
+    let report = world.run(PLAIN).await;
+    assert_eq!((found(&report), report.changed), (vec![], 2));
+    assert_eq!(verified(&report), [12, 0, 0]);
+    let api = world.serve();
+    let moved = api
+        .get(&format!("/clusters/{parent}/nodepools/{pool}"))
+        .await;
+    assert_eq!(
+        (moved.status, &moved.body["name"]),
+        (200, &"renamed".into())
+    );
+}
+
+#[tokio::test]
 async fn an_interrupted_run_is_continued() {
     let world = World::alone(10).await;
     let first = world.run_in_part(15).await;
-    assert_eq!(tally(&first), [17, 0, 0]);
+    // A finalizing cluster, nine others, its three node pools, and a batch of the others'.
+    assert_eq!(tally(&first), [20, 0, 0]);
     // Meanwhile a resource changes that is here, and one that is not.
     world
         .there("UPDATE resources SET generation = 7 WHERE name IN ('cluster-1', 'cluster-9')")
@@ -114,35 +138,6 @@ async fn an_interrupted_run_is_continued() {
     assert_eq!(verified(&last), [40, 0, 0]);
     let again = world.run(PLAIN).await;
     assert_eq!((again.changed, again.unchanged), (0, 40));
-}
-
-/// Clusters that refer to WIF configurations, and files below these.
-fn linked_kinds() -> Vec<EntityConfig> {
-    vec![
-        linked(
-            &[("wif", "WifConfig", 0, 0)],
-            root("Cluster", "clusters", &["dns"]),
-        ),
-        root("WifConfig", "wifconfigs", &[]),
-        child("WifConfig", "cascade", root("File", "files", &[])),
-    ]
-}
-
-/// Two WIF configurations; clusters 1 to 6 refer to the first, and 1 and 2 to the second as well.
-async fn linked_world() -> World {
-    let world = World::with_kinds(&linked_kinds()).await;
-    world.there("SELECT fill(6, 0)").await;
-    world
-        .there(
-            "INSERT INTO resources (id, kind, name, created_by, updated_by, spec)
-        SELECT '01990000-0009-7000-8000-00000000000' || n, 'WifConfig', 'wif-' || n, 'a', 'b', '{}'
-        FROM generate_series(1, 2) n",
-        )
-        .await;
-    world.there("INSERT INTO resource_references
-        SELECT c.id, 'wif', w.id, 'WifConfig' FROM resources c, resources w
-        WHERE c.kind = 'Cluster' AND w.kind = 'WifConfig' AND (w.name = 'wif-1' OR c.name IN ('cluster-1', 'cluster-2'))").await;
-    world
 }
 
 #[tokio::test]
@@ -170,6 +165,34 @@ async fn references_are_written_when_their_targets_are_here() {
     assert_eq!(links.as_array().unwrap().len(), 2);
     let href = "/api/hyperfleet/v1/wifconfigs/01990000-0009-7000-8000-000000000001";
     assert_eq!(links[0]["href"], href);
+}
+
+#[tokio::test]
+async fn a_target_stays_while_a_resource_that_was_changed_here_refers_to_it() {
+    let world = linked_world().await;
+    world.run(PLAIN).await;
+    let source = cluster_id(1);
+    let change = format!("UPDATE resources SET revision = revision + 1 WHERE id = '{source}'");
+    world.here(&change).await;
+    world.there("DELETE FROM resource_references WHERE target_id LIKE '%2'; DELETE FROM resources WHERE name = 'wif-2'").await;
+    let references = "SELECT count(*) FROM resource_references WHERE target_id::text LIKE '%2'";
+    for _ in 0..2 {
+        let report = world.run(PLAIN).await;
+        assert_eq!(
+            (found(&report), report.removed),
+            (vec![("needed_here", 1)], 0)
+        );
+        assert_eq!(world.ask_here(references).await, 2);
+    }
+    // Once nothing that was changed here refers to it, it goes with the other reference.
+    world
+        .here(&format!(
+            "DELETE FROM resource_references WHERE source_id = '{source}' AND target_id::text LIKE '%2'"
+        ))
+        .await;
+    let report = world.run(PLAIN).await;
+    assert_eq!((found(&report), report.removed), (vec![], 1));
+    assert_eq!(verified(&report), [6, 0, 1]);
 }
 
 #[tokio::test]

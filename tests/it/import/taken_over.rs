@@ -3,9 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::support::TestDatabase;
-use hyperfleet::app::import::{ImportStep, RunOptions, VerifyScope};
+use hyperfleet::app::import::{
+    Error, ImportProgress, ImportStep, ReadScope, RunOptions, VerifyScope,
+};
 
-use super::world::{DRY, PLAIN, World, cluster_id, found, tally, verified};
+use super::world::{DRY, PLAIN, World, cluster_id, found, tally, verified, wait_for};
 
 /// What the older service would answer for each resource, from its tables; without its reports.
 const ANSWERS: &str = "SELECT jsonb_object_agg(r.id, jsonb_strip_nulls(jsonb_build_object(
@@ -25,7 +27,7 @@ const TIMES_HERE: &str = "SELECT jsonb_object_agg(id, jsonb_build_array(
         extract(epoch FROM created_at), extract(epoch FROM updated_at), extract(epoch FROM deleted_at))) FROM resources";
 
 const FULL: RunOptions = RunOptions {
-    is_full: true,
+    read: ReadScope::All,
     ..PLAIN
 };
 
@@ -131,7 +133,7 @@ async fn conditions_and_reports_are_served_as_they_were() {
 
 #[tokio::test]
 async fn a_dry_run_says_what_would_be_and_writes_nothing() {
-    let world = World::filled(5).await;
+    let world = World::alone(5).await;
     let report = world.run(DRY).await;
     assert!(report.is_dry_run);
     assert_eq!(tally(&report), [20, 0, 0]);
@@ -163,6 +165,13 @@ async fn a_role_that_may_only_read_is_enough() {
     let reader = World::of(source, target, world.registry.clone());
     let report = reader.run(PLAIN).await;
     assert_eq!(verified(&report), [12, 0, 0]);
+    // Of rows that a policy hides nothing is known: they are not taken for removed.
+    world
+        .there("ALTER TABLE resources ENABLE ROW LEVEL SECURITY")
+        .await;
+    let refused = reader.try_run(PLAIN).await.unwrap_err();
+    assert!(matches!(refused, Error::Source(_)), "{refused:?}");
+    assert_eq!(world.ask_here("SELECT count(*) FROM resources").await, 12);
     world
         .there(&format!("DROP OWNED BY {role}; DROP ROLE {role}"))
         .await;
@@ -186,15 +195,54 @@ async fn each_step_tells_how_far_it_is() {
 }
 
 #[tokio::test]
-async fn what_was_altered_here_is_found() {
+async fn no_table_of_the_source_is_emptied_meanwhile() {
     let world = World::filled(4).await;
+    let truncate = "DO $$ BEGIN
+            SET LOCAL lock_timeout = '200ms';
+            TRUNCATE adapter_statuses;
+        EXCEPTION WHEN lock_not_available THEN NULL; END $$";
+    let observe = |progress: ImportProgress| {
+        if progress.step == ImportStep::Plan {
+            wait_for(world.there(truncate));
+        }
+        false
+    };
+    let report = world.run_until(PLAIN, observe).await.0.unwrap();
+    assert_eq!(verified(&report), [16, 0, 0]);
+    let reports = "SELECT count(*) FROM adapter_statuses";
+    assert_eq!(world.ask_there(reports).await, report.reports);
+    assert!(report.reports > 0);
+}
+
+#[tokio::test]
+async fn large_resources_come_in_small_batches() {
+    let world = World::empty().await;
+    world.there("SELECT fill(20, 0)").await;
+    world
+        .there("UPDATE resources SET spec = jsonb_build_object('a', repeat('x', 1000000))")
+        .await;
+    let many = RunOptions {
+        batch: 10_000,
+        ..PLAIN
+    };
+    let (report, told) = world.run_until(many, |_| false).await;
+    assert_eq!(verified(&report.unwrap()), [20, 0, 0]);
+    let brought = told.iter().filter(|p| p.step == ImportStep::Bring);
+    let brought: Vec<_> = brought.map(|p| p.done).collect();
+    // Two are finalizing; of the others 17 have more than 16 MiB.
+    assert_eq!(brought, [2, 19, 20]);
+}
+
+#[tokio::test]
+async fn what_was_altered_here_is_found() {
+    let world = World::alone(4).await;
     world.run(PLAIN).await;
     let breaches = [
         "UPDATE resources SET updated_at = updated_at + interval '1 microsecond'",
         "UPDATE resources SET spec = jsonb_set(spec, '{replicas}', '9')",
         "UPDATE resources SET labels = labels || '{\"new\": \"1\"}'",
         "UPDATE resources SET conditions = conditions #- '{0,message}'",
-        "UPDATE resources SET generation = generation + 1",
+        "UPDATE resources SET generation = generation - 1",
         "UPDATE resources SET created_by = 'other'",
     ];
     for (number, breach) in breaches.into_iter().enumerate() {

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, mpsc};
 
 use hyperfleet::app::import::{
-    Error, ImportHooks, ImportProgress, ImportReport, ImportStep, RunOptions, SourceSettings,
-    VerifyScope, import,
+    Error, ImportHooks, ImportProgress, ImportReport, ImportStep, ReadScope, RunOptions,
+    SourceSettings, VerifyScope, import,
 };
 use hyperfleet::domain::EntityRegistry;
 use hyperfleet::domain::entity_config::{EntityConfig, built_in, registry};
@@ -14,7 +14,7 @@ use serde_json::Value;
 use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnection;
 
-use crate::support::{TestApi, TestDatabase};
+use crate::support::{TestApi, TestDatabase, child, linked, root, until};
 
 const TABLES: &str = include_str!("../../fixtures/go-api.sql");
 
@@ -29,7 +29,7 @@ pub(super) struct World {
 /// A run as an operator starts it first.
 pub(super) const PLAIN: RunOptions = RunOptions {
     is_dry_run: false,
-    is_full: false,
+    read: ReadScope::Changed,
     is_beside_others: false,
     batch: 7,
     scope: VerifyScope::All,
@@ -68,6 +68,13 @@ impl World {
         }
     }
 
+    /// With clusters in an empty database that is there already.
+    pub(super) async fn fill_at(source: TestDatabase, clusters: usize) -> Self {
+        let world = Self::on(source, &built_in()).await;
+        world.there(&format!("SELECT fill({clusters}, 3)")).await;
+        world
+    }
+
     /// With the source on a server of its own, where no other test writes. What is written while a position is
     /// taken, in whatever database of the server, counts as changed later.
     pub(super) async fn alone(clusters: usize) -> Self {
@@ -80,17 +87,14 @@ impl World {
             let _: Result<(), _> = end.recv();
         });
         let source = TestDatabase::at(url.await.unwrap().parse().unwrap());
-        let mut world = Self::on(source, &built_in()).await;
+        let mut world = Self::fill_at(source, clusters).await;
         world.server = Some(server);
-        world.there(&format!("SELECT fill({clusters}, 3)")).await;
         world
     }
 
     /// With clusters, of which each has three node pools.
     pub(super) async fn filled(clusters: usize) -> Self {
-        let world = Self::empty().await;
-        world.there(&format!("SELECT fill({clusters}, 3)")).await;
-        world
+        Self::fill_at(TestDatabase::create_empty().await, clusters).await
     }
 
     /// Changes the source.
@@ -152,6 +156,16 @@ impl World {
         TestApi::spawn_on(self.registry, self.target, store, false)
     }
 
+    /// Waits until something waits for a lock in this service's database.
+    pub(super) async fn until_blocked(&self) {
+        let waiting = "SELECT count(*) FROM pg_stat_activity
+             WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        until("it waits for a lock", async || {
+            self.ask_here(waiting).await != 0
+        })
+        .await;
+    }
+
     /// One value from the source.
     pub(super) async fn ask_there(&self, sql: &str) -> Value {
         ask(&mut self.source.connect().await, sql).await
@@ -161,6 +175,46 @@ impl World {
     pub(super) async fn ask_here(&self, sql: &str) -> Value {
         ask(&mut self.target.connect().await, sql).await
     }
+}
+
+/// Clusters that refer to WIF configurations, and files below these.
+fn linked_kinds() -> Vec<EntityConfig> {
+    vec![
+        linked(
+            &[("wif", "WifConfig", 0, 0)],
+            root("Cluster", "clusters", &["dns"]),
+        ),
+        root("WifConfig", "wifconfigs", &[]),
+        child("WifConfig", "cascade", root("File", "files", &[])),
+    ]
+}
+
+/// Two WIF configurations; clusters 1 to 6 refer to the first, and 1 and 2 to the second as well.
+pub(super) async fn linked_world() -> World {
+    let world = World::with_kinds(&linked_kinds()).await;
+    world.there("SELECT fill(6, 0)").await;
+    world
+        .there(
+            "INSERT INTO resources (id, kind, name, created_by, updated_by, spec)
+        SELECT '01990000-0009-7000-8000-00000000000' || n, 'WifConfig', 'wif-' || n, 'a', 'b', '{}'
+        FROM generate_series(1, 2) n",
+        )
+        .await;
+    world.there("INSERT INTO resource_references
+        SELECT c.id, 'wif', w.id, 'WifConfig' FROM resources c, resources w
+        WHERE c.kind = 'Cluster' AND w.kind = 'WifConfig' AND (w.name = 'wif-1' OR c.name IN ('cluster-1', 'cluster-2'))").await;
+    world
+}
+
+/// Waits for a change of one of the databases in a function that is not async, while a run is under way.
+pub(super) fn wait_for(change: impl Future<Output = ()> + Send) {
+    let work = || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        runtime.unwrap().block_on(change);
+    };
+    std::thread::scope(|scope| scope.spawn(work).join().unwrap());
 }
 
 async fn execute(connection: &mut PgConnection, sql: &str) {
@@ -186,6 +240,12 @@ pub(super) fn tally(report: &ImportReport) -> [usize; 3] {
         report.removed,
         report.changed + report.unchanged,
     ]
+}
+
+/// Equal but for refused parts, here in an older state.
+pub(super) fn in_part(report: &ImportReport) -> [usize; 2] {
+    let verification = report.verification.as_ref().expect("it compared");
+    [verification.equal_in_part, verification.older]
 }
 
 /// Equal, differing, changed here since.

@@ -20,10 +20,12 @@ pub struct Conflict {
 }
 
 impl Db<'_> {
-    /// Which of these resources cannot be written beside what is here.
+    /// Which of these resources cannot be written beside what is here. `has_owners` says whether their owners are
+    /// here, as after all runs but dry ones.
     pub async fn list_conflicts(
         &mut self,
         resources: &[ImportedResource],
+        has_owners: bool,
     ) -> Result<Vec<Conflict>, Error> {
         let all = || resources.iter().map(|i| &i.resource);
         let kinds: Vec<_> = all().map(|r| r.state.kind.clone()).collect();
@@ -38,25 +40,29 @@ impl Db<'_> {
                    SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::uuid[], $5::jsonb[], $6::bool[])
                    g (id, kind, name, owner_id, tenancy, is_active)
                )
-               SELECT g.id AS "id!", i.id IS NOT NULL AS "is_imported!", NULL::uuid AS holder
+               SELECT g.id AS "id!", i.id IS NOT NULL AS "is_imported!", NULL::uuid AS holder, false AS "is_orphan!"
                FROM given g JOIN resources r ON r.id = g.id LEFT JOIN imported_resources i ON i.id = r.id
                WHERE i.revision IS DISTINCT FROM r.revision
                UNION ALL
-               SELECT g.id, true, r.id FROM given g
+               SELECT g.id, true, r.id, false FROM given g
                JOIN resources r ON r.owner_id IS NULL AND r.deleted_at IS NULL
                 AND r.kind = g.kind AND r.name = g.name AND r.tenancy = g.tenancy AND r.id <> g.id
                WHERE g.is_active AND g.owner_id IS NULL
                UNION ALL
-               SELECT g.id, true, r.id FROM given g
+               SELECT g.id, true, r.id, false FROM given g
                JOIN resources r ON r.owner_id = g.owner_id AND r.deleted_at IS NULL
                 AND r.kind = g.kind AND r.name = g.name AND r.id <> g.id
-               WHERE g.is_active"#,
+               WHERE g.is_active
+               UNION ALL
+               SELECT g.id, true, NULL, true FROM given g
+               WHERE $7 AND g.owner_id IS NOT NULL AND NOT EXISTS (SELECT FROM resources r WHERE r.id = g.owner_id)"#,
             &uuids(all().map(|r| r.state.id)),
             &kinds,
             &names,
             &owners as _,
             &tenancies as _,
             &is_active,
+            has_owners,
         )
         .fetch_all(self.wire())
         .await;
@@ -64,6 +70,7 @@ impl Db<'_> {
         let conflicts = rows.into_iter().map(|row| Conflict {
             id: row.id.into(),
             reason: match (row.holder, row.is_imported) {
+                _ if row.is_orphan => ImportReason::NoParent,
                 (Some(_), _) => ImportReason::NameTaken,
                 (None, true) => ImportReason::ChangedHere,
                 (None, false) => ImportReason::IdTaken,

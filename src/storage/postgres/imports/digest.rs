@@ -18,6 +18,37 @@ use crate::storage::postgres::{Db, Error, uuids};
 /// The digest of each resource that was found.
 pub type Digests = HashMap<ResourceId, String>;
 
+/// Parts of the source's resources that digests leave out, because the import has refused them.
+#[derive(Debug, Default)]
+pub struct LeftOut {
+    reports: HashMap<ResourceId, Vec<String>>,
+    references: HashMap<ResourceId, Vec<String>>,
+}
+
+impl LeftOut {
+    /// Leaves out the report of an adapter.
+    pub fn push_report(&mut self, id: ResourceId, adapter: &str) {
+        let keys = self.reports.entry(id).or_default();
+        keys.push(format!("{id} {adapter}"));
+    }
+
+    /// Leaves out a reference.
+    pub fn push_reference(&mut self, id: ResourceId, ref_type: &str, target: &str) {
+        let keys = self.references.entry(id).or_default();
+        keys.push(format!("{id} {ref_type} {target}"));
+    }
+
+    /// Takes out the parts of these resources.
+    pub fn take(&mut self, ids: &[ResourceId]) -> Self {
+        let take =
+            |keys: &mut HashMap<_, _>| ids.iter().filter_map(|id| keys.remove_entry(id)).collect();
+        Self {
+            reports: take(&mut self.reports),
+            references: take(&mut self.references),
+        }
+    }
+}
+
 /// A time that stands in a member of JSON.
 macro_rules! time {
     (source, $json:literal, $member:literal) => {
@@ -70,11 +101,13 @@ const OF_SOURCE: &str = concat!(
          FROM resource_conditions c WHERE c.resource_id = r.id),
         (SELECT coalesce(jsonb_agg(jsonb_build_array(f.ref_type, f.target_kind, f.target_id)
                                    ORDER BY f.ref_type COLLATE \"C\", f.target_id COLLATE \"C\"), '[]')
-         FROM resource_references f WHERE f.source_id = r.id),
+         FROM resource_references f WHERE f.source_id = r.id
+           AND f.source_id || ' ' || f.ref_type || ' ' || f.target_id <> ALL($4)),
         (SELECT coalesce(jsonb_object_agg(s.adapter, jsonb_build_array(
              s.observed_generation, coalesce(s.created_time, s.last_report_time), s.last_report_time, ",
     report_documents!(source),
-    ")), '{}') FROM adapter_statuses s WHERE s.resource_type = r.kind AND s.resource_id = r.id)
+    ")), '{}') FROM adapter_statuses s WHERE s.resource_type = r.kind AND s.resource_id = r.id
+           AND s.resource_id || ' ' || s.adapter <> ALL($3))
      )::text) FROM resources r WHERE r.id = ANY($1)"
 );
 
@@ -105,10 +138,15 @@ const OF_TARGET: &str = concat!(
 pub(super) async fn of_source(
     connection: &mut PgConnection,
     ids: &[String],
+    left_out: LeftOut,
     deleted_by_default: &str,
 ) -> Result<Digests, Error> {
     let rows = sqlx::query_as::<_, (Uuid, String)>(OF_SOURCE).bind(ids);
-    let rows = rows.bind(deleted_by_default).fetch_all(connection).await;
+    let rows = rows.bind(deleted_by_default);
+    let keys = |parts: HashMap<_, Vec<_>>| parts.into_values().flatten().collect::<Vec<String>>();
+    let rows = rows.bind(keys(left_out.reports));
+    let rows = rows.bind(keys(left_out.references));
+    let rows = rows.fetch_all(connection).await;
     Ok(digests(rows.doing("compute digests of the source")?))
 }
 

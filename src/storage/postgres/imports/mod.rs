@@ -8,12 +8,13 @@
 mod columns;
 mod conflicts;
 mod digest;
+mod removal;
 mod source;
 mod state;
 mod write;
 
 pub use conflicts::Conflict;
-pub use digest::Digests;
-pub use source::{ImportSource, SourcePosition, SourceSettings};
+pub use digest::{Digests, LeftOut};
+pub use source::{ImportSource, SourceSettings};
 pub use state::ImportState;
 pub use write::WrittenReference;

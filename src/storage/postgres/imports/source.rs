@@ -3,16 +3,16 @@
 use std::collections::HashSet;
 
 use deadpool::managed::PoolError;
-use futures_util::TryStreamExt as _;
+use futures_util::{Stream, StreamExt as _, TryStreamExt as _};
 use sqlx::ConnectOptions as _;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgRow};
 use sqlx::{FromRow, Row as _};
 
 use super::columns;
-use super::digest::{self, Digests};
+use super::digest::{self, Digests, LeftOut};
 use crate::domain::ResourceId;
 use crate::domain::import::{
-    DELETED_BY_DEFAULT, SourceKey, SourceOrphan, SourceReference, SourceResource,
+    DELETED_BY_DEFAULT, SourceKey, SourceOrphan, SourcePosition, SourceReference, SourceResource,
 };
 use crate::storage::postgres::Error;
 use crate::storage::postgres::error::Doing as _;
@@ -21,7 +21,7 @@ use crate::storage::postgres::error::Doing as _;
 const NAME: &str = "hyperfleet-api-import";
 
 /// `$1` is a transaction; rows that it or a later one has written are changed. Without it all are.
-const KEYS: &str = "SELECT id, kind, deleted_time IS NOT NULL,
+const KEYS: &str = "SELECT id, kind, generation::bigint, deleted_time IS NOT NULL,
         $1::bigint IS NULL OR age(xmin) <= age(($1 % 4294967296)::text::xid)
      FROM resources";
 
@@ -58,9 +58,27 @@ const ORPHANS: &str = "SELECT s.resource_type, s.resource_id, s.adapter FROM ada
      WHERE NOT EXISTS (SELECT FROM resources r WHERE r.id = s.resource_id AND r.kind = s.resource_type)
      ORDER BY s.resource_type, s.resource_id, s.adapter";
 
+/// TRUNCATE, which empties a table for older snapshots, too, waits for locks that are taken before the snapshot.
+const BEGIN: &str = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;
+     LOCK TABLE resources, resource_labels, resource_conditions, resource_references, adapter_statuses
+     IN ACCESS SHARE MODE";
+
+/// How much log the server has. A standby counts what it has replayed.
+const WAL_BYTES: &str = "SELECT (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()
+        ELSE pg_current_wal_insert_lsn() END - '0/0')::bigint";
+
+/// Server, database, table, transaction and timeline. A standby knows the timeline as of its last checkpoint.
+const POSITION: &str = "SELECT (SELECT system_identifier FROM pg_control_system())::text || '/' ||
+            (SELECT oid FROM pg_database WHERE datname = current_database())::text,
+        'resources'::regclass::oid::bigint, txid_snapshot_xmin(txid_current_snapshot()),
+        CASE WHEN pg_is_in_recovery() THEN (SELECT timeline_id FROM pg_control_checkpoint())
+        ELSE ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int END";
+
 /// The older service's database, as of one moment.
 pub struct ImportSource {
     connection: PgConnection,
+    /// How much log the server had before the moment.
+    wal_bytes_min: i64,
 }
 
 /// Where the older service's database is. Not to be printed: it would show the password.
@@ -68,15 +86,6 @@ pub struct ImportSource {
 pub struct SourceSettings {
     /// The server, the database, the user.
     pub connect: PgConnectOptions,
-}
-
-/// What a snapshot of the source is, for the next run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourcePosition {
-    /// Which server and database.
-    pub source: String,
-    /// Every transaction before this one had ended. Rows that it or a later one has written may be missing.
-    pub transaction: i64,
 }
 
 impl ImportSource {
@@ -89,6 +98,8 @@ impl ImportSource {
         let options = settings.connect.clone().application_name(NAME).options([
             ("default_transaction_read_only", "on"),
             ("timezone", "UTC"),
+            // Rows that a policy hides would be taken for removed: reading them must fail.
+            ("row_security", "off"),
             // The lists of keys take as long as the source is large, and the transaction waits for writes here.
             ("statement_timeout", "0"),
             ("idle_in_transaction_session_timeout", "0"),
@@ -96,32 +107,41 @@ impl ImportSource {
         let connected = options.disable_statement_logging().connect().await;
         let connection =
             connected.map_err(|error| Error::no_connection(PoolError::Backend(error)))?;
-        let mut source = Self { connection };
-        let statement = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY";
-        let begun = sqlx::raw_sql(statement)
-            .execute(&mut source.connection)
-            .await;
-        begun.doing("open a read-only transaction")?;
+        let mut source = Self {
+            connection,
+            wal_bytes_min: 0,
+        };
         let missing = columns::missing(&mut source.connection).await?;
+        if missing.is_empty() {
+            source.wal_bytes_min = source.wal_bytes().await?;
+            let begun = sqlx::raw_sql(BEGIN).execute(&mut source.connection).await;
+            begun.doing("open a read-only transaction")?;
+        }
         Ok((source, missing))
     }
 
-    /// The moment that is read.
+    /// The state that is read.
     ///
     /// # Errors
     ///
-    /// The source does not answer.
+    /// The source does not answer, or keeps its control data from the role.
     pub async fn position(&mut self) -> Result<SourcePosition, Error> {
-        // The number of the database is its own on each server; it changes when the database is restored from a dump.
-        let position = "SELECT (SELECT system_identifier FROM pg_control_system())::text || '/' ||
-                (SELECT oid FROM pg_database WHERE datname = current_database())::text,
-                txid_snapshot_xmin(txid_current_snapshot())";
-        let found = sqlx::query_as(position).fetch_one(&mut self.connection);
-        let (source, transaction) = found.await.doing("read the position of the source")?;
+        let found = sqlx::query_as(POSITION).fetch_one(&mut self.connection);
+        let (source, table, transaction, timeline) =
+            found.await.doing("read the position of the source")?;
         Ok(SourcePosition {
             source,
+            table,
             transaction,
+            timeline,
+            wal_bytes_min: self.wal_bytes_min,
+            wal_bytes_max: self.wal_bytes().await?,
         })
+    }
+
+    async fn wal_bytes(&mut self) -> Result<i64, Error> {
+        let bytes = sqlx::query_scalar(WAL_BYTES).fetch_one(&mut self.connection);
+        bytes.await.doing("read how much log the source has")
     }
 
     /// Hands over the key of every resource. `since` is an earlier position; without it every row counts as changed.
@@ -134,9 +154,9 @@ impl ImportSource {
         since: Option<i64>,
         mut take: impl FnMut(SourceKey<'_>),
     ) -> Result<(), Error> {
-        let keys = sqlx::query_as::<_, (String, String, bool, bool)>(KEYS).bind(since);
+        let keys = sqlx::query_as::<_, (String, String, i64, bool, bool)>(KEYS).bind(since);
         let mut keys = keys.fetch(&mut self.connection);
-        while let Some((id, kind, is_finalizing, is_changed)) = keys
+        while let Some((id, kind, generation, is_finalizing, is_changed)) = keys
             .try_next()
             .await
             .doing("list the resources of the source")?
@@ -144,6 +164,7 @@ impl ImportSource {
             take(SourceKey {
                 id: &id,
                 kind: &kind,
+                generation,
                 is_finalizing,
                 is_changed,
             });
@@ -163,15 +184,14 @@ impl ImportSource {
         Ok(ids.iter().filter_map(|id| ResourceId::parse(id)).collect())
     }
 
-    /// Resources with everything that belongs to them.
-    ///
-    /// # Errors
-    ///
-    /// The source does not answer.
-    pub async fn resources(&mut self, ids: &[String]) -> Result<Vec<SourceResource>, Error> {
-        let rows = sqlx::query_as(RESOURCES).bind(ids);
-        let rows = rows.fetch_all(&mut self.connection).await;
-        rows.doing("read resources of the source")
+    /// Resources with everything that belongs to them, in no order. The source sends them as they are taken.
+    pub fn resources(
+        &mut self,
+        ids: Vec<String>,
+    ) -> impl Stream<Item = Result<SourceResource, Error>> {
+        let rows = sqlx::query_as::<_, SourceResource>(RESOURCES).bind(ids);
+        let rows = rows.fetch(&mut self.connection);
+        rows.map(|row| row.doing("read resources of the source"))
     }
 
     /// References of resources.
@@ -214,13 +234,13 @@ impl ImportSource {
         Ok(())
     }
 
-    /// Digests of resources, computed by the source itself.
+    /// Digests of resources without the parts that were left out, computed by the source itself.
     ///
     /// # Errors
     ///
     /// The source does not answer, or cannot compute them.
-    pub async fn digests(&mut self, ids: &[String]) -> Result<Digests, Error> {
-        digest::of_source(&mut self.connection, ids, DELETED_BY_DEFAULT).await
+    pub async fn digests(&mut self, ids: &[String], left_out: LeftOut) -> Result<Digests, Error> {
+        digest::of_source(&mut self.connection, ids, left_out, DELETED_BY_DEFAULT).await
     }
 }
 

@@ -1,8 +1,7 @@
 //! Tables `imports` and `imported_resources`: what was imported from where.
 
-use super::source::SourcePosition;
 use crate::domain::ResourceId;
-use crate::domain::import::ImportedKey;
+use crate::domain::import::{ImportedKey, ImportedPosition, LatestState, SourcePosition};
 use crate::storage::postgres::measure::SqlOperation::{Bulk, Raw};
 use crate::storage::postgres::measure::SqlTable::{ImportedResources, Imports};
 use crate::storage::postgres::{Db, Error, uuids};
@@ -13,8 +12,8 @@ const LOCK: i64 = 0x6879_7065_7266_0001;
 /// What this database has imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportState {
-    /// The position up to which nothing is missing; unset before the first import.
-    pub position: Option<SourcePosition>,
+    /// What was imported from where; unset before the first import.
+    pub position: Option<ImportedPosition>,
     /// Whether there are resources that were not imported.
     pub has_others: bool,
 }
@@ -40,18 +39,31 @@ impl Db<'_> {
     /// What was imported so far.
     pub async fn import_state(&mut self) -> Result<ImportState, Error> {
         let result = sqlx::query!(
-            r#"SELECT (SELECT source FROM imports) AS source, (SELECT since FROM imports) AS since,
+            r#"SELECT i.source AS "source?", i.since AS "since?", i.latest_table, i.latest_transaction,
+                      i.latest_timeline, i.latest_wal_bytes,
                       EXISTS (SELECT FROM resources r
-                              WHERE NOT EXISTS (SELECT FROM imported_resources i WHERE i.id = r.id)) AS "has_others!""#
+                              WHERE NOT EXISTS (SELECT FROM imported_resources i WHERE i.id = r.id)) AS "has_others!"
+               FROM (SELECT) one LEFT JOIN imports i ON true"#
         )
         .fetch_one(self.wire())
         .await;
         let row = self.done(result, Bulk(Imports), "read the state of the import")?;
+        let latest = row.latest_table.zip(row.latest_transaction);
+        let latest = latest.zip(row.latest_timeline.zip(row.latest_wal_bytes));
+        let latest = latest.map(
+            |((table, transaction), (timeline, wal_bytes))| LatestState {
+                table,
+                transaction,
+                timeline,
+                wal_bytes,
+            },
+        );
         let position = row.source.zip(row.since);
         Ok(ImportState {
-            position: position.map(|(source, transaction)| SourcePosition {
+            position: position.map(|(source, since)| ImportedPosition {
                 source,
-                transaction,
+                since,
+                latest,
             }),
             has_others: row.has_others,
         })
@@ -60,7 +72,8 @@ impl Db<'_> {
     /// Every resource that was imported.
     pub async fn list_imported(&mut self) -> Result<Vec<ImportedKey>, Error> {
         let result = sqlx::query!(
-            r#"SELECT i.id, i.is_complete, r.kind AS "kind?"
+            r#"SELECT i.id, i.is_complete, r.kind AS "kind?",
+                      CASE WHEN r.revision = i.revision THEN r.generation END AS generation
                FROM imported_resources i LEFT JOIN resources r ON r.id = i.id"#
         )
         .fetch_all(self.wire())
@@ -70,17 +83,31 @@ impl Db<'_> {
             id: row.id.into(),
             is_complete: row.is_complete,
             kind: row.kind,
+            generation: row.generation,
         });
         Ok(keys.collect())
     }
 
-    /// Keeps the position up to which nothing is missing.
-    pub async fn save_import_position(&mut self, position: &SourcePosition) -> Result<(), Error> {
+    /// Notes which state of the source is about to be imported. Nothing is missing of what transactions before `since`
+    /// have written.
+    pub async fn save_import_position(
+        &mut self,
+        position: &SourcePosition,
+        since: i64,
+    ) -> Result<(), Error> {
+        let latest = position.latest();
         let result = sqlx::query!(
-            "INSERT INTO imports (source, since) VALUES ($1, $2)
-             ON CONFLICT (only_one) DO UPDATE SET source = excluded.source, since = excluded.since",
+            "INSERT INTO imports (source, since, latest_table, latest_transaction, latest_timeline, latest_wal_bytes)
+             VALUES ($1, $2, $3, $4, $5, $6)
+             ON CONFLICT (only_one) DO UPDATE SET source = excluded.source, since = excluded.since,
+                 latest_table = excluded.latest_table, latest_transaction = excluded.latest_transaction,
+                 latest_timeline = excluded.latest_timeline, latest_wal_bytes = excluded.latest_wal_bytes",
             position.source,
-            position.transaction,
+            since,
+            latest.table,
+            latest.transaction,
+            latest.timeline,
+            latest.wal_bytes,
         )
         .execute(self.wire())
         .await;

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use crate::domain::import::ImportedResource;
+use crate::domain::import::{ImportedParts, ImportedResource};
 use crate::domain::{Condition, Labels, Reference, ResourceId, Tenancy};
 use crate::storage::postgres::measure::SqlOperation::Bulk;
 use crate::storage::postgres::measure::SqlTable::{AdapterReports, ResourceReferences, Resources};
@@ -24,7 +24,8 @@ pub struct WrittenReference {
 
 impl Db<'_> {
     /// Writes resources, and notes them as imported. Gives those that were written: one that is here already is
-    /// written only if it was imported and not changed since.
+    /// written only if it was imported and not changed since, and one that was removed here since does not come back.
+    /// Those that were imported before must be locked.
     pub async fn save_imported(
         &mut self,
         resources: &[ImportedResource],
@@ -42,9 +43,12 @@ impl Db<'_> {
                    INSERT INTO resources AS r (id, owner_id, created_at, updated_at, deleted_at, generation, kind,
                        name, created_by, updated_by, deleted_by, tenancy, labels, conditions, spec)
                    SELECT id, owner_id, created_at, updated_at, deleted_at, generation, kind, name, created_by,
-                          updated_by, deleted_by, tenancy, labels, conditions, spec FROM given
+                          updated_by, deleted_by, tenancy, labels, conditions, spec FROM given g
+                   WHERE NOT EXISTS (SELECT FROM imported_resources i WHERE i.id = g.id)
+                      OR EXISTS (SELECT FROM resources r WHERE r.id = g.id)
                    ON CONFLICT (id) DO UPDATE
-                   SET created_at = excluded.created_at, updated_at = excluded.updated_at,
+                   SET owner_id = excluded.owner_id, name = excluded.name,
+                       created_at = excluded.created_at, updated_at = excluded.updated_at,
                        deleted_at = excluded.deleted_at, generation = excluded.generation,
                        created_by = excluded.created_by, updated_by = excluded.updated_by,
                        deleted_by = excluded.deleted_by, tenancy = excluded.tenancy, labels = excluded.labels,
@@ -79,7 +83,7 @@ impl Db<'_> {
         Ok(written.into_iter().map(Into::into).collect())
     }
 
-    /// Removes the reports and the references of resources, which are written anew.
+    /// Removes the reports and the references of resources, before those of the source are written.
     pub async fn clear_imported_parts(&mut self, ids: &[ResourceId]) -> Result<(), Error> {
         let ids = uuids(ids.iter().copied());
         let result = sqlx::query!(
@@ -144,6 +148,22 @@ impl Db<'_> {
         Ok(())
     }
 
+    /// Which of these resources are as the last import left them.
+    pub async fn list_unchanged_here(
+        &mut self,
+        ids: &[ResourceId],
+    ) -> Result<Vec<ResourceId>, Error> {
+        let result = sqlx::query_scalar!(
+            "SELECT r.id FROM resources r JOIN imported_resources i ON i.id = r.id AND i.revision = r.revision
+             WHERE r.id = ANY($1)",
+            &uuids(ids.iter().copied()),
+        )
+        .fetch_all(self.wire())
+        .await;
+        let unchanged = self.done(result, Bulk(Resources), "list what is unchanged")?;
+        Ok(unchanged.into_iter().map(Into::into).collect())
+    }
+
     /// Writes references, whose targets are here.
     pub async fn insert_imported_references(
         &mut self,
@@ -168,52 +188,6 @@ impl Db<'_> {
             "write imported references",
         )?;
         Ok(())
-    }
-
-    /// Removes imported resources that the source no longer has, with the references to them. Gives those that are
-    /// gone. One stays if it was changed here, if a resource that stays is its child, or if one that was not imported
-    /// refers to it.
-    pub async fn delete_imported(&mut self, ids: &[ResourceId]) -> Result<Vec<ResourceId>, Error> {
-        let ids = uuids(ids.iter().copied());
-        let result = sqlx::query_scalar!(
-            r#"WITH RECURSIVE given AS (
-                   SELECT r.id, r.owner_id,
-                          i.revision = r.revision
-                          AND NOT EXISTS (SELECT FROM resources c WHERE c.owner_id = r.id AND c.id <> ALL($1))
-                          AND NOT EXISTS (SELECT FROM resource_references f WHERE f.target_id = r.id
-                              AND NOT EXISTS (SELECT FROM imported_resources o JOIN resources s ON s.id = o.id AND s.revision = o.revision
-                                  WHERE o.id = f.source_id)) AS is_free
-                   FROM resources r JOIN imported_resources i ON i.id = r.id WHERE r.id = ANY($1)
-               ), needed AS (
-                   SELECT id, owner_id FROM given WHERE NOT is_free
-                   UNION SELECT g.id, g.owner_id FROM given g JOIN needed n ON n.owner_id = g.id
-               )
-               SELECT id AS "id!" FROM given WHERE id NOT IN (SELECT id FROM needed)"#,
-            &ids,
-        )
-        .fetch_all(self.wire())
-        .await;
-        let free: Vec<Uuid> = self.done(result, Bulk(Resources), "look for vanished resources")?;
-        let result = sqlx::query!(
-            "DELETE FROM resource_references WHERE target_id = ANY($1)",
-            &free
-        )
-        .execute(self.wire())
-        .await;
-        self.done(
-            result,
-            Bulk(ResourceReferences),
-            "remove references to vanished resources",
-        )?;
-        let result = sqlx::query!(
-            "WITH gone AS (DELETE FROM resources WHERE id = ANY($1) RETURNING id)
-             DELETE FROM imported_resources WHERE id IN (SELECT id FROM gone)",
-            &free,
-        )
-        .execute(self.wire())
-        .await;
-        self.done(result, Bulk(Resources), "remove vanished resources")?;
-        Ok(free.into_iter().map(Into::into).collect())
     }
 }
 
@@ -260,7 +234,7 @@ impl<'a> Columns<'a> {
             specs: resources.iter().map(|i| Json(&*i.spec)).collect(),
             is_complete: resources
                 .iter()
-                .map(ImportedResource::is_complete)
+                .map(|imported| imported.parts() == ImportedParts::All)
                 .collect(),
         }
     }
