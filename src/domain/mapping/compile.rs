@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use hyperfleet_expressions::Expression;
+
 use super::config::{ExpressionConfig, RULES_MAX, RuleConfig, TYPE_BYTES_MAX};
-use super::expression::Expression;
 use super::rules::Rule;
+use super::view::VARIABLES;
 use crate::domain::aggregation::{LAST_KNOWN_RECONCILED, RECONCILED};
 use crate::domain::shown;
 
@@ -67,7 +69,7 @@ fn compile_one(config: &RuleConfig, fault: &mut impl FnMut(String)) -> Option<Ru
     let RuleConfig { kind, when, output } = config;
     let label = shown(kind);
     let mut compile = |part: &str, config: &ExpressionConfig| {
-        let compiled = Expression::compile(&config.expression);
+        let compiled = Expression::compile(&config.expression, VARIABLES);
         let told = compiled.map_err(|problem| {
             fault(format!(
                 "has the condition \"{label}\", whose {part} {problem}"

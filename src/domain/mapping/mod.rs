@@ -1,26 +1,18 @@
 //! Conditions that configured rules derive from a resource and its reports.
 //!
 //! ```text
-//! configuration ─▶ config, scan ─▶ parser ─▶ scope ─▶ Rules     all faults told at start
+//! configuration ─▶ config ─▶ compile ─▶ Rules              every fault is reported at start
 //! resource, reports ─▶ view (masked) ─▶ Rules::derive ─▶ conditions, failures
-//!                                          │
-//!                                        meter: what any rule may cost
 //! ```
 //!
-//! Rules are written in CEL (`docs/conditions.md`). They run inside every write of a resource, so they
-//! may neither harm nor delay it: a rule that fails leaves its condition as it was, and is told.
+//! Rules are written in CEL (`docs/conditions.md`). They run inside every write of a resource, so they may neither
+//! harm nor delay it: the guards are those of `hyperfleet_expressions`. A rule that fails leaves its condition as it
+//! was, and its failure is reported.
 
 mod compile;
 mod config;
-mod expression;
 mod failure;
-mod functions;
-mod mask;
-mod meter;
 mod rules;
-mod scan;
-mod scope;
-mod value;
 mod view;
 
 use std::collections::BTreeMap;
@@ -31,13 +23,8 @@ use serde_json::{Map, Value};
 pub(super) use compile::compile;
 pub use config::{ExpressionConfig, OutputConfig, RULES_MAX, RuleConfig, TYPE_BYTES_MAX};
 pub use failure::Failure;
-pub use functions::PATTERN_BYTES_MAX;
-pub use meter::UNITS_MAX;
 pub(super) use rules::Rule;
-pub use rules::{Derived, MESSAGE_BYTES_MAX, REASON_BYTES_MAX, Rules, is_evaluating};
-pub use scan::{BRACKETS_MAX, OPERATORS_MAX, SOURCE_BYTES_MAX};
-pub use scope::{DEPTH_MAX, PARTS_MAX};
-pub use view::{TEXTS_BYTES_MAX, VALUES_MAX};
+pub use rules::{Derived, MESSAGE_BYTES_MAX, REASON_BYTES_MAX, Rules};
 
 use super::{Condition, Labels, ReportState, Resource, ResourceState, Tenancy};
 

@@ -1,12 +1,13 @@
 //! However bad the rules that pass, and whatever they are given: they do no harm. How long they take is
 //! measured in `tests/it/rule_costs.rs`.
 
+use hyperfleet_expressions::{BRACKETS_MAX, TEXTS_BYTES_MAX, VALUES_MAX};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{Scene, faults, previously, rule, saying};
 use crate::domain::ConditionStatus::True;
-use crate::domain::mapping::{BRACKETS_MAX, Data, TEXTS_BYTES_MAX, VALUES_MAX};
+use crate::domain::mapping::Data;
 
 /// A spec with so many numbers.
 fn numbers(count: usize) -> Scene {
@@ -210,7 +211,7 @@ proptest! {
                 let kept = derived.conditions.iter().find(|c| c.kind == failure.rule);
                 let before = scene.previous.iter().find(|c| c.kind == failure.rule);
                 prop_assert_eq!(kept, before);
-                prop_assert_ne!(failure.error.as_str(), "the interpreter gave up");
+                prop_assert!(!failure.error.ends_with("the interpreter gave up"));
             }
         }
     }
@@ -221,7 +222,7 @@ proptest! {
         let said = saying(&format!("resource.spec.n.exists(x, [{a}] == [{b}])"));
         if faults(vec![said.clone()]).is_empty() {
             let failures = numbers(3000).derive(vec![said]).failures;
-            let gave_up = failures.iter().any(|f| f.error == "the interpreter gave up");
+            let gave_up = failures.iter().any(|f| f.error.ends_with("the interpreter gave up"));
             prop_assert!(!gave_up, "{failures:?}");
         }
     }

@@ -1,5 +1,7 @@
 //! The table of `docs/conditions.md`, line by line, and the limits that it names.
 
+use hyperfleet_expressions as language;
+
 use super::{Scene, json};
 use crate::domain::mapping as limits;
 
@@ -33,16 +35,16 @@ fn the_limits_are_those_of_the_code() {
         format!("| rules of a kind | {} |", limits::RULES_MAX),
         format!(
             "| {} bytes, {} operators, brackets {} levels deep |",
-            limits::SOURCE_BYTES_MAX,
-            limits::OPERATORS_MAX,
-            limits::BRACKETS_MAX
+            language::SOURCE_BYTES_MAX,
+            language::OPERATORS_MAX,
+            language::BRACKETS_MAX
         ),
         format!(
             "| {} parts, {} levels |",
-            limits::PARTS_MAX,
-            limits::DEPTH_MAX
+            language::PARTS_MAX,
+            language::DEPTH_MAX
         ),
-        format!("| {},000 units |", limits::UNITS_MAX / 1000),
+        format!("| {},000 units |", language::UNITS_MAX / 1000),
         format!(
             "| {},{} bytes of JSON |",
             limits::Data::BYTES_MAX / 1000,
@@ -50,10 +52,10 @@ fn the_limits_are_those_of_the_code() {
         ),
         format!(
             "| {},000 values, {} MiB of text |",
-            limits::VALUES_MAX / 1000,
-            limits::TEXTS_BYTES_MAX >> 20
+            language::VALUES_MAX / 1000,
+            language::TEXTS_BYTES_MAX >> 20
         ),
-        format!("at most {} bytes, so that", limits::PATTERN_BYTES_MAX),
+        format!("at most {} bytes, so that", language::PATTERN_BYTES_MAX),
         format!("at most {} bytes; with", limits::REASON_BYTES_MAX),
         format!("cut to {} bytes", limits::MESSAGE_BYTES_MAX),
         format!("1 to {} letters", limits::TYPE_BYTES_MAX),

@@ -1,9 +1,9 @@
 //! What is refused at start, with what to change; no such rule can harm the process.
 
+use hyperfleet_expressions::{BRACKETS_MAX, DEPTH_MAX, PATTERN_BYTES_MAX};
+
 use super::{faults, rule, saying};
-use crate::domain::mapping::{
-    BRACKETS_MAX, DEPTH_MAX, PATTERN_BYTES_MAX, RULES_MAX, RuleConfig, TYPE_BYTES_MAX,
-};
+use crate::domain::mapping::{RULES_MAX, RuleConfig, TYPE_BYTES_MAX};
 
 /// What is wrong with one expression, after the words that say where it is.
 fn fault(expression: &str) -> Option<String> {

@@ -13,7 +13,7 @@ pub const OPERATORS_MAX: usize = 100;
 /// # Errors
 ///
 /// What to change about it.
-pub(super) fn scan(source: &str) -> Result<(), String> {
+pub(crate) fn scan(source: &str) -> Result<(), String> {
     if source.trim().is_empty() {
         return Err("is empty: write an expression, for instance: true".to_owned());
     }
@@ -55,7 +55,7 @@ pub(super) fn scan(source: &str) -> Result<(), String> {
         }
         if operators > OPERATORS_MAX {
             return Err(format!(
-                "has more than {OPERATORS_MAX} operators: simplify it, or make two rules of it"
+                "has more than {OPERATORS_MAX} operators: simplify it, or split it"
             ));
         }
     }

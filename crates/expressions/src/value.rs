@@ -1,92 +1,22 @@
-//! CEL values: made from what is stored, weighed, and turned into texts.
+//! CEL values: weighed, and turned into texts.
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use cel::common::types::{
-    CelBool, CelBytes, CelDouble, CelInt, CelList, CelMap, CelMapKey, CelNull, CelOptional,
-    CelString, CelUInt,
+    CelBool, CelBytes, CelDouble, CelInt, CelList, CelMap, CelNull, CelOptional, CelString, CelUInt,
 };
 use cel::common::value::Val;
-use serde_json::{Map, Number, Value};
+use serde_json::Value;
 
-use super::mask;
-
-/// A value that may borrow what is stored.
-pub(super) type Boxed<'v> = Box<dyn Val + 'v>;
+/// A value that may borrow what it is made from.
+pub(crate) type Boxed<'v> = Box<dyn Val + 'v>;
 
 /// Bytes of a text that weigh as much as a value of their own.
 const BYTES_PER_UNIT: usize = 32;
-/// Whole numbers up to here are exact as the doubles that rules expect (JSON's only number type).
-const EXACT_MAX: u64 = 1 << 53;
-
-/// What rules see of stored JSON: masked, numbers as doubles. Whole numbers that a double cannot
-/// hold stay whole. Texts are borrowed.
-pub(super) fn masked(value: &Value, depth: usize) -> Boxed<'_> {
-    match value {
-        Value::Null => Box::new(CelNull),
-        Value::Bool(b) => Box::new(CelBool::from(*b)),
-        Value::Number(n) => number(n),
-        Value::String(s) => text(s),
-        Value::Array(items) if depth < mask::DEPTH_MAX => {
-            list(items.iter().map(|item| masked(item, depth + 1)))
-        }
-        Value::Array(_) => list([]),
-        Value::Object(members) => masked_members(members, depth),
-    }
-}
-
-/// The same of an object's members.
-pub(super) fn masked_members(members: &Map<String, Value>, depth: usize) -> Boxed<'_> {
-    let kept = if depth < mask::DEPTH_MAX {
-        members.len()
-    } else {
-        0
-    };
-    map(members.iter().take(kept).map(|(name, value)| {
-        let value = if mask::hides(name) {
-            text(mask::MASK)
-        } else {
-            masked(value, depth + 1)
-        };
-        (name.as_str(), value)
-    }))
-}
-
-fn number(number: &Number) -> Boxed<'static> {
-    match (number.as_i64(), number.as_u64()) {
-        (Some(whole), _) if whole.unsigned_abs() > EXACT_MAX => Box::new(CelInt::from(whole)),
-        (None, Some(whole)) => Box::new(CelUInt::from(whole)),
-        _ => double(number.as_f64().unwrap_or_default()),
-    }
-}
-
-pub(super) fn double(number: f64) -> Boxed<'static> {
-    Box::new(CelDouble::from(number))
-}
-
-pub(super) fn text(text: &str) -> Boxed<'_> {
-    Box::new(CelString::from(text))
-}
-
-pub(super) fn owned_text(text: String) -> Boxed<'static> {
-    Box::new(CelString::from(text))
-}
-
-pub(super) fn list<'v>(items: impl IntoIterator<Item = Boxed<'v>>) -> Boxed<'v> {
-    Box::new(CelList::from(Vec::from_iter(items)))
-}
-
-pub(super) fn map<'v>(members: impl IntoIterator<Item = (&'v str, Boxed<'v>)>) -> Boxed<'v> {
-    let members = members
-        .into_iter()
-        .map(|(name, value)| (CelMapKey::from(name), value));
-    Box::new(CelMap::from(members.collect::<HashMap<_, _>>()))
-}
 
 /// What a value weighs with everything in it: one unit for each value and for every
 /// [`BYTES_PER_UNIT`] of its texts. Stops counting above `max`.
-pub(super) fn weight(value: &dyn Val, max: usize) -> usize {
+pub(crate) fn weight(value: &dyn Val, max: usize) -> usize {
     let mut units = 0;
     add_weight(value, max, &mut units);
     units
@@ -123,10 +53,9 @@ fn add_weight(value: &dyn Val, max: usize, units: &mut usize) {
     }
 }
 
-/// The text that stands for a value in a condition (domain rule 6.4): texts as they are, `True` and
-/// `False`, nothing for `null`, numbers in their shortest form, lists and maps as JSON. `None` for
-/// what has no text: bytes, times, types, optionals.
-pub(super) fn shown(value: &dyn Val) -> Option<String> {
+/// The text that stands for a value: texts as they are, `True` and `False`, nothing for `null`, numbers in
+/// their shortest form, lists and maps as JSON. `None` for what has no text: bytes, times, types, optionals.
+pub(crate) fn text(value: &dyn Val) -> Option<String> {
     if let Some(text) = value.downcast_ref::<CelString>() {
         Some(text.inner().to_owned())
     } else if let Some(b) = value.downcast_ref::<CelBool>() {
@@ -138,8 +67,21 @@ pub(super) fn shown(value: &dyn Val) -> Option<String> {
     }
 }
 
+/// The whole number that a value is, whatever its type.
+pub(crate) fn integer(value: &dyn Val) -> Option<i64> {
+    if let Some(number) = value.downcast_ref::<CelInt>() {
+        Some(*number.inner())
+    } else if let Some(number) = value.downcast_ref::<CelUInt>() {
+        i64::try_from(*number.inner()).ok()
+    } else {
+        // The text of a double has neither point nor exponent if it is whole.
+        let number = value.downcast_ref::<CelDouble>()?;
+        number.inner().to_string().parse().ok()
+    }
+}
+
 /// Compact JSON, the members of maps sorted. `None` for what JSON has no form for.
-pub(super) fn json(value: &dyn Val) -> Option<String> {
+pub(crate) fn json(value: &dyn Val) -> Option<String> {
     let mut out = String::new();
     write_json(value, &mut out).map(|()| out)
 }
@@ -178,7 +120,7 @@ fn write_json(value: &dyn Val, out: &mut String) -> Option<()> {
             if at > 0 {
                 out.push(',');
             }
-            let name = shown(key.inner())?;
+            let name = text(key.inner())?;
             out.push_str(&Value::from(name).to_string());
             out.push(':');
             write_json(item.as_ref(), out)?;

@@ -1,4 +1,4 @@
-//! Which functions rules may call, and those that are ours.
+//! Which functions expressions may call, and those that are ours.
 
 use std::sync::{Arc, LazyLock};
 
@@ -7,8 +7,8 @@ use cel::common::value::{CowVal, Val};
 use cel::{Context, Env, ExecutionError, FunctionContext};
 use regex::{Regex, RegexBuilder};
 
-use super::meter::{Function, MATCHES, Meter};
-use super::value;
+use crate::meter::{Function, MATCHES, Meter};
+use crate::value;
 
 /// Longest pattern of `matches`, in bytes.
 pub const PATTERN_BYTES_MAX: usize = 256;
@@ -20,12 +20,12 @@ const PATTERN_BYTES_PER_UNIT: usize = 2048;
 /// Longest result of `toJson`, in bytes.
 const JSON_BYTES_MAX: usize = 1 << 20;
 
-/// The language that rules are written in: the standard one with optional values.
-pub(super) static LANGUAGE: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
+/// The language: the standard one with optional values.
+pub(crate) static LANGUAGE: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
 
 /// How a function may be called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Style {
+pub(crate) enum Style {
     /// `f(x)`.
     Global,
     /// `x.f()`.
@@ -52,10 +52,10 @@ const FUNCTIONS: &[(&str, Style, usize, usize)] = &[
 ];
 
 /// What stands behind `optional.`.
-pub(super) const OPTIONAL: [(&str, usize); 3] = [("of", 1), ("none", 0), ("ofNonZeroValue", 1)];
+pub(crate) const OPTIONAL: [(&str, usize); 3] = [("of", 1), ("none", 0), ("ofNonZeroValue", 1)];
 
 /// Names of types, for comparisons with `type(x)`.
-pub(super) const TYPES: [&str; 9] = [
+pub(crate) const TYPES: [&str; 9] = [
     "bool",
     "bytes",
     "double",
@@ -68,14 +68,14 @@ pub(super) const TYPES: [&str; 9] = [
 ];
 
 /// The numbers of arguments that a function takes, called that way; `None` if there is none.
-pub(super) fn arity(name: &str, style: Style) -> Option<(usize, usize)> {
+pub(crate) fn arity(name: &str, style: Style) -> Option<(usize, usize)> {
     let found = FUNCTIONS.iter().find(|f| f.0 == name && f.1 == style)?;
     Some((found.2, found.3))
 }
 
 /// A pattern of `matches`.
 #[derive(Debug)]
-pub(super) struct Pattern {
+pub(crate) struct Pattern {
     regex: Regex,
     /// What matching a kibibyte of text costs, in units.
     units: usize,
@@ -87,7 +87,7 @@ impl Pattern {
     /// # Errors
     ///
     /// What to change about it.
-    pub(super) fn compile(text: &str) -> Result<Self, String> {
+    pub(crate) fn compile(text: &str) -> Result<Self, String> {
         if text.len() > PATTERN_BYTES_MAX {
             return Err(format!(
                 "has a pattern of {} bytes: {PATTERN_BYTES_MAX} at most",
@@ -123,7 +123,7 @@ impl Pattern {
 }
 
 /// Makes our functions known. `patterns` are those that the expression names.
-pub(super) fn install(context: &mut Context<'_, '_>, meter: &Meter, patterns: Arc<Vec<Pattern>>) {
+pub(crate) fn install(context: &mut Context<'_, '_>, meter: &Meter, patterns: Arc<Vec<Pattern>>) {
     meter.install(context);
     let json_meter = meter.clone();
     let to_json: Function = Box::new(move |call| to_json(call, &json_meter));

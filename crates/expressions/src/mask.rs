@@ -1,10 +1,10 @@
-//! What rules must not see: their results end up where everybody may read them (domain rule 6.3).
+//! What expressions must not see, because everybody may read their results.
 
 /// What stands in place of a hidden value.
-pub(super) const MASK: &str = "***REDACTED***";
+pub const MASK: &str = "***REDACTED***";
 
-/// Lists and maps nested this deep are empty for rules.
-pub(super) const DEPTH_MAX: usize = 20;
+/// Lists and maps nested this deep are empty for expressions.
+pub(crate) const DEPTH_MAX: usize = 20;
 
 /// A member whose name contains one of these, in whatever case, with or without `-` and `_`, is hidden.
 /// So are harmless ones such as `author` or `certificates`: better those than a password. The last two
@@ -34,7 +34,7 @@ const HIDING: [&str; 21] = [
 ];
 
 /// Whether the value of a member of that name is hidden.
-pub(super) fn hides(name: &str) -> bool {
+pub fn hides(name: &str) -> bool {
     let name = name.to_lowercase().replace(['-', '_'], "");
     HIDING.iter().any(|part| name.contains(part))
 }

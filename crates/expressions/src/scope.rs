@@ -3,20 +3,21 @@
 
 use cel::common::ast::{CallExpr, ComprehensionExpr, Expr, IdedExpr, LiteralValue, operators};
 
-use super::functions::{self, Style};
-use super::meter::{nodes, parts};
-use crate::domain::shown;
+use crate::functions::{self, Style};
+use crate::meter::{nodes, parts};
+use crate::shown::shown;
 
-/// The variables of every rule.
-const VARIABLES: [&str; 2] = ["statuses", "resource"];
 /// How deep an expression may be, loops written out.
 pub const DEPTH_MAX: usize = 48;
 /// Most parts of an expression, loops written out.
 pub const PARTS_MAX: usize = 500;
 
-/// Checks a parsed expression; gives the patterns that it matches texts with, or the first fault, with
-/// what to change.
-pub(super) fn check(expression: &IdedExpr) -> Result<Vec<&str>, String> {
+/// Checks a parsed expression that may name these variables; gives the patterns that it matches texts with, or the
+/// first fault, with what to change.
+pub(crate) fn check<'e>(
+    expression: &'e IdedExpr,
+    variables: &[&'e str],
+) -> Result<Vec<&'e str>, String> {
     if depth(expression) > DEPTH_MAX {
         return Err(format!(
             "is nested deeper than {DEPTH_MAX} levels: simplify it"
@@ -24,11 +25,12 @@ pub(super) fn check(expression: &IdedExpr) -> Result<Vec<&str>, String> {
     }
     if nodes(expression) > PARTS_MAX {
         return Err(format!(
-            "has more than {PARTS_MAX} parts: simplify it, or make two rules of it"
+            "has more than {PARTS_MAX} parts: simplify it, or split it"
         ));
     }
     let mut walk = Walk {
-        names: VARIABLES.to_vec(),
+        variables,
+        names: variables.to_vec(),
         patterns: Vec::new(),
     };
     walk.expression(expression)?;
@@ -36,16 +38,18 @@ pub(super) fn check(expression: &IdedExpr) -> Result<Vec<&str>, String> {
 }
 
 /// How deep an expression is.
-pub(super) fn depth(expression: &IdedExpr) -> usize {
+pub(crate) fn depth(expression: &IdedExpr) -> usize {
     1 + parts(expression).into_iter().map(depth).max().unwrap_or(0)
 }
 
-struct Walk<'e> {
+struct Walk<'a, 'e> {
+    variables: &'a [&'e str],
+    /// The variables, and those of the loops around this part.
     names: Vec<&'e str>,
     patterns: Vec<&'e str>,
 }
 
-impl<'e> Walk<'e> {
+impl<'e> Walk<'_, 'e> {
     fn expression(&mut self, expression: &'e IdedExpr) -> Result<(), String> {
         match &expression.expr {
             Expr::Ident(name) => self.name(name),
@@ -69,8 +73,9 @@ impl<'e> Walk<'e> {
             return Ok(());
         }
         Err(format!(
-            "names \"{}\", which is not there: rules see `statuses` and `resource`, and loops their own variable",
-            shown(name)
+            "names \"{}\", which is not there: rules see {}, and loops their own variable",
+            shown(name),
+            enumerated(self.variables)
         ))
     }
 
@@ -128,7 +133,7 @@ impl<'e> Walk<'e> {
         self.expression(&loops.iter_range)?;
         self.expression(&loops.accu_init)?;
         for name in [&loops.iter_var, &loops.accu_var] {
-            if VARIABLES.contains(&name.as_str()) {
+            if self.variables.contains(&name.as_str()) {
                 return Err(format!(
                     "calls the variable of a loop \"{name}\", which is taken: choose another name"
                 ));
@@ -139,6 +144,16 @@ impl<'e> Walk<'e> {
         let inner = self.all(vec![&loops.loop_cond, &loops.loop_step, &loops.result]);
         self.names.truncate(outer);
         inner
+    }
+}
+
+/// `a`, `b` and `c`.
+fn enumerated(names: &[&str]) -> String {
+    let quoted: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.split_last() {
+        None => "no variable".to_owned(),
+        Some((only, [])) => only.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
     }
 }
 

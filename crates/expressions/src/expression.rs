@@ -1,46 +1,51 @@
-//! One expression of a rule: from text to something that can be run without harm.
+//! One expression: from text to something that can be run without harm.
 
 use std::sync::Arc;
 
-use super::functions::{LANGUAGE, Pattern};
-use super::{meter, scan, scope};
-use crate::domain::shown;
 use cel::common::ast::IdedExpr;
+
+use crate::functions::{LANGUAGE, Pattern};
+use crate::shown::shown;
+use crate::{meter, scan, scope};
 
 /// Enough for any text that [`scan`] lets through, several times over, in a debug build too.
 const PARSER_STACK_BYTES: usize = 64 << 20;
+/// How deep an expression may be to run on the caller's stack; ordinary ones are half as deep.
+/// The interpreter is recursive and takes up to 40 KiB a level in a debug build.
+const DEPTH_HERE_MAX: usize = 16;
 
 /// An expression that was checked.
 #[derive(Debug)]
-pub(super) struct Expression {
+pub struct Expression {
     /// As it was configured.
-    pub(super) source: String,
+    pub(crate) source: String,
     /// Charging for what it does ([`meter::metered`]).
-    pub(super) metered: IdedExpr,
+    pub(crate) metered: IdedExpr,
     /// The patterns that it matches texts with.
-    pub(super) patterns: Arc<Vec<Pattern>>,
+    pub(crate) patterns: Arc<Vec<Pattern>>,
+    is_deep: bool,
 }
 
 impl Expression {
-    /// Checks an expression from the configuration.
+    /// Checks an expression that may name these variables.
     ///
     /// # Errors
     ///
-    /// The first fault, with what to change.
-    pub(super) fn compile(source: &str) -> Result<Self, String> {
+    /// The first fault, with what to change: the end of a sentence that begins with a name of the expression.
+    pub fn compile(source: &str, variables: &'static [&'static str]) -> Result<Self, String> {
         scan::scan(source)?;
         let source = source.to_owned();
         // The parser is recursive: it gets a stack that it cannot use up.
         let compiling = std::thread::Builder::new()
             .stack_size(PARSER_STACK_BYTES)
-            .spawn(move || Self::compile_here(&source));
+            .spawn(move || Self::compile_here(&source, variables));
         match compiling.map(std::thread::JoinHandle::join) {
             Ok(Ok(compiled)) => compiled,
             Ok(Err(_)) | Err(_) => Err("cannot be read: simplify it".to_owned()),
         }
     }
 
-    fn compile_here(source: &str) -> Result<Self, String> {
+    fn compile_here(source: &str, variables: &[&str]) -> Result<Self, String> {
         let program = LANGUAGE.compile(source).map_err(|errors| {
             let said = errors.to_string();
             let first = said.lines().next().unwrap_or_default();
@@ -48,12 +53,19 @@ impl Expression {
             format!("is no CEL expression (line:column: what) {}", shown(first))
         })?;
         let expression = program.expression();
-        let patterns = scope::check(expression)?.into_iter();
+        let patterns = scope::check(expression, variables)?.into_iter();
         let patterns = patterns.map(Pattern::compile).collect::<Result<_, _>>()?;
+        let metered = meter::metered(expression.clone());
         Ok(Self {
             source: source.to_owned(),
-            metered: meter::metered(expression.clone()),
+            is_deep: scope::depth(&metered) > DEPTH_HERE_MAX,
+            metered,
             patterns: Arc::new(patterns),
         })
+    }
+
+    /// Whether it runs on a stack of its own ([`on_deep_stack`](crate::on_deep_stack)).
+    pub fn is_deep(&self) -> bool {
+        self.is_deep
     }
 }

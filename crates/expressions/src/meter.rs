@@ -1,8 +1,8 @@
-//! What a rule may cost at run time.
+//! What expressions may cost at run time.
 //!
 //! The interpreter has no budget. So every expression is rewritten before it is kept: what is
-//! looped over, copied, joined or compared passes through functions that weigh it first. A rule
-//! that has used up its units fails; how long any rule takes is thus bounded by [`UNITS_MAX`],
+//! looped over, copied, joined or compared passes through functions that weigh it first. An expression
+//! that has used up the units fails; how long any expression takes is thus bounded by [`UNITS_MAX`],
 //! whatever it says and whatever it is given.
 
 use std::sync::Arc;
@@ -13,48 +13,43 @@ use cel::common::types::{CelDouble, CelInt, CelList, CelMap, CelMapKey};
 use cel::common::value::CowVal;
 use cel::{Context, ExecutionError, FunctionContext};
 
-use super::value::{self, Boxed};
+use crate::value::{self, Boxed};
 
-/// What the four expressions of one rule may cost together, for one change of one resource. A unit
-/// is a value that is looked at or copied, or 32 bytes of a text, or a step of a loop.
+/// What all expressions that share a [`Meter`] may cost together. A unit is a value that is looked at or
+/// copied, or 32 bytes of a text, or a step of a loop.
 pub const UNITS_MAX: usize = 100_000;
 
-/// Names that no rule can spell.
+/// Names that no expression can spell.
 const EACH: &str = "@each";
 const WEIGHED: &str = "@weighed";
 const INDEX: &str = "@index";
 /// `x.matches("…")` with a pattern that was compiled at the start: the interpreter would compile it
-/// anew each time.
-pub(super) const MATCHES: &str = "@matches";
+/// again each time.
+pub(crate) const MATCHES: &str = "@matches";
 
-/// A function that rules call.
-pub(super) type Function = Box<
+/// A function that expressions call.
+pub(crate) type Function = Box<
     dyn for<'c, 'v> Fn(&mut FunctionContext<'c, 'v>) -> Result<CowVal<'c, 'v>, ExecutionError>
         + Send
         + Sync,
 >;
 
-/// Counts what a rule has used.
+/// Counts what expressions have used.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Meter(Arc<AtomicUsize>);
+pub struct Meter(Arc<AtomicUsize>);
 
 impl Meter {
-    /// Before the next rule.
-    pub(super) fn reset(&self) {
-        self.0.store(0, Ordering::Relaxed);
-    }
-
-    /// Whether the rule has used more than it may. An expression may swallow the error that said so.
-    pub(super) fn is_exceeded(&self) -> bool {
+    /// Whether more was used than there is. An expression may swallow the error that said so.
+    pub(crate) fn is_exceeded(&self) -> bool {
         self.0.load(Ordering::Relaxed) > UNITS_MAX
     }
 
-    pub(super) fn charge(&self, units: usize) -> Result<(), ExecutionError> {
+    pub(crate) fn charge(&self, units: usize) -> Result<(), ExecutionError> {
         let before = self.0.load(Ordering::Relaxed);
         self.0
             .store(before.saturating_add(units), Ordering::Relaxed);
         if self.is_exceeded() {
-            Err(ExecutionError::function_error("rule", "costs too much"))
+            Err(ExecutionError::function_error("meter", "costs too much"))
         } else {
             Ok(())
         }
@@ -62,7 +57,7 @@ impl Meter {
 
     /// Charges for a value and all in it. Looks no further than there are units left: loops may go on
     /// after an error.
-    pub(super) fn weigh(&self, value: &CowVal<'_, '_>) -> Result<(), ExecutionError> {
+    pub(crate) fn weigh(&self, value: &CowVal<'_, '_>) -> Result<(), ExecutionError> {
         let used = self.0.load(Ordering::Relaxed);
         match UNITS_MAX.checked_sub(used) {
             Some(left) => self.charge(value::weight(&**value, left)),
@@ -71,7 +66,7 @@ impl Meter {
     }
 
     /// Makes the functions known that [`metered`] expressions call.
-    pub(super) fn install(&self, context: &mut Context<'_, '_>) {
+    pub(crate) fn install(&self, context: &mut Context<'_, '_>) {
         let meter = self.clone();
         let weighed: Function = Box::new(move |call| {
             let value = argument(call)?;
@@ -135,11 +130,11 @@ fn in_order<'c, 'v>(range: CowVal<'c, 'v>) -> CowVal<'c, 'v> {
             CelMapKey::String(key) => Box::new(key),
         }
     });
-    CowVal::Owned(value::list(keys))
+    CowVal::owned(CelList::from(keys.collect::<Vec<_>>()))
 }
 
 /// The same expression with every part charged for whose cost depends on the data.
-pub(super) fn metered(expression: IdedExpr) -> IdedExpr {
+pub(crate) fn metered(expression: IdedExpr) -> IdedExpr {
     let IdedExpr { id, expr } = expression;
     let expr = match expr {
         Expr::Literal(_) | Expr::Ident(_) | Expr::Unspecified | Expr::Struct(_) => expr,
@@ -267,12 +262,12 @@ fn is_empty_list(expression: &IdedExpr) -> bool {
 }
 
 /// How many parts an expression has.
-pub(super) fn nodes(expression: &IdedExpr) -> usize {
+pub(crate) fn nodes(expression: &IdedExpr) -> usize {
     1 + parts(expression).into_iter().map(nodes).sum::<usize>()
 }
 
 /// What an expression is made of, one level down.
-pub(super) fn parts(expression: &IdedExpr) -> Vec<&IdedExpr> {
+pub(crate) fn parts(expression: &IdedExpr) -> Vec<&IdedExpr> {
     match &expression.expr {
         Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => Vec::new(),
         Expr::Select(select) => vec![&select.operand],

@@ -1,0 +1,116 @@
+//! Values for the variables of expressions: made from JSON, from texts and from numbers.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use cel::common::types::{
+    CelBool, CelDouble, CelInt, CelList, CelMap, CelMapKey, CelNull, CelString, CelUInt,
+};
+use serde_json::{Map, Number, Value};
+
+use crate::mask;
+use crate::value::Boxed;
+
+/// Whole numbers up to here are exact as the doubles that expressions expect (JSON's only number type).
+const EXACT_MAX: u64 = 1 << 53;
+
+/// A value that expressions see. It borrows the texts that it is made from.
+pub struct CelValue<'v>(pub(crate) Boxed<'v>);
+
+impl<'v> CelValue<'v> {
+    /// What expressions see of JSON: members that are named like secrets are hidden, and numbers are doubles. Whole
+    /// numbers that a double cannot hold stay whole. Lists and maps that are nested too deep are empty.
+    pub fn masked(value: &'v Value) -> Self {
+        Self(masked(value, 0))
+    }
+
+    /// The same of an object's members. `depth` is the number of lists and maps that will be around it.
+    pub fn masked_members(members: &'v Map<String, Value>, depth: usize) -> Self {
+        Self(masked_members(members, depth))
+    }
+
+    /// A text that is not masked.
+    pub fn text(text: impl Into<Cow<'v, str>>) -> Self {
+        Self(Box::new(CelString::from(text.into())))
+    }
+
+    /// A whole number, for arithmetic with literals: `index + 1`.
+    pub fn int(number: i64) -> Self {
+        Self(Box::new(CelInt::from(number)))
+    }
+
+    /// A number as JSON's numbers are seen: `generation + 1.0`.
+    pub fn double(number: f64) -> Self {
+        Self(double(number))
+    }
+
+    /// A list of values.
+    pub fn list(items: impl IntoIterator<Item = Self>) -> Self {
+        Self(list(items.into_iter().map(|item| item.0)))
+    }
+
+    /// A map of values. Their names are not masked ([`hides`](crate::hides)).
+    pub fn map(members: impl IntoIterator<Item = (&'v str, Self)>) -> Self {
+        Self(map(members
+            .into_iter()
+            .map(|(name, value)| (name, value.0))))
+    }
+}
+
+fn masked(value: &Value, depth: usize) -> Boxed<'_> {
+    match value {
+        Value::Null => Box::new(CelNull),
+        Value::Bool(b) => Box::new(CelBool::from(*b)),
+        Value::Number(n) => number(n),
+        Value::String(s) => borrowed(s),
+        Value::Array(items) if depth < mask::DEPTH_MAX => {
+            list(items.iter().map(|item| masked(item, depth + 1)))
+        }
+        Value::Array(_) => list([]),
+        Value::Object(members) => masked_members(members, depth),
+    }
+}
+
+fn masked_members(members: &Map<String, Value>, depth: usize) -> Boxed<'_> {
+    let kept = if depth < mask::DEPTH_MAX {
+        members.len()
+    } else {
+        0
+    };
+    map(members.iter().take(kept).map(|(name, value)| {
+        let value = if mask::hides(name) {
+            borrowed(mask::MASK)
+        } else {
+            masked(value, depth + 1)
+        };
+        (name.as_str(), value)
+    }))
+}
+
+fn number(number: &Number) -> Boxed<'static> {
+    match (number.as_i64(), number.as_u64()) {
+        (Some(whole), _) if whole.unsigned_abs() > EXACT_MAX => Box::new(CelInt::from(whole)),
+        (None, Some(whole)) => Box::new(CelUInt::from(whole)),
+        _ => double(number.as_f64().unwrap_or_default()),
+    }
+}
+
+fn double(number: f64) -> Boxed<'static> {
+    Box::new(CelDouble::from(number))
+}
+
+fn borrowed(text: &str) -> Boxed<'_> {
+    Box::new(CelString::from(text))
+}
+
+fn list<'v>(items: impl IntoIterator<Item = Boxed<'v>>) -> Boxed<'v> {
+    let items: Vec<_> = items.into_iter().collect();
+    Box::new(CelList::from(items))
+}
+
+fn map<'v>(members: impl IntoIterator<Item = (&'v str, Boxed<'v>)>) -> Boxed<'v> {
+    let members = members
+        .into_iter()
+        .map(|(name, value)| (CelMapKey::from(name), value));
+    Box::new(CelMap::from(members.collect::<HashMap<_, _>>()))
+}
