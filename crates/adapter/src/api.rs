@@ -1,0 +1,320 @@
+//! The requests that adapters make.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use reqwest::header::{AUTHORIZATION, RETRY_AFTER};
+use reqwest::{Method, RequestBuilder, Response, StatusCode, Url, redirect};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::report::{Report, StoredReport};
+use super::resource::Resource;
+use super::token::Token;
+
+/// Where the API begins on every server.
+const ROOT: &str = "/api/hyperfleet/v1";
+/// Items of a page: the most that the service returns.
+const PAGE_SIZE: u64 = 100;
+/// How long an answer may take.
+const ANSWER_TIME: Duration = Duration::from_secs(30);
+/// Bytes of an error response that become part of the error.
+const DETAIL_BYTES_MAX: usize = 1000;
+/// What codes of the service's own 404s begin with.
+const NOT_FOUND: &str = "HYPERFLEET-NTF-";
+/// The code of a 404 that no route has answered.
+const NO_ROUTE: &str = "HYPERFLEET-NTF-000";
+
+/// A setting of the client that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingError {
+    /// The base is no URL of HTTP.
+    #[error("{0:?} is not the URL of an API, such as http://127.0.0.1:8000")]
+    Base(String),
+    /// The HTTP library refuses to start.
+    #[error("the HTTP client cannot start")]
+    Http(#[source] reqwest::Error),
+}
+
+/// Why a request failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The service cannot be reached or cannot serve now. What was asked may have been done.
+    #[error("the API cannot serve now: {message}")]
+    Unavailable {
+        /// Status and body of the response, or the error of the connection.
+        message: String,
+        /// The service's `Retry-After`.
+        again_after: Option<Duration>,
+    },
+    /// The request, the token or the settings of the adapter are wrong.
+    #[error("the API refuses: {status} {detail}")]
+    Refused {
+        /// The status of the answer.
+        status: u16,
+        /// Its body.
+        detail: String,
+    },
+    /// The answer is none of this API.
+    #[error("the answer cannot be read: {0}")]
+    Unreadable(String),
+    /// The file of the token cannot be read.
+    #[error("the token cannot be read")]
+    Token(#[source] std::io::Error),
+}
+
+impl Error {
+    /// The pause that the service asks for.
+    pub(crate) fn again_after(&self) -> Option<Duration> {
+        match self {
+            Self::Unavailable { again_after, .. } => *again_after,
+            _ => None,
+        }
+    }
+}
+
+/// A page of a list.
+#[derive(Debug)]
+pub struct Page {
+    /// The resources.
+    pub items: Vec<Resource>,
+    /// Requests the next page; `None` on the last one.
+    pub next: Option<PageToken>,
+}
+
+/// Where a list goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PageToken {
+    /// The service's `continue` token.
+    Continue(String),
+    /// A page number, for services without such tokens.
+    Number(u64),
+}
+
+/// What became of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reported {
+    /// It is stored.
+    Stored,
+    /// The service has a newer one, or the resource has changed: look again.
+    Discarded,
+    /// The resource no longer exists.
+    Gone,
+}
+
+/// A client of one server.
+#[derive(Debug, Clone)]
+pub struct Api {
+    http: reqwest::Client,
+    /// Scheme, host and port, without a slash at the end.
+    host: String,
+    token: Token,
+}
+
+#[derive(Deserialize)]
+struct List {
+    items: Vec<Value>,
+    #[serde(default)]
+    total: u64,
+    #[serde(rename = "continue")]
+    next: Option<String>,
+}
+
+impl Api {
+    /// A client of the server at a URL, such as `https://hyperfleet.example.com`.
+    ///
+    /// # Errors
+    /// The URL is none of HTTP.
+    pub fn new(base: &str, token: Token) -> Result<Self, SettingError> {
+        let wrong = || SettingError::Base(base.to_owned());
+        let url = Url::parse(base).map_err(|_| wrong())?;
+        if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+            return Err(wrong());
+        }
+        // Fails only if it was chosen before.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let http = reqwest::Client::builder()
+            .user_agent(concat!("hyperfleet-adapter/", env!("CARGO_PKG_VERSION")))
+            .timeout(ANSWER_TIME)
+            .redirect(redirect::Policy::none())
+            .build()
+            .map_err(SettingError::Http)?;
+        let host = base.trim_end_matches('/').trim_end_matches(ROOT).to_owned();
+        Ok(Self { http, host, token })
+    }
+
+    /// A page of the resources of a kind that meet a search, those that are being deleted among them.
+    ///
+    /// # Errors
+    /// The service is away, or refuses.
+    pub async fn list(
+        &self,
+        plural: &str,
+        search: Option<&str>,
+        from: Option<&PageToken>,
+    ) -> Result<Page, Error> {
+        let mut query = vec![
+            ("includeDeleted", "true".to_owned()),
+            ("size", PAGE_SIZE.to_string()),
+        ];
+        query.extend(search.map(|search| ("search", search.to_owned())));
+        query.extend(from.map(|from| match from {
+            PageToken::Continue(place) => ("continue", place.clone()),
+            PageToken::Number(number) => ("page", number.to_string()),
+        }));
+        let path = format!("{}{ROOT}/{plural}", self.host);
+        let url = Url::parse_with_params(&path, query)
+            .map_err(|error| Error::Unreadable(format!("{path}: {error}")))?;
+        let request = self.http.request(Method::GET, url);
+        let list: List = read(self.send(request).await?).await?;
+        let items: Result<Vec<_>, _> = list.items.into_iter().map(Resource::read).collect();
+        let items = items.map_err(|error| Error::Unreadable(error.to_string()))?;
+        let number = match from {
+            Some(PageToken::Number(number)) => *number,
+            _ => 1,
+        };
+        let is_last = items.is_empty() || number * PAGE_SIZE >= list.total;
+        let next = match list.next {
+            Some(place) => Some(PageToken::Continue(place)),
+            None if matches!(from, Some(PageToken::Continue(_))) || is_last => None,
+            None => Some(PageToken::Number(number + 1)),
+        };
+        Ok(Page { items, next })
+    }
+
+    /// The resource at a path; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// The service is away, or refuses.
+    pub async fn get(&self, href: &str) -> Result<Option<Resource>, Error> {
+        let request = self.http.request(Method::GET, self.url(href));
+        let Some(response) = found(self.send(request).await)? else {
+            return Ok(None);
+        };
+        let resource = Resource::read(read(response).await?);
+        resource
+            .map(Some)
+            .map_err(|error| Error::Unreadable(error.to_string()))
+    }
+
+    /// Reports what was found of a resource as it was read. The service takes reports that are at most half an hour old.
+    ///
+    /// # Errors
+    /// The service is away, or refuses.
+    pub async fn report(
+        &self,
+        adapter: &str,
+        resource: &Resource,
+        report: &Report,
+        observed: DateTime<Utc>,
+    ) -> Result<Reported, Error> {
+        let url = self.url(&format!("{}/statuses", resource.href));
+        let body = report.body(adapter, resource.generation, observed);
+        let request = self.http.request(Method::PUT, url);
+        let request = request
+            .header("Content-Type", "application/json")
+            .body(body.to_string());
+        let Some(response) = found(self.send(request).await)? else {
+            return Ok(Reported::Gone);
+        };
+        Ok(if response.status() == StatusCode::NO_CONTENT {
+            Reported::Discarded
+        } else {
+            Reported::Stored
+        })
+    }
+
+    /// The report of an adapter that is stored for a resource; `None` if there is none.
+    ///
+    /// # Errors
+    /// The service is away, or refuses.
+    pub async fn stored_report(
+        &self,
+        adapter: &str,
+        resource: &Resource,
+    ) -> Result<Option<StoredReport>, Error> {
+        let mut page = 1;
+        loop {
+            let path = format!("{}/statuses?size={PAGE_SIZE}&page={page}", resource.href);
+            let request = self.http.request(Method::GET, self.url(&path));
+            let Some(response) = found(self.send(request).await)? else {
+                return Ok(None);
+            };
+            let list: List = read(response).await?;
+            let is_last = list.items.is_empty() || page * PAGE_SIZE >= list.total;
+            let is_its = |item: &Value| item["adapter"] == adapter;
+            if let Some(item) = list.items.into_iter().find(is_its) {
+                let report = StoredReport::read(item);
+                return report
+                    .map(Some)
+                    .map_err(|error| Error::Unreadable(error.to_string()));
+            }
+            if is_last {
+                return Ok(None);
+            }
+            page += 1;
+        }
+    }
+
+    fn url(&self, href: &str) -> String {
+        format!("{}{href}", self.host)
+    }
+
+    /// Sends a request; an answer that is none of success is an error.
+    async fn send(&self, request: RequestBuilder) -> Result<Response, Error> {
+        let token = self.token.current().await.map_err(Error::Token)?;
+        let request = match token {
+            Some(token) => request.header(AUTHORIZATION, format!("Bearer {token}")),
+            None => request,
+        };
+        let response = request.send().await.map_err(unavailable)?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let again_after = response.headers().get(RETRY_AFTER);
+        let again_after = again_after.and_then(|value| value.to_str().ok()?.parse().ok());
+        let detail = response.text().await.unwrap_or_default();
+        let detail = detail[..detail.floor_char_boundary(DETAIL_BYTES_MAX)].to_owned();
+        let is_later = status.is_server_error()
+            || matches!(
+                status,
+                StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT
+            );
+        Err(if is_later {
+            Error::Unavailable {
+                message: format!("{status} {detail}"),
+                again_after: again_after.map(Duration::from_secs),
+            }
+        } else {
+            Error::Refused {
+                status: status.as_u16(),
+                detail,
+            }
+        })
+    }
+}
+
+/// `None` for a resource that does not exist. A 404 of the router stays an error, as does one of a proxy before the
+/// service: they say nothing of the resource.
+fn found(sent: Result<Response, Error>) -> Result<Option<Response>, Error> {
+    match sent {
+        Err(Error::Refused {
+            status: 404,
+            detail,
+        }) if detail.contains(NOT_FOUND) && !detail.contains(NO_ROUTE) => Ok(None),
+        sent => sent.map(Some),
+    }
+}
+
+async fn read<T: for<'a> Deserialize<'a>>(response: Response) -> Result<T, Error> {
+    let body = response.bytes().await.map_err(unavailable)?;
+    serde_json::from_slice(&body).map_err(|error| Error::Unreadable(error.to_string()))
+}
+
+fn unavailable(error: reqwest::Error) -> Error {
+    Error::Unavailable {
+        message: format!("{:#}", anyhow::Error::from(error.without_url())),
+        again_after: None,
+    }
+}

@@ -1,0 +1,51 @@
+//! What every adapter of the HyperFleet API needs: it finds resources that want work, has the work done by an
+//! [`Adapter`], and reports what came of it.
+//!
+//! ```text
+//! lists of the API ──▶ queue ──▶ workers: read the resource and its owner ─▶ Adapter::reconcile ─▶ report
+//!   changes: every few seconds      ▲                                               │
+//!   everything: at a slow beat      └───────── again: a failure, or on request ◀─────┘
+//! ```
+//!
+//! The library decides when a resource is worked on, never what is done. At most one worker has a resource. A failed
+//! resource is retried with back-off. Of several replicas, only the one with the lease works. Nothing is stored: after a
+//! restart the adapter begins with all resources.
+//!
+//! ```no_run
+//! use hyperfleet_adapter::{Adapter, Api, Finding, Kind, Outcome, Report, Runner, Settings, Token, Work};
+//!
+//! struct Names;
+//!
+//! impl Adapter for Names {
+//!     async fn reconcile(&self, work: Work) -> anyhow::Result<Outcome> {
+//!         let report = match work.resource.is_deleted() {
+//!             true => Report::finalized("Forgotten", "the name is free"),
+//!             false => Report::new(Finding::yes("Known", "the name is known")),
+//!         };
+//!         Ok(Outcome::reported(report))
+//!     }
+//! }
+//!
+//! # async fn run() -> Result<(), hyperfleet_adapter::SettingError> {
+//! let api = Api::new("http://127.0.0.1:8000", Token::None)?;
+//! let settings = Settings::new("names", vec![Kind::new("clusters")]);
+//! Runner::new(api, settings, Names).run(std::future::pending()).await;
+//! # Ok(())
+//! # }
+//! ```
+
+mod api;
+mod finding;
+mod queue;
+mod report;
+mod resource;
+mod runner;
+mod telemetry;
+mod token;
+
+pub use api::{Api, Error, Page, PageToken, Reported, SettingError};
+pub use finding::{Finding, Truth};
+pub use report::{Report, StoredReport};
+pub use resource::{Owner, Resource};
+pub use runner::{Adapter, Kind, Outcome, Runner, Settings, Work};
+pub use token::Token;

@@ -1,0 +1,162 @@
+//! What is worked on, when, and what is reported.
+
+use std::time::Duration;
+
+use anyhow::anyhow;
+use hyperfleet_adapter::{Finding, Outcome, Report};
+use serde_json::json;
+
+use super::{Noting, cart_and_wheel, is_reconciled, quick, service, start, until_reconciled, well};
+use crate::support::until;
+
+/// Longer than the poll: what did not happen by then does not happen.
+const A_WHILE: Duration = Duration::from_millis(400);
+
+#[tokio::test]
+async fn a_resource_is_worked_on_from_its_creation_to_its_end() {
+    let api = service().await;
+    let adapter = Noting::content();
+    let running = start(&api, quick(&["carts", "wheels"]), &adapter);
+    let (cart, wheel) = cart_and_wheel(&api).await;
+    api.patch(&wheel, json!({"spec": {"spokes": 8}})).await;
+    until("the change is reported", async || {
+        adapter
+            .calls()
+            .iter()
+            .any(|call| call.0.ends_with(&wheel) && call.1 == 2)
+    })
+    .await;
+    until_reconciled(&api, &wheel).await;
+    api.deleted(&cart).await;
+    until("both are gone", async || {
+        !api.has(&cart).await && !api.has(&wheel).await
+    })
+    .await;
+    running.stop().await;
+    let of_wheel = adapter.calls();
+    let of_wheel = of_wheel.iter().filter(|call| call.0.ends_with(&wheel));
+    let seen: Vec<_> = of_wheel.map(|call| (call.1, call.2, call.3)).collect();
+    assert_eq!(seen.first(), Some(&(1, false, Some(1))));
+    assert!(seen.iter().any(|call| call.0 == 3 && call.1), "{seen:?}");
+}
+
+#[tokio::test]
+async fn what_has_not_changed_is_left_alone() {
+    let api = service().await;
+    let adapter = Noting::content();
+    let running = start(&api, quick(&["carts", "wheels"]), &adapter);
+    let (cart, wheel) = cart_and_wheel(&api).await;
+    let before = (adapter.calls().len(), api.get(&cart).await.body);
+    tokio::time::sleep(A_WHILE).await;
+    assert_eq!(adapter.calls().len(), before.0);
+    assert_eq!(api.get(&cart).await.body, before.1);
+    // Of the cart's change the wheel is told, too.
+    let calls = adapter.calls_of(&wheel);
+    api.patch(&cart, json!({"spec": {"load": 1}})).await;
+    until("the wheel was looked at", async || {
+        let all = adapter.calls();
+        let of_wheel = all.iter().filter(|call| call.0.ends_with(&wheel));
+        of_wheel.skip(calls).any(|call| call.3 == Some(2))
+    })
+    .await;
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn an_adapter_that_is_not_content_is_asked_when_it_says_so() {
+    let api = service().await;
+    let adapter = Noting::answering(|work| {
+        let report = Report::new(Finding::no("Rolling", "it takes a while"));
+        let again = Duration::from_millis(500);
+        Ok(match work.resource.spec()["is_done"].as_bool() {
+            Some(true) => Outcome::reported(well(work)),
+            _ => Outcome::again_after(report, again),
+        })
+    });
+    let running = start(&api, quick(&["carts"]), &adapter);
+    let cart = api.make("/carts", "Cart", "cart").await;
+    until("it was asked three times", async || {
+        adapter.calls_of(&cart) >= 3
+    })
+    .await;
+    let asked = adapter.calls_of(&cart);
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    let later = adapter.calls_of(&cart) - asked;
+    assert!((1..=3).contains(&later), "twice a second: {later}");
+    // Three times the same was reported once.
+    let reports = api.get(&format!("{cart}/statuses")).await.body;
+    let report = &reports["items"][0];
+    assert_eq!(report["created_time"], report["last_report_time"]);
+    assert!(!is_reconciled(&api, &cart).await);
+    // A change does not wait for that.
+    api.patch(&cart, json!({"spec": {"is_done": true}})).await;
+    until_reconciled(&api, &cart).await;
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_failure_or_a_panic_is_tried_again_and_holds_up_no_other() {
+    let api = service().await;
+    let adapter = Noting::answering(|work| match work.resource.name.as_str() {
+        "fails" => Err(anyhow!("no such thing")),
+        "panics" if work.resource.generation == 1 => panic!("on purpose"),
+        _ => Ok(Outcome::reported(well(work))),
+    });
+    let running = start(&api, quick(&["carts"]), &adapter);
+    let fails = api.make("/carts", "Cart", "fails").await;
+    let panics = api.make("/carts", "Cart", "panics").await;
+    let works = api.make("/carts", "Cart", "works").await;
+    until_reconciled(&api, &works).await;
+    until("both are tried again", async || {
+        adapter.calls_of(&fails) > 1 && adapter.calls_of(&panics) > 1
+    })
+    .await;
+    tokio::time::sleep(A_WHILE).await;
+    assert!(adapter.calls_of(&fails) < 4, "it is listed all the while");
+    // News are a reason to try at once.
+    api.patch(&panics, json!({"spec": {"a": 1}})).await;
+    until_reconciled(&api, &panics).await;
+    assert!(
+        api.get(&format!("{fails}/statuses"))
+            .await
+            .items()
+            .is_empty()
+    );
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn many_are_worked_on_at_a_time_and_none_twice() {
+    let api = service().await;
+    let mut carts = Vec::new();
+    for number in 0..230 {
+        carts.push(api.make("/carts", "Cart", &format!("cart-{number}")).await);
+    }
+    let adapter = Noting::content().slow(Duration::from_millis(30));
+    let settings = quick(&["carts"]);
+    let workers = settings.workers;
+    let running = start(&api, settings, &adapter);
+    for cart in &carts {
+        until_reconciled(&api, cart).await;
+    }
+    running.stop().await;
+    let (most, has_overlapped) = adapter.seen(|seen| (seen.most, seen.has_overlapped));
+    assert_eq!((most, has_overlapped), (workers, false));
+    assert_eq!(adapter.calls().len(), carts.len(), "each once");
+}
+
+#[tokio::test]
+async fn a_kind_can_be_narrowed_by_a_search() {
+    let api = service().await;
+    let adapter = Noting::content();
+    let mut settings = quick(&["carts"]);
+    settings.kinds[0].search = Some("labels.shard = '1' or labels.shard = '2'".to_owned());
+    let running = start(&api, settings, &adapter);
+    let other = api.make("/carts", "Cart", "other").await;
+    let mine = api.make("/carts", "Cart", "mine").await;
+    api.patch(&mine, json!({"labels": {"shard": "2"}})).await;
+    until_reconciled(&api, &mine).await;
+    tokio::time::sleep(A_WHILE).await;
+    assert_eq!(adapter.calls_of(&other), 0);
+    running.stop().await;
+}
