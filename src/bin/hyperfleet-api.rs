@@ -3,12 +3,13 @@
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use hyperfleet::config::Args;
+use hyperfleet::config::{Args, with_command_of_name};
 use hyperfleet::startup;
 
 fn main() -> ExitCode {
     // Dropped when everything else has ended, be it by a panic.
     let _log = startup::LogWritten;
     hyperfleet_server_kit::crypto::install();
-    startup::conclude(startup::run(Args::parse()))
+    let arguments = with_command_of_name(std::env::args_os());
+    startup::conclude(startup::run(Args::parse_from(arguments)))
 }

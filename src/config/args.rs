@@ -4,16 +4,14 @@
     reason = "these comments are the text of --help, where backticks would be noise"
 )]
 
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Arg, ArgMatches, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 use humantime_serde::re::humantime::parse_duration;
 
-use super::catalogue::TABLE;
-use super::{DevTokenArgs, ImportOptions};
-use hyperfleet_server_kit::settings::{CheckFormat, GivenFlags, OpenapiFormat, flags, given_flags};
+use super::{DevTokenArgs, FleetAdapterCommand, ImportOptions, SettingsArgs, StatusFormat};
+use hyperfleet_server_kit::settings::{CheckFormat, OpenapiFormat};
 
 /// Control plane for fleets of clusters.
 ///
@@ -67,6 +65,12 @@ pub enum Command {
     /// container is restarted. With --ready it asks /readyz: does it serve requests? That also
     /// needs the database and its schema.
     Healthcheck(Box<HealthcheckArgs>),
+    /// Run the fleet adapter, or try and steer it
+    ///
+    /// The adapter keeps systemd units in fleet for resources, and reports what became of them. The
+    /// program does the same when it is called hyperfleet-fleet-adapter.
+    #[command(subcommand, arg_required_else_help = true)]
+    FleetAdapter(FleetAdapterCommand),
     /// Look at the settings
     #[command(subcommand, arg_required_else_help = true)]
     Config(ConfigCommand),
@@ -157,15 +161,6 @@ pub struct StatusArgs {
     pub settings: SettingsArgs,
 }
 
-/// How the result of a command is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum StatusFormat {
-    /// For people.
-    Text,
-    /// For programs.
-    Json,
-}
-
 /// Options of `healthcheck`.
 #[derive(Debug, clap::Args)]
 pub struct HealthcheckArgs {
@@ -206,65 +201,4 @@ pub struct OpenapiArgs {
     /// The settings, of which the kinds count alone.
     #[command(flatten)]
     pub settings: SettingsArgs,
-}
-
-/// Settings that flags can give, made from the table. Unset ones leave the environment, the file or the
-/// default.
-#[derive(Clone, Default)]
-pub struct SettingsArgs {
-    /// The file with settings, if one was named.
-    pub config: Option<PathBuf>,
-    pub(super) given: GivenFlags,
-}
-
-/// Which flags were given, not what they say: some of it is secret.
-impl fmt::Debug for SettingsArgs {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let flags: Vec<_> = self.given.iter().filter_map(|(s, _)| s.flag).collect();
-        f.debug_struct("SettingsArgs")
-            .field("config", &self.config)
-            .field("given", &flags)
-            .finish()
-    }
-}
-
-impl clap::Args for SettingsArgs {
-    fn augment_args(command: clap::Command) -> clap::Command {
-        let config = Arg::new("config")
-            .long("config")
-            .value_name("FILE")
-            .value_parser(clap::value_parser!(PathBuf))
-            .help("YAML file with settings [env: HYPERFLEET_CONFIG] [default: /etc/hyperfleet/config.yaml or ./configs/config.yaml, whichever is there]");
-        command.arg(config).args(flags(&TABLE, heading))
-    }
-
-    fn augment_args_for_update(command: clap::Command) -> clap::Command {
-        Self::augment_args(command)
-    }
-}
-
-impl clap::FromArgMatches for SettingsArgs {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        Ok(Self {
-            config: matches.get_one::<PathBuf>("config").cloned(),
-            given: given_flags(&TABLE, matches),
-        })
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = Self::from_arg_matches(matches)?;
-        Ok(())
-    }
-}
-
-/// What flags of a section stand under.
-fn heading(section: &str) -> &'static str {
-    match section {
-        "server" => "Server",
-        "database" => "Database",
-        "logging" => "Log",
-        "metrics" => "Metrics",
-        "health" => "Health and shutdown",
-        _ => "More",
-    }
 }

@@ -100,6 +100,7 @@ const SETTINGS: &[Setting] = &[
 
     row("lists.include_deleted", Bool, "false", "Whether lists show finalizing resources to callers that do not say; for pollers that cannot send includeDeleted"),
     row("audit.retention", Duration, "", "How long entries of the audit trail are kept, 1h at least; unset: for ever"),
+    Setting { has_file_variable: true, ..row("import.from", Secret, "", "Database of the older service, as postgres://user:password@host:port/name, for `import` alone; its flag --from overrides it") },
     row("fleet.enabled", Bool, "false", "Whether fleet's API is served, too, at /fleet/v1 and /v1-alpha; see docs/fleet-running.md"),
     Setting { key: "fleet.etcd.endpoints", ..Etcd::ENDPOINTS },
     Setting { key: "fleet.etcd.username", ..Etcd::USERNAME },
@@ -111,6 +112,19 @@ const SETTINGS: &[Setting] = &[
     Setting { key: "fleet.etcd.key_prefix", help: "What all of fleet's keys begin with: what fleetd has as etcd_key_prefix", ..Etcd::KEY_PREFIX },
     Setting { key: "fleet.etcd.request_timeout", ..Etcd::REQUEST_TIMEOUT },
     Setting { range: PAGE_SIZES, ..row("fleet.page_size", Number, "100", "Most items of a page of fleet's lists, up to 256") },
+    row("fleet.adapter.enabled", Bool, "false", "Whether `serve` runs the fleet adapter, too; needs fleet.enabled. `hyperfleet-api fleet-adapter run` runs it alone and ignores this"),
+    row("fleet.adapter.name", Text, "fleet", "Name that the fleet adapter reports under, as in entities[].required_adapters; its units carry it"),
+    row("fleet.adapter.api_url", Text, "", "URL of the API, such as https://hyperfleet.example.com; unset: with `serve` its own listener, which must not have TLS"),
+    row("fleet.adapter.token_file", File, "", "File with the adapter's token for the API, read again with each request; unset: no token"),
+    row("fleet.adapter.workloads", Objects, "[]", "Units that resources of a kind need: kind, unit, file, when, replicas, max_unavailable, min_ready_seconds"),
+    Setting { range: Some(("1", "256")), ..row("fleet.adapter.workers", Number, "8", "Resources that the adapter works on at a time") },
+    Setting { range: Some(("100ms", "1h")), ..row("fleet.adapter.poll_interval", Duration, "1s", "Interval between lists of resources that are not reconciled") },
+    Setting { range: Some(("1s", "1day")), ..row("fleet.adapter.sweep_interval", Duration, "10m", "Interval between lists of all resources, each of which is worked on") },
+    Setting { range: Some(("1s", "1day")), ..row("fleet.adapter.report_interval", Duration, "5m", "Interval after which an unchanged report is sent again") },
+    Setting { range: Some(("0s", "30days")), ..row("fleet.adapter.orphan_grace", Duration, "10m", "How long units stay whose resource no longer exists") },
+    Setting { range: Some(("0", "1000000")), ..row("fleet.adapter.removal_limit.units", Number, "10", "Units that a change may always remove; above both limits removals wait for `hyperfleet-api fleet-adapter approve-removals`") },
+    Setting { range: Some(("0", "100")), ..row("fleet.adapter.removal_limit.percent", Number, "50", "Percent of the adapter's units that a change may remove; 100 for no limit") },
+    Setting { range: Some(("1s", "10m")), ..row("fleet.adapter.lease_time", Duration, "15s", "How long the lease of a replica lasts that no longer answers: then another one works") },
     row("entities", Objects, "", "The kinds of resources; unset: Cluster and NodePool"),
 
     // Of older versions.

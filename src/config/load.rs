@@ -83,6 +83,8 @@ fn show_entries(loaded: &mut Loaded) {
     let kinds = loaded.settings.entities.as_ref().map(Vec::len);
     loaded.show("server.jwt.configs", issuers);
     loaded.show("server.tenant.dimensions", dimensions);
+    let workloads = loaded.settings.fleet.adapter.workloads.len();
+    loaded.show("fleet.adapter.workloads", format!("{workloads} workloads"));
     loaded.show("entities", format!("{} kinds", kinds.unwrap_or_default()));
 }
 

@@ -6,25 +6,30 @@ mod addresses;
 mod args;
 mod catalogue;
 mod dev_token;
+mod fleet_adapter;
 mod import;
 mod load;
 mod schema;
 mod settings;
+mod shared_args;
 #[cfg(test)]
 mod tests;
 
+use crate::domain::EntityRegistry;
 use crate::domain::entity_config;
-use crate::domain::entity_config::Attached;
+use crate::domain::entity_config::{Attached, EntityConfig};
 use hyperfleet_server_kit as kit;
 
 pub use args::{
     Args, CheckArgs, Command, ConfigCommand, DevArgs, HealthcheckArgs, ImportArgs, MigrateArgs,
-    MigrateCommand, OpenapiArgs, SettingsArgs, StatusArgs, StatusFormat,
+    MigrateCommand, OpenapiArgs, StatusArgs,
 };
 pub use dev_token::DevTokenArgs;
+pub use fleet_adapter::{FleetAdapterCommand, RenderArgs, with_command_of_name};
 pub use import::{ImportOptions, VerifyArg};
 pub use load::{load, names_a_database};
 pub use settings::*;
+pub use shared_args::{SettingsArgs, StatusFormat};
 
 pub use hyperfleet_server_kit::settings::{Format, Output, Secret, Tls};
 
@@ -53,8 +58,7 @@ impl Settings {
     ///
     /// Kinds that do not fit together; a schema document that cannot be used.
     pub fn kinds(&self) -> anyhow::Result<Attached> {
-        let configs = self.entities.clone();
-        let configs = configs.unwrap_or_else(entity_config::built_in);
+        let configs = self.entity_configs();
         let registry = entity_config::registry(&configs)?;
         let path =
             Some(&self.server.openapi_schema_path).filter(|path| !path.as_os_str().is_empty());
@@ -64,5 +68,19 @@ impl Settings {
             &configs,
             document.as_ref(),
         )?)
+    }
+
+    /// The kinds, checked, without the schemas of their specs.
+    ///
+    /// # Errors
+    ///
+    /// Kinds that do not fit together.
+    pub fn registry(&self) -> anyhow::Result<EntityRegistry> {
+        Ok(entity_config::registry(&self.entity_configs())?)
+    }
+
+    fn entity_configs(&self) -> Vec<EntityConfig> {
+        let configs = self.entities.clone();
+        configs.unwrap_or_else(entity_config::built_in)
     }
 }

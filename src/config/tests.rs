@@ -7,7 +7,7 @@ use figment::providers::Serialized;
 use figment::value::{Dict, Value};
 
 use super::catalogue::TABLE;
-use super::{Args, Command, Loaded, Settings, SettingsArgs, load, reference};
+use super::{Args, Command, Loaded, Settings, SettingsArgs, load, reference, with_command_of_name};
 use hyperfleet_server_kit::settings::{Setting, SettingKind, as_json, as_table};
 
 fn used() -> impl Iterator<Item = &'static Setting> {
@@ -485,4 +485,19 @@ fn the_tables_of_the_documentation_are_those_of_the_code() {
         Some(reference().as_str()),
         "run `make config-reference`"
     );
+}
+
+#[test]
+fn the_name_of_the_link_stands_for_the_command() {
+    for (arguments, is_adapter) in [
+        (&["/usr/bin/hyperfleet-fleet-adapter", "run"][..], true),
+        (&["hyperfleet-fleet-adapter", "run"], true),
+        (&["hyperfleet-api", "fleet-adapter", "run"], true),
+        (&["hyperfleet-api", "serve"], false),
+    ] {
+        let arguments = with_command_of_name(arguments.iter().map(Into::into));
+        let args = Args::try_parse_from(arguments).unwrap();
+        let found = matches!(args.command, Command::FleetAdapter(_));
+        assert_eq!(found, is_adapter, "{args:?}");
+    }
 }

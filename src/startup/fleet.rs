@@ -1,5 +1,6 @@
 //! Fleet's API beside the service's own: where its registry is.
 
+use anyhow::Context as _;
 use hyperfleet_fleet::start::etcd::{self, SettingNames};
 use hyperfleet_fleet::start::{RegistryLocation, registry_prefix};
 
@@ -21,20 +22,28 @@ const ETCD: SettingNames = SettingNames {
 /// # Errors
 ///
 /// Everything that cannot be right, with its setting.
-pub(super) fn registry_location(
+pub(super) fn served_registry(
     settings: &config::Fleet,
 ) -> anyhow::Result<Option<RegistryLocation>> {
-    if !settings.enabled {
-        return Ok(None);
-    }
+    let location = settings.enabled.then(|| registry_location(settings));
+    location.transpose()
+}
+
+/// Where units and machines are kept. Reads the files that the settings name.
+///
+/// # Errors
+///
+/// Everything that cannot be right, with its setting.
+pub(super) fn registry_location(settings: &config::Fleet) -> anyhow::Result<RegistryLocation> {
     let etcd = etcd::settings(&settings.etcd, &config::Secret::default(), &ETCD);
     let prefix = registry_prefix("fleet.etcd.key_prefix", &settings.etcd.key_prefix);
     let mut faults = Faults::default();
     let parts = faults.part(etcd).zip(faults.part(prefix));
     faults.refuse()?;
-    Ok(parts.map(|(etcd, prefix)| RegistryLocation {
+    let (etcd, prefix) = parts.context("what was not had has a fault")?;
+    Ok(RegistryLocation {
         etcd,
         prefix,
         page_size: settings.page_size,
-    }))
+    })
 }

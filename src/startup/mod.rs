@@ -6,6 +6,7 @@ mod commands;
 mod database;
 mod dev;
 mod fleet;
+mod fleet_adapter;
 mod healthcheck;
 mod import;
 mod metrics;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anyhow::{anyhow, bail};
 
 use super::fleet;
+use super::fleet_adapter::AdapterPlan;
 use super::tls;
 use super::{authentication, database};
 use crate::auth::Issuer;
@@ -25,6 +26,8 @@ pub(super) struct Plan {
     pub(super) tenancy: Rules,
     /// Where fleet's units and machines are kept, if its API is served.
     pub(super) fleet: Option<RegistryLocation>,
+    /// What the fleet adapter is to be, if it runs here.
+    pub(super) adapter: Option<AdapterPlan>,
     /// What its listeners prove themselves with.
     pub(super) tls: tls::Configs,
     /// What is odd, but stops nothing.
@@ -53,15 +56,19 @@ impl Plan {
         });
         let tls = faults.part_if(loaded.knows(&listeners), || tls::load(settings));
         let fleet = faults.part_if(loaded.knows(&["fleet"]), || {
-            fleet::registry_location(&settings.fleet)
+            fleet::served_registry(&settings.fleet)
+        });
+        let registry = kinds.as_ref().map(|kinds| &kinds.registry);
+        let adapter = faults.part_if(loaded.knows(&["fleet", "server"]), || {
+            AdapterPlan::beside_the_api(settings, registry)
         });
         faults.part_if(loaded.knows(&["database"]), || {
             database::check(&settings.database)
         });
         faults.part_if(loaded.knows(&[jwt, tenant]), || distinct_headers(settings));
         loaded.refuse(faults.0)?;
-        let (Some(kinds), Some(issuers), Some(tenancy), Some(fleet), Some(mut tls)) =
-            (kinds, issuers, tenancy, fleet, tls)
+        let (Some(kinds), Some(issuers), Some(tenancy), Some(fleet), Some(adapter), Some(mut tls)) =
+            (kinds, issuers, tenancy, fleet, adapter, tls)
         else {
             unreachable!("what was not had has a fault");
         };
@@ -75,6 +82,7 @@ impl Plan {
             issuers,
             tenancy,
             fleet,
+            adapter,
             tls,
             notes,
         })

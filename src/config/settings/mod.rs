@@ -1,6 +1,7 @@
 //! The typed settings of `hyperfleet-api`. Every default is in `catalogue.rs`.
 
 mod database;
+mod fleet_adapter;
 mod server;
 
 use std::time::Duration;
@@ -8,12 +9,13 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use database::{Database, Pool, Ssl, SslMode};
+pub use fleet_adapter::{FleetAdapter, RemovalLimit};
 pub use server::{Health, Jwt, Metrics, Server};
 
 use super::catalogue::TABLE;
 use crate::domain::entity_config::EntityConfig;
 use hyperfleet_fleet::settings::Etcd;
-use hyperfleet_server_kit::settings::{Logging, Tracing, defaults};
+use hyperfleet_server_kit::settings::{Logging, Secret, Tracing, defaults};
 
 /// Everything that can be set.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
@@ -36,6 +38,9 @@ pub struct Settings {
     /// The audit trail.
     #[serde(default)]
     pub audit: Audit,
+    /// What `import` reads.
+    #[serde(default)]
+    pub import: Import,
     /// Fleet's API.
     pub fleet: Fleet,
     /// The kinds of resources; unset for the built-in ones.
@@ -66,6 +71,14 @@ pub struct Audit {
     pub retention: Option<Duration>,
 }
 
+/// What `import` reads.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Import {
+    /// The older service's database.
+    pub from: Option<Secret>,
+}
+
 /// Fleet's API, served beside the service's own.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -76,4 +89,6 @@ pub struct Fleet {
     pub etcd: Etcd,
     /// Most items of a page.
     pub page_size: usize,
+    /// What keeps units for resources.
+    pub adapter: FleetAdapter,
 }

@@ -1,0 +1,130 @@
+//! The brake: a change that would remove more than half of all units of the adapter, and more than ten, waits for an
+//! operator. A faulty configuration or a mass deletion by mistake thus stops services on a part of the machines at most.
+//!
+//! A removal first waits for a moment, so that the removals of one change are counted together, and after a start until
+//! every resource was looked at. Removals of the last ten minutes count, too.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+/// How long a removal waits for others of the same change.
+const SETTLE: Duration = Duration::from_secs(2);
+/// For how long a removal counts.
+const WINDOW: Duration = Duration::from_mins(10);
+
+/// Removals above both limits wait for an operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RemovalLimit {
+    /// How many units may always go.
+    pub units: usize,
+    /// Percent of all units of the adapter; 100 for no limit.
+    pub percent: u32,
+}
+
+/// Whether the removals of a resource may go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Remove them.
+    Go,
+    /// Ask again after this time.
+    Wait(Duration),
+    /// An operator has to approve.
+    Held {
+        /// Units of all resources that wait to be removed.
+        pending: usize,
+        /// Units that were removed in the last ten minutes.
+        removed: usize,
+        /// Units of the adapter.
+        owned: usize,
+    },
+}
+
+/// What is about to be removed, and what was. Times are counted from any fixed moment.
+#[derive(Debug)]
+pub struct Brake {
+    limit: RemovalLimit,
+    /// By resource: how many units, and since when.
+    pending: HashMap<String, (usize, Duration)>,
+    removed: VecDeque<(Duration, usize)>,
+}
+
+impl Brake {
+    pub fn new(limit: RemovalLimit) -> Self {
+        Self {
+            limit,
+            pending: HashMap::new(),
+            removed: VecDeque::new(),
+        }
+    }
+
+    /// Decides on the removals of one resource; `units` is 0 where there are none. `owned` counts the units of the
+    /// adapter by now, without those that are stopping. `has_seen_all` says whether the removals of all resources are known.
+    pub fn decide(
+        &mut self,
+        resource: &str,
+        units: usize,
+        owned: usize,
+        has_seen_all: bool,
+        is_approved: bool,
+        now: Duration,
+    ) -> Verdict {
+        while self
+            .removed
+            .front()
+            .is_some_and(|(at, _)| now.saturating_sub(*at) > WINDOW)
+        {
+            self.removed.pop_front();
+        }
+        if units == 0 {
+            self.pending.remove(resource);
+            return Verdict::Go;
+        }
+        let entry = self
+            .pending
+            .entry(resource.to_owned())
+            .or_insert((units, now));
+        entry.0 = units;
+        let since = entry.1;
+        let removed: usize = self.removed.iter().map(|(_, units)| units).sum();
+        let is_small = owned + removed <= self.limit.units;
+        if is_small || self.limit.percent >= 100 || is_approved {
+            return self.go(resource, units, now);
+        }
+        if !has_seen_all {
+            return Verdict::Wait(SETTLE);
+        }
+        let unsettled = SETTLE.saturating_sub(now.saturating_sub(since));
+        if !unsettled.is_zero() {
+            return Verdict::Wait(unsettled);
+        }
+        let pending: usize = self.pending.values().map(|(units, _)| units).sum();
+        if self.exceeds(pending + removed, owned + removed) {
+            return Verdict::Held {
+                pending,
+                removed,
+                owned,
+            };
+        }
+        self.go(resource, units, now)
+    }
+
+    /// Forgets the removals of resources that have no units any more.
+    pub fn retain(&mut self, has_units: impl Fn(&str) -> bool) {
+        self.pending.retain(|resource, _| has_units(resource));
+    }
+
+    fn go(&mut self, resource: &str, units: usize, now: Duration) -> Verdict {
+        self.pending.remove(resource);
+        self.removed.push_back((now, units));
+        Verdict::Go
+    }
+
+    fn exceeds(&self, going: usize, of: usize) -> bool {
+        let percent = usize::try_from(self.limit.percent).unwrap_or(100);
+        going > self.limit.units && going * 100 > of * percent
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/brake.rs"]
+mod tests;

@@ -1,0 +1,21 @@
+//! The rules of the adapter as plain functions: no async, clock or IO.
+//!
+//! ```text
+//! workloads (rendered)  ─┐
+//!                        ├─▶ plan ─▶ steps ──▶ carried out by the adapter
+//! owned units (observed) ┘     │
+//!                              ├─▶ brake: may that many units go?
+//!                              └─▶ findings ─▶ report
+//! ```
+
+mod brake;
+mod findings;
+mod ownership;
+mod plan;
+mod unit;
+
+pub use brake::{Brake, RemovalLimit, Verdict};
+pub use findings::{Blocker, FleetHealth, Observation, report, report_without_etcd, unrendered};
+pub use ownership::{Ownership, SECTION};
+pub use plan::{Plan, Step, plan};
+pub use unit::{DesiredUnit, DesiredWorkload, OwnedUnit, UnitReport};

@@ -1,0 +1,121 @@
+//! Which resource a unit belongs to: it stands in the unit's own file, in a section that systemd and fleet pass over.
+//!
+//! ```ini
+//! [X-HyperFleet]
+//! Adapter=fleet
+//! Resource=0199a1b2-…
+//! Path=/api/hyperfleet/v1/clusters/…/nodepools/…
+//! Workload=1
+//! Index=2
+//! ```
+
+use hyperfleet_fleet_model::unit::UnitOption;
+
+/// The section that names the owner. Templates cannot have it.
+pub const SECTION: &str = "X-HyperFleet";
+
+/// Which resource a unit belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ownership {
+    /// The name that the adapter reports under.
+    pub adapter: String,
+    /// Id of the resource.
+    pub resource: String,
+    /// Path of the resource in the API.
+    pub path: String,
+    /// Position of the workload among those of the kind, from 1.
+    pub workload: u32,
+    /// 1 to the number of replicas.
+    pub index: u32,
+}
+
+impl Ownership {
+    /// Reads the section of a unit file. `None` for units that no adapter has made.
+    pub fn of<'o>(options: impl IntoIterator<Item = (&'o str, &'o str, &'o str)>) -> Option<Self> {
+        let mut found = [None; 5];
+        for (section, name, value) in options {
+            let position = NAMES.iter().position(|known| *known == name);
+            if section == SECTION
+                && let Some(position) = position
+            {
+                found[position] = Some(value);
+            }
+        }
+        let [adapter, resource, path, workload, index] = found;
+        // Requests with the adapter's token go there.
+        let path = path.filter(|path| is_path(path));
+        Some(Self {
+            adapter: adapter?.to_owned(),
+            resource: resource?.to_owned(),
+            path: path?.to_owned(),
+            workload: workload?.parse().ok()?,
+            index: index?.parse().ok()?,
+        })
+    }
+
+    /// The section as options of a unit file.
+    pub fn options(&self) -> Vec<UnitOption> {
+        let values = [
+            self.adapter.clone(),
+            self.resource.clone(),
+            self.path.clone(),
+            self.workload.to_string(),
+            self.index.to_string(),
+        ];
+        let pairs = NAMES.iter().zip(values);
+        pairs
+            .map(|(name, value)| UnitOption::new(SECTION, name, &value))
+            .collect()
+    }
+}
+
+/// Whether a text can be the path of a resource, and nothing else of a URL.
+fn is_path(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    text.starts_with(PATHS_BASE) && text.chars().all(is_plain) && !text.contains("..")
+}
+
+const PATHS_BASE: &str = "/api/hyperfleet/v1/";
+const NAMES: [&str; 5] = ["Adapter", "Resource", "Path", "Workload", "Index"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(options: &[UnitOption]) -> Option<Ownership> {
+        let parts = options.iter();
+        Ownership::of(parts.map(|o| (o.section.as_str(), o.name.as_str(), o.value.as_str())))
+    }
+
+    #[test]
+    fn a_unit_names_its_owner_and_others_have_none() {
+        let owner = Ownership {
+            adapter: "fleet".to_owned(),
+            resource: "1".to_owned(),
+            path: "/api/hyperfleet/v1/clusters/1".to_owned(),
+            workload: 1,
+            index: 2,
+        };
+        let mut options = vec![UnitOption::new("Service", "Adapter", "other")];
+        options.extend(owner.options());
+        assert_eq!(read(&options), Some(owner));
+        options.pop();
+        assert_eq!(read(&options), None, "a section that is not whole");
+        assert_eq!(read(&[]), None);
+        for path in [
+            ".evil.example/x",
+            "@evil.example/",
+            "/api/hyperfleet/v1/../x",
+            "/api/hyperfleet/v1/x?y",
+        ] {
+            let owner = Ownership {
+                adapter: "fleet".to_owned(),
+                resource: "1".to_owned(),
+                path: path.to_owned(),
+                workload: 1,
+                index: 1,
+            };
+            assert_eq!(read(&owner.options()), None, "{path}");
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! What to do next for one resource: a pure comparison of the units that it needs with those that it has.
+//!
+//! A replica is a slot, numbered from 1. Its units are the one that it needs and those of an earlier name. What makes a
+//! slot unavailable is limited by `max_unavailable`: giving a ready unit another file, and stopping a ready unit of an
+//! earlier name, which waits until its successor is stored. What cannot make one unavailable is done at once.
+//!
+//! A unit goes in two steps, each of which survives a crash of the adapter: it becomes inactive, and its record is
+//! destroyed once no machine reports it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hyperfleet_fleet_model::unit::DesiredState;
+
+use super::unit::{DesiredUnit, DesiredWorkload, OwnedUnit};
+
+/// One write to fleet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step<'a> {
+    /// Stores a unit that is missing.
+    Create(&'a DesiredUnit),
+    /// Gives a unit its new file.
+    Replace(&'a DesiredUnit),
+    /// Launches a unit whose desired state was changed by hand.
+    Launch(&'a str),
+    /// Has the machine stop a unit.
+    Stop(&'a str),
+    /// Removes the record of a unit that no machine has.
+    Destroy(&'a str),
+}
+
+impl Step<'_> {
+    /// The unit that it writes.
+    pub fn unit(&self) -> &str {
+        match self {
+            Self::Create(unit) | Self::Replace(unit) => &unit.name,
+            Self::Launch(name) | Self::Stop(name) | Self::Destroy(name) => name,
+        }
+    }
+
+    /// Whether it takes a unit away.
+    pub fn removes(&self) -> bool {
+        matches!(self, Self::Stop(_) | Self::Destroy(_))
+    }
+}
+
+/// What to do for one resource, and what is left to do later.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Plan<'a> {
+    /// In their order.
+    pub steps: Vec<Step<'a>>,
+    /// Units with an older file that wait until others are available.
+    pub waiting: Vec<&'a str>,
+    /// Units that are to go and may still run somewhere, from the highest index down.
+    pub leaving: Vec<&'a OwnedUnit>,
+    /// Units of an earlier name of a replica.
+    superseded: BTreeSet<&'a str>,
+    /// How many of the steps stop a unit that no other takes the place of, or that another has taken the place of: what
+    /// the brake counts.
+    pub removals: usize,
+}
+
+impl Plan<'_> {
+    /// Leaves out what stops units.
+    pub fn hold_removals(&mut self) {
+        self.steps.retain(|step| !matches!(step, Step::Stop(_)));
+        self.removals = 0;
+    }
+
+    /// Leaves out all but the end of units that nothing takes the place of: units that are to replace them cannot be
+    /// stored.
+    pub fn hold_changes(&mut self) {
+        let is_superseded = |name: &str| self.superseded.contains(name);
+        self.steps
+            .retain(|step| step.removes() && !is_superseded(step.unit()));
+    }
+}
+
+/// Compares the units that a resource needs with those that it has.
+///
+/// # Guarantees
+/// Deterministic. Once every step is carried out and every unit is ready, the next plan has no steps. Of the ready
+/// replicas of a workload, steps take away at most `max_unavailable` less those that are not ready already.
+pub fn plan<'a>(desired: &'a [DesiredWorkload], owned: &'a [OwnedUnit]) -> Plan<'a> {
+    let mut plan = Plan::default();
+    let by_name: BTreeMap<&str, &OwnedUnit> = owned
+        .iter()
+        .map(|unit| (unit.name.as_str(), unit))
+        .collect();
+    let needed = desired.iter().flat_map(|workload| &workload.units);
+    let needed: BTreeSet<&str> = needed.map(|unit| unit.name.as_str()).collect();
+    let leftovers: Vec<&OwnedUnit> = owned
+        .iter()
+        .filter(|unit| !needed.contains(unit.name.as_str()))
+        .collect();
+    for workload in desired {
+        let slots: Vec<Slot<'_>> = workload
+            .units
+            .iter()
+            .map(|unit| Slot::of(workload, unit, &by_name, &leftovers))
+            .collect();
+        plan.superseded
+            .extend(slots.iter().flat_map(Slot::earlier_names));
+        plan_workload(workload, &slots, &mut plan);
+    }
+    plan_surplus(&leftovers, &mut plan);
+    plan
+}
+
+/// One replica: the unit that it needs, and the units that it has.
+struct Slot<'a> {
+    needs: &'a DesiredUnit,
+    has: Option<&'a OwnedUnit>,
+    earlier: Vec<&'a OwnedUnit>,
+}
+
+impl<'a> Slot<'a> {
+    fn of(
+        workload: &DesiredWorkload,
+        needs: &'a DesiredUnit,
+        by_name: &BTreeMap<&str, &'a OwnedUnit>,
+        leftovers: &[&'a OwnedUnit],
+    ) -> Self {
+        let is_of_slot = |unit: &&&OwnedUnit| {
+            unit.owner.workload == workload.number && unit.owner.index == needs.index
+        };
+        Self {
+            needs,
+            has: by_name.get(needs.name.as_str()).copied(),
+            earlier: leftovers.iter().filter(is_of_slot).copied().collect(),
+        }
+    }
+
+    fn earlier_names(&self) -> impl Iterator<Item = &'a str> {
+        self.earlier.iter().map(|unit| unit.name.as_str())
+    }
+
+    fn is_current(&self) -> bool {
+        let hash = self.needs.hash.to_string();
+        self.has.is_some_and(|unit| unit.hash == hash)
+    }
+
+    fn is_available(&self, workload: &DesiredWorkload) -> bool {
+        let mut units = self.has.iter().chain(&self.earlier);
+        units.any(|unit| unit.is_ready(workload.min_ready))
+    }
+
+    fn has_ready_successor(&self, workload: &DesiredWorkload) -> bool {
+        let is_ready = |unit: &OwnedUnit| unit.is_ready(workload.min_ready);
+        self.is_current() && self.has.is_some_and(is_ready)
+    }
+}
+
+fn plan_workload<'a>(workload: &DesiredWorkload, slots: &[Slot<'a>], plan: &mut Plan<'a>) {
+    for slot in slots {
+        match slot.has {
+            None => plan.steps.push(Step::Create(slot.needs)),
+            // Destroyed by hand, and not yet stopped.
+            Some(unit) if unit.hash.is_empty() => plan.steps.push(Step::Create(slot.needs)),
+            Some(unit) if slot.is_current() && unit.desired != DesiredState::Launched => {
+                plan.steps.push(Step::Launch(&unit.name));
+            }
+            Some(_) => {}
+        }
+    }
+    let unavailable = slots.iter().filter(|slot| !slot.is_available(workload));
+    let max = usize::try_from(workload.max_unavailable).unwrap_or(usize::MAX);
+    let mut budget = max.saturating_sub(unavailable.count());
+    for slot in slots {
+        let mut may_disturb = |is_harmless: bool| {
+            let may = is_harmless || budget > 0;
+            if may && !is_harmless {
+                budget -= 1;
+            }
+            may
+        };
+        if let Some(unit) = slot
+            .has
+            .filter(|unit| !slot.is_current() && !unit.hash.is_empty())
+        {
+            if may_disturb(!unit.is_ready(workload.min_ready)) {
+                plan.steps.push(Step::Replace(slot.needs));
+            } else {
+                plan.waiting.push(&unit.name);
+            }
+        }
+        let is_ready = slot.has_ready_successor(workload);
+        for unit in &slot.earlier {
+            // First the unit that is to take its place has to be there: it may be refused.
+            let has_successor = slot.has.is_some();
+            let is_harmless = is_ready || !unit.is_ready(workload.min_ready);
+            if has_successor && may_disturb(is_harmless) {
+                let step = removal(unit);
+                plan.removals += usize::from(matches!(step, Some(Step::Stop(_))));
+                plan.steps.extend(step);
+                plan.leaving.push(unit);
+            } else {
+                plan.waiting.push(&unit.name);
+            }
+        }
+    }
+}
+
+fn plan_surplus<'a>(leftovers: &[&'a OwnedUnit], plan: &mut Plan<'a>) {
+    let surplus = leftovers.iter();
+    let mut surplus: Vec<&OwnedUnit> = surplus
+        .filter(|unit| !plan.superseded.contains(unit.name.as_str()))
+        .copied()
+        .collect();
+    surplus.sort_by_key(|unit| (std::cmp::Reverse(unit.owner.index), &unit.name));
+    for unit in &surplus {
+        let step = removal(unit);
+        plan.removals += usize::from(matches!(step, Some(Step::Stop(_))));
+        plan.steps.extend(step);
+    }
+    plan.leaving.extend(surplus);
+}
+
+/// The next step towards the end of a unit; `None` while its machine stops it.
+fn removal(unit: &OwnedUnit) -> Option<Step<'_>> {
+    if unit.desired != DesiredState::Inactive {
+        Some(Step::Stop(&unit.name))
+    } else if unit.is_gone_from_machines() {
+        Some(Step::Destroy(&unit.name))
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/plan.rs"]
+mod tests;

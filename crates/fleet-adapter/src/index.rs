@@ -1,0 +1,351 @@
+//! Which units belong to which resources, and since when their services are active: kept by following fleet.
+//!
+//! Nothing of it is stored. After a start it is read from the units themselves, so the adapter finds the units that it
+//! made before. What the units are now is read from fleet when a resource is reconciled.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hyperfleet_fleet::keys::KeyStore;
+use hyperfleet_fleet::{Error, Fleet, Item, StateFilter, StateKey, StateView, Told, UnitView};
+use hyperfleet_fleet_model::unit::DesiredState;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep};
+
+use crate::domain::Ownership;
+
+/// Pause before fleet is followed again.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// The index. Wakes the adapter when a unit of a resource, or a state of one, changes.
+#[derive(Debug)]
+pub struct Index {
+    adapter: String,
+    known: Mutex<Known>,
+    wakes: mpsc::UnboundedSender<String>,
+    is_read: watch::Sender<bool>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    units: HashMap<String, Unit>,
+    resources: HashMap<String, Units>,
+    /// By unit and machine: the file that is active, and since when; `None` for services that were active before this
+    /// adapter started.
+    active: HashMap<StateKey, (String, Option<Instant>)>,
+    /// Machines that report a unit, by unit.
+    reporting: HashMap<String, BTreeSet<String>>,
+    /// Units that were destroyed, but are still reported: of their owners something is left.
+    destroyed: HashMap<String, Ownership>,
+    /// Units that are not stopping.
+    kept: usize,
+}
+
+#[derive(Debug)]
+struct Unit {
+    owner: Ownership,
+    is_kept: bool,
+}
+
+/// The units of a resource.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Units {
+    /// Path of the resource in the API.
+    pub path: String,
+    pub names: BTreeSet<String>,
+}
+
+/// Whether something was there when the index began to follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    AtStart,
+    Later,
+}
+
+impl Index {
+    /// An index of the units of an adapter, with the channel on which it names resources to reconcile.
+    pub fn new(adapter: impl Into<String>) -> (Self, mpsc::UnboundedReceiver<String>) {
+        let (wakes, woken) = mpsc::unbounded_channel();
+        let index = Self {
+            adapter: adapter.into(),
+            known: Mutex::default(),
+            wakes,
+            is_read: watch::channel(false).0,
+        };
+        (index, woken)
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Follows fleet for ever.
+    pub async fn keep<S: KeyStore>(&self, fleet: &Fleet<S>) {
+        loop {
+            if let Err(error) = self.follow(fleet).await
+                && fleet.is_connected()
+            {
+                tracing::debug!(error = %error, "fleet is followed from its present state");
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    async fn follow<S: KeyStore>(&self, fleet: &Fleet<S>) -> Result<(), Error> {
+        let mut units = fleet.follow_units(None).await?;
+        let mut states = fleet.follow_states(StateFilter::default(), None).await?;
+        let seen = if *self.is_read.borrow() {
+            Seen::Later
+        } else {
+            Seen::AtStart
+        };
+        let (mut listed, mut listed_states) = (HashSet::new(), HashSet::new());
+        loop {
+            // States first: what is active has been so since before the first unit is looked at.
+            tokio::select! {
+                biased;
+                told = states.next() => match told? {
+                    Told::Listed { revision, items } => {
+                        for state in items {
+                            listed_states.insert(key(&state));
+                            self.see_state(&state, seen);
+                        }
+                        if revision.is_some() {
+                            self.forget_states_but(&listed_states);
+                        }
+                    }
+                    Told::Changed { items, .. } => items.into_iter().for_each(|item| self.take_state(item)),
+                },
+                told = units.next() => match told? {
+                    Told::Listed { revision, items } => {
+                        for unit in items {
+                            listed.insert(unit.name.clone());
+                            self.see_unit(&unit);
+                        }
+                        if revision.is_some() {
+                            self.forget_all_but(&listed);
+                            self.is_read.send_replace(true);
+                        }
+                    }
+                    Told::Changed { items, .. } => items.into_iter().for_each(|item| self.take_unit(item)),
+                },
+            }
+        }
+    }
+
+    /// Waits until all units were read once.
+    pub async fn wait_until_read(&self) {
+        // The sender lives as long as this.
+        let _ = self.is_read.subscribe().wait_for(|is_read| *is_read).await;
+    }
+
+    fn take_unit(&self, item: Item<UnitView>) {
+        match item {
+            Item::Is(unit) => self.see_unit(&unit),
+            Item::Gone(name) => self.forget(&name),
+        }
+    }
+
+    fn see_unit(&self, unit: &UnitView) {
+        let options = unit.options.iter();
+        let parts = options.map(|o| (o.section.as_str(), o.name.as_str(), o.value.as_str()));
+        let owner = Ownership::of(parts).filter(|owner| owner.adapter == self.adapter);
+        let Some(owner) = owner else {
+            return self.forget(&unit.name);
+        };
+        let is_kept = unit.desired != DesiredState::Inactive;
+        let mut known = self.known();
+        known.remove(&unit.name);
+        known.kept += usize::from(is_kept);
+        let resource = known.resources.entry(owner.resource.clone()).or_default();
+        resource.names.insert(unit.name.clone());
+        resource.path.clone_from(&owner.path);
+        let path = owner.path.clone();
+        known.destroyed.remove(&unit.name);
+        known
+            .units
+            .insert(unit.name.clone(), Unit { owner, is_kept });
+        drop(known);
+        self.wake(path);
+    }
+
+    fn forget(&self, name: &str) {
+        let mut known = self.known();
+        let owner = known.remove(name);
+        if let Some(owner) = &owner
+            && known.reporting.contains_key(name)
+        {
+            known.destroyed.insert(name.to_owned(), owner.clone());
+        }
+        drop(known);
+        if let Some(owner) = owner {
+            self.wake(owner.path);
+        }
+    }
+
+    fn forget_all_but(&self, listed: &HashSet<String>) {
+        let known = self.known();
+        let gone = known.units.keys().filter(|name| !listed.contains(*name));
+        let gone: Vec<String> = gone.cloned().collect();
+        drop(known);
+        for name in gone {
+            self.forget(&name);
+        }
+    }
+
+    fn take_state(&self, item: Item<StateView>) {
+        match item {
+            Item::Is(state) => self.see_state(&state, Seen::Later),
+            Item::Gone(key) => self.forget_state(&key),
+        }
+    }
+
+    fn forget_state(&self, key: &StateKey) {
+        let mut known = self.known();
+        known.active.remove(key);
+        if let Some(machines) = known.reporting.get_mut(&key.unit) {
+            machines.remove(&key.machine);
+            if machines.is_empty() {
+                known.reporting.remove(&key.unit);
+            }
+        }
+        let is_gone = !known.reporting.contains_key(&key.unit);
+        let owner = known.destroyed.get(&key.unit).cloned();
+        if is_gone {
+            known.destroyed.remove(&key.unit);
+        }
+        drop(known);
+        match owner {
+            Some(owner) => self.wake(owner.path),
+            None => self.wake_owner(&key.unit),
+        }
+    }
+
+    fn forget_states_but(&self, listed: &HashSet<StateKey>) {
+        let known = self.known();
+        let reported = known.reporting.iter().flat_map(|(unit, machines)| {
+            machines.iter().map(|machine| StateKey {
+                unit: unit.clone(),
+                machine: machine.clone(),
+            })
+        });
+        let gone: Vec<StateKey> = reported.filter(|key| !listed.contains(key)).collect();
+        drop(known);
+        for key in gone {
+            self.forget_state(&key);
+        }
+    }
+
+    fn see_state(&self, state: &StateView, seen: Seen) {
+        let key = key(state);
+        let mut known = self.known();
+        let machines = known.reporting.entry(state.unit.clone()).or_default();
+        machines.insert(state.machine.clone());
+        if state.active == "active" {
+            let is_same = known
+                .active
+                .get(&key)
+                .is_some_and(|(hash, _)| *hash == state.hash);
+            if !is_same {
+                let since = (seen == Seen::Later).then(Instant::now);
+                known.active.insert(key, (state.hash.clone(), since));
+            }
+        } else {
+            known.active.remove(&key);
+        }
+        drop(known);
+        self.wake_owner(&state.unit);
+    }
+
+    fn wake_owner(&self, unit: &str) {
+        let known = self.known();
+        let path = known.units.get(unit).map(|unit| unit.owner.path.clone());
+        drop(known);
+        if let Some(path) = path {
+            self.wake(path);
+        }
+    }
+
+    fn wake(&self, path: String) {
+        // Where nobody reconciles any more there is nobody to wake.
+        let _ = self.wakes.send(path);
+    }
+
+    /// Names every resource that has units.
+    pub fn wake_all(&self) {
+        for (_, units) in self.resources() {
+            self.wake(units.path);
+        }
+    }
+
+    /// Names of the units of a resource.
+    pub fn names(&self, resource: &str) -> BTreeSet<String> {
+        let known = self.known();
+        let units = known.resources.get(resource);
+        let mut names = units.map(|units| units.names.clone()).unwrap_or_default();
+        let destroyed = known.destroyed.iter();
+        let destroyed = destroyed.filter(|(_, owner)| owner.resource == resource);
+        names.extend(destroyed.map(|(name, _)| name.clone()));
+        names
+    }
+
+    /// The owner of a unit that was destroyed while machines still have it.
+    pub fn destroyed(&self, name: &str) -> Option<Ownership> {
+        self.known().destroyed.get(name).cloned()
+    }
+
+    /// Ids of the resources that have units.
+    pub fn ids(&self) -> HashSet<String> {
+        self.known().resources.keys().cloned().collect()
+    }
+
+    /// All resources that have units, by id.
+    pub fn resources(&self) -> Vec<(String, Units)> {
+        let known = self.known();
+        let resources = known.resources.iter();
+        resources
+            .map(|(id, units)| (id.clone(), units.clone()))
+            .collect()
+    }
+
+    /// How many units the adapter has that are not stopping.
+    pub fn kept(&self) -> usize {
+        self.known().kept
+    }
+
+    /// For how long a service has been active on a machine with a file; the whole time for one that was active before the
+    /// adapter started.
+    pub fn active_for(&self, state: &StateView) -> Duration {
+        match self.known().active.get(&key(state)) {
+            Some((hash, None)) if *hash == state.hash => Duration::MAX,
+            Some((hash, Some(since))) if *hash == state.hash => since.elapsed(),
+            _ => Duration::ZERO,
+        }
+    }
+}
+
+impl Known {
+    /// Removes a unit. Returns its owner.
+    fn remove(&mut self, name: &str) -> Option<Ownership> {
+        let Unit { owner, is_kept } = self.units.remove(name)?;
+        self.kept -= usize::from(is_kept);
+        let units = self.resources.get_mut(&owner.resource)?;
+        units.names.remove(name);
+        if units.names.is_empty() {
+            self.resources.remove(&owner.resource);
+        }
+        Some(owner)
+    }
+}
+
+fn key(state: &StateView) -> StateKey {
+    StateKey {
+        unit: state.unit.clone(),
+        machine: state.machine.clone(),
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/index.rs"]
+mod tests;

@@ -1,0 +1,166 @@
+//! The lease of the adapter: of several replicas, the one that holds a key of etcd works.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use hyperfleet_fleet::keys::{Error, Guard, Kept, KeyStore, Lease, Operation, Transaction};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+/// How often a lease is renewed within its time.
+const RENEWALS: u32 = 3;
+
+/// What a replica knows of its lease. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Tenure {
+    /// Until when the lease lasts for sure; `None` for a replica that is the only one.
+    lasts: Option<watch::Receiver<Instant>>,
+    /// How often this replica has taken the lease.
+    terms: Arc<AtomicU64>,
+}
+
+impl Tenure {
+    /// Of a replica that is the only one.
+    pub fn unshared() -> Self {
+        Self {
+            lasts: None,
+            terms: Arc::default(),
+        }
+    }
+
+    /// Whether no other replica can hold the lease now. Only then may fleet be changed.
+    pub fn is_certain(&self) -> bool {
+        let lasts = self.lasts.as_ref().map(|lasts| *lasts.borrow());
+        lasts.is_none_or(|until| Instant::now() < until)
+    }
+
+    /// Differs from term to term of this replica.
+    pub fn term(&self) -> u64 {
+        self.terms.load(Ordering::Acquire)
+    }
+}
+
+/// Takes the lease, and keeps it.
+#[derive(Debug)]
+pub struct Keeper<S> {
+    store: S,
+    key: String,
+    instance: String,
+    time: Duration,
+    leads: watch::Sender<bool>,
+    lasts: watch::Sender<Instant>,
+    terms: Arc<AtomicU64>,
+}
+
+impl<S: KeyStore> Keeper<S> {
+    /// Prepares a lease of that many seconds on a key, for the replica of this name.
+    pub fn new(store: S, key: String, instance: String, seconds: u32) -> Self {
+        Self {
+            store,
+            key,
+            instance,
+            time: Duration::from_secs(seconds.max(1).into()),
+            leads: watch::channel(false).0,
+            lasts: watch::channel(Instant::now()).0,
+            terms: Arc::default(),
+        }
+    }
+
+    /// Says whether this replica works.
+    pub fn leads(&self) -> watch::Receiver<bool> {
+        self.leads.subscribe()
+    }
+
+    pub fn tenure(&self) -> Tenure {
+        Tenure {
+            lasts: Some(self.lasts.subscribe()),
+            terms: Arc::clone(&self.terms),
+        }
+    }
+
+    /// Holds the lease whenever it can be had, until `stop`, and then gives it back.
+    ///
+    /// A replica that loses etcd goes on to work: nobody else can take the lease then, and it can change nothing, but
+    /// report that etcd is away.
+    pub async fn keep(self, stop: impl Future<Output = ()>) {
+        tokio::pin!(stop);
+        let mut held = None;
+        loop {
+            tokio::select! {
+                () = &mut stop => break,
+                () = self.step(&mut held) => {}
+            }
+        }
+        self.leads.send_replace(false);
+        if let Some(lease) = held
+            && self.store.revoke(lease).await.is_err()
+        {
+            tracing::info!("the lease of the adapter runs out by itself");
+        }
+    }
+
+    async fn step(&self, held: &mut Option<Lease>) {
+        let asked_at = Instant::now();
+        match *held {
+            None => match self.take().await {
+                Ok(Some(lease)) => {
+                    *held = Some(lease);
+                    self.terms.fetch_add(1, Ordering::AcqRel);
+                    self.lasts.send_replace(asked_at + self.time);
+                    self.leads.send_replace(true);
+                    tracing::info!(
+                        key = self.key,
+                        "this replica holds the lease of the adapter"
+                    );
+                }
+                Ok(None) => {}
+                Err(error) => tracing::debug!(%error, "the lease of the adapter cannot be taken"),
+            },
+            Some(lease) => match self.store.keep(lease).await {
+                Ok(Kept::Alive) => {
+                    self.lasts.send_replace(asked_at + self.time);
+                }
+                Ok(Kept::Gone) => {
+                    tracing::warn!(key = self.key, "the lease of the adapter is lost");
+                    *held = None;
+                    self.leads.send_replace(false);
+                    return;
+                }
+                Err(error) => tracing::debug!(%error, "the lease of the adapter cannot be renewed"),
+            },
+        }
+        sleep(self.time / RENEWALS).await;
+    }
+
+    /// `None` if another replica holds it.
+    async fn take(&self) -> Result<Option<Lease>, Error> {
+        let found = self.store.commit(Transaction {
+            then: vec![Operation::Get(self.key.clone())],
+            ..Transaction::default()
+        });
+        if found.await?.entry(&self.key).is_some() {
+            return Ok(None);
+        }
+        let seconds = u32::try_from(self.time.as_secs()).unwrap_or(u32::MAX);
+        let lease = self.store.grant(seconds).await?;
+        let value = self.instance.clone().into_bytes();
+        let taken = self.store.commit(Transaction {
+            guards: vec![Guard::Absent(self.key.clone())],
+            then: vec![Operation::Put(self.key.clone(), value, Some(lease))],
+            otherwise: Vec::new(),
+        });
+        match taken.await {
+            Ok(outcome) if outcome.succeeded => Ok(Some(lease)),
+            not_taken => {
+                // After an error the key may be there: nobody is to hold it unknowingly.
+                let _ = self.store.revoke(lease).await;
+                not_taken.map(|_| None)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/lease.rs"]
+mod tests;

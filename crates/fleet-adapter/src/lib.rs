@@ -1,0 +1,28 @@
+//! The fleet adapter: keeps systemd units in fleet for resources of the HyperFleet API, and reports what became of them.
+//!
+//! ```text
+//! API ─▶ resource ─▶ workloads ─▶ desired units ─┐
+//!                                                ├─▶ domain: plan, brake ─▶ steps ─▶ fleet
+//! fleet ─▶ index: whose units are there ─────────┘                │
+//!                                                                 └─▶ domain: findings ─▶ report ─▶ API
+//! ```
+//!
+//! It has no store of its own: every unit names its resource. Rules are in [`domain`] and `workloads`; `reconcile` reads,
+//! lets them decide, and writes. `docs/fleet-adapter.md` is for its users.
+
+pub mod approval;
+pub mod domain;
+mod index;
+mod lease;
+mod orphans;
+mod reconcile;
+mod run;
+mod telemetry;
+pub mod workloads;
+
+pub use index::Index;
+pub use lease::{Keeper, Tenure};
+pub use orphans::Settings as OrphanSettings;
+pub use reconcile::{FleetAdapter, Parts, Settings};
+pub use run::{Running, run};
+pub use telemetry::METRICS;

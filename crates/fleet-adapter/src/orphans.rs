@@ -1,0 +1,85 @@
+//! Units whose resource no longer exists: a force-delete removes it without asking the adapter.
+//!
+//! Their removal waits for a grace period, so that an API that forgot resources for a while, as one whose database is
+//! being restored does, stops no service.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use hyperfleet_fleet::keys::KeyStore;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+use crate::reconcile::FleetAdapter;
+
+/// When units are removed whose resource is gone.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// How long they stay.
+    pub grace: Duration,
+    /// A resource that was not looked at for so long is asked for.
+    pub unseen: Duration,
+    /// How often that is checked.
+    pub interval: Duration,
+}
+
+impl<S: KeyStore> FleetAdapter<S> {
+    /// Removes units of resources that no longer exist, for ever, while `leads` says so.
+    pub async fn keep_removing_orphans(&self, settings: Settings, leads: watch::Receiver<bool>) {
+        let mut gone = HashMap::new();
+        loop {
+            sleep(settings.interval).await;
+            if *leads.borrow() && self.has_etcd() {
+                self.remove_orphans(settings, &mut gone).await;
+            } else {
+                gone.clear();
+            }
+        }
+    }
+
+    async fn remove_orphans(&self, settings: Settings, gone: &mut HashMap<String, Instant>) {
+        let resources = self.index.resources();
+        let ids = self.index.ids();
+        gone.retain(|id, _| ids.contains(id));
+        self.forget_gone();
+        for (id, units) in resources {
+            if self.unseen_for(&id) < settings.unseen {
+                gone.remove(&id);
+                continue;
+            }
+            match self.api.get(&units.path).await {
+                Ok(None) => {}
+                // No list brings a kind that nothing is left to do for.
+                Ok(Some(resource)) if self.is_without_workload(&resource.kind) => {}
+                Ok(Some(_)) => {
+                    gone.remove(&id);
+                    continue;
+                }
+                Err(error) => {
+                    tracing::debug!(resource = units.path, %error, "cannot tell whether a resource still exists");
+                    continue;
+                }
+            }
+            let since = *gone.entry(id.clone()).or_insert_with(|| {
+                let (grace_seconds, units) = (settings.grace.as_secs(), units.names.len());
+                tracing::warn!(
+                    resource = id,
+                    units,
+                    grace_seconds,
+                    "units have no resource any more, or no workload"
+                );
+                Instant::now()
+            });
+            if since.elapsed() < settings.grace {
+                continue;
+            }
+            if let Err(error) = self.remove_all(&id).await {
+                tracing::warn!(
+                    resource = id,
+                    error = format!("{error:#}"),
+                    "units without a resource cannot be removed"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! What the adapter knows of all resources together: which it has looked at in this term of the lease, and what the brake
+//! counts.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use hyperfleet_fleet::keys::KeyStore;
+use tokio::time::Instant;
+
+use super::{FleetAdapter, lock};
+use crate::approval;
+use crate::domain::{Blocker, Brake, Plan, Verdict};
+
+/// How long removals wait after a start until all resources were looked at.
+const CENSUS_MAX: Duration = Duration::from_mins(2);
+
+impl<S: KeyStore> FleetAdapter<S> {
+    /// Leaves removals out of a plan that may not be carried out now. Says why, or when to ask again.
+    pub(super) async fn brake(
+        &self,
+        id: &str,
+        plan: &mut Plan<'_>,
+    ) -> anyhow::Result<(Option<Blocker>, Option<Duration>)> {
+        let is_approved = plan.removals > 0
+            && approval::is_approved(&self.store, &self.settings.keys)
+                .await
+                .context("read the approval")?;
+        let has_seen_all = plan.removals == 0 || self.has_seen_all(id);
+        let now = self.began().elapsed();
+        let verdict = lock(&self.brake).decide(
+            id,
+            plan.removals,
+            self.index.kept(),
+            has_seen_all,
+            is_approved,
+            now,
+        );
+        Ok(match verdict {
+            Verdict::Go => (None, None),
+            Verdict::Wait(time) => {
+                plan.hold_removals();
+                (None, Some(time))
+            }
+            Verdict::Held {
+                pending,
+                removed,
+                owned,
+            } => {
+                plan.hold_removals();
+                let command = self.settings.approve_command.clone();
+                (
+                    Some(Blocker::Held {
+                        pending,
+                        removed,
+                        owned,
+                        command,
+                    }),
+                    None,
+                )
+            }
+        })
+    }
+
+    /// Whether the removals of all resources but this one are known.
+    fn has_seen_all(&self, but: &str) -> bool {
+        if self.began().elapsed() > CENSUS_MAX {
+            return true;
+        }
+        let resources = self.index.ids();
+        let seen = lock(&self.seen);
+        resources
+            .iter()
+            .all(|id| id == but || seen.contains_key(id))
+    }
+
+    pub(super) fn note_seen(&self, id: &str) {
+        lock(&self.seen).insert(id.to_owned(), Instant::now());
+    }
+
+    /// How long ago a resource was looked at; since the start for one that was not.
+    pub(crate) fn unseen_for(&self, id: &str) -> Duration {
+        let seen = lock(&self.seen).get(id).copied();
+        seen.unwrap_or_else(|| self.began()).elapsed()
+    }
+
+    /// When the term began. Of a new one nothing is known yet: another replica may have worked before it.
+    pub(super) fn began(&self) -> Instant {
+        let mut term = lock(&self.term);
+        let now = self.tenure.term();
+        if term.0 != now {
+            *term = (now, Instant::now());
+            lock(&self.seen).clear();
+            *lock(&self.brake) = Brake::new(self.settings.removal_limit);
+        }
+        term.1
+    }
+
+    /// Whether no workload is for resources of a kind.
+    pub(crate) fn is_without_workload(&self, kind: &str) -> bool {
+        !self.workloads.kinds().contains(kind)
+    }
+
+    /// Forgets resources that have no units.
+    pub(crate) fn forget_gone(&self) {
+        let resources = self.index.ids();
+        let has_units = |id: &str| resources.contains(id);
+        lock(&self.brake).retain(has_units);
+        let unseen = CENSUS_MAX;
+        lock(&self.seen).retain(|id, at| at.elapsed() < unseen || has_units(id));
+    }
+}

@@ -1,0 +1,264 @@
+//! One resource: observe its units, plan, carry the plan out, report.
+
+mod census;
+mod observed;
+mod write;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anyhow::bail;
+use hyperfleet_adapter::{Adapter, Api, Outcome, Report, Resource, Truth, Work};
+use hyperfleet_fleet::keys::KeyStore;
+use hyperfleet_fleet::{Error, Fleet};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::domain::{
+    Blocker, Brake, DesiredWorkload, FleetHealth, Observation, OwnedUnit, RemovalLimit, plan,
+    report, report_without_etcd, unrendered,
+};
+use crate::index::Index;
+use crate::lease::Tenure;
+use crate::workloads::{Rendered, Subject, Workloads};
+
+/// Member of a report's data that names the replica that reported.
+const INSTANCE: &str = "adapter_instance";
+/// When a resource is looked at again while etcd is away, or while its units are not as they are to be.
+const AGAIN: Duration = Duration::from_secs(5);
+/// What the adapter is made from.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The name that it reports under, and that its units carry.
+    pub name: String,
+    /// Name of this replica.
+    pub instance: String,
+    /// Where its own keys in etcd are ([`keys`](crate::approval::keys)).
+    pub keys: String,
+    pub removal_limit: RemovalLimit,
+    /// What an operator runs to approve removals.
+    pub approve_command: String,
+}
+
+/// The fleet adapter. Clones share everything.
+#[derive(Debug)]
+pub struct FleetAdapter<S: KeyStore> {
+    pub(crate) settings: Settings,
+    pub(crate) fleet: Fleet<S>,
+    store: S,
+    pub(crate) api: Api,
+    workloads: Workloads,
+    pub(crate) index: Arc<Index>,
+    tenure: Tenure,
+    brake: Mutex<Brake>,
+    /// When resources were last looked at, by id.
+    seen: Mutex<HashMap<String, Instant>>,
+    /// The term of the lease in which it works, and when that began.
+    term: Mutex<(u64, Instant)>,
+}
+
+/// What the adapter works with.
+pub struct Parts<S: KeyStore> {
+    pub fleet: Fleet<S>,
+    pub store: S,
+    pub api: Api,
+    pub workloads: Workloads,
+    pub index: Arc<Index>,
+    pub tenure: Tenure,
+}
+
+impl<S: KeyStore> Adapter for FleetAdapter<S> {
+    async fn reconcile(&self, work: Work) -> anyhow::Result<Outcome> {
+        let mut outcome = self.reconcile_one(&work).await?;
+        let instance = Value::from(self.settings.instance.as_str());
+        outcome.report.data.insert(INSTANCE.to_owned(), instance);
+        Ok(outcome)
+    }
+}
+
+impl<S: KeyStore> FleetAdapter<S> {
+    pub fn new(settings: Settings, parts: Parts<S>) -> Self {
+        Self {
+            brake: Mutex::new(Brake::new(settings.removal_limit)),
+            settings,
+            fleet: parts.fleet,
+            store: parts.store,
+            api: parts.api,
+            workloads: parts.workloads,
+            index: parts.index,
+            tenure: parts.tenure,
+            seen: Mutex::default(),
+            term: Mutex::new((0, Instant::now())),
+        }
+    }
+
+    async fn reconcile_one(&self, work: &Work) -> anyhow::Result<Outcome> {
+        let resource = &work.resource;
+        if !self.has_etcd() {
+            return self.without_etcd(resource).await;
+        }
+        self.began();
+        self.index.wait_until_read().await;
+        let desired = match self.render(work) {
+            Ok(desired) => desired,
+            Err(unrendered) => {
+                // Nothing of it is removed.
+                self.note_seen(&resource.id);
+                lock(&self.brake).retain(|other| other != resource.id);
+                return Ok(Outcome::reported(*unrendered));
+            }
+        };
+        match self.converge(resource, &desired).await {
+            Ok(outcome) => Ok(outcome),
+            // A mirror that lags is tried again.
+            Err(error) if is_away(&error) && !self.has_etcd() => self.without_etcd(resource).await,
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether fleet can be read and changed by this replica.
+    pub(crate) fn has_etcd(&self) -> bool {
+        self.fleet.is_connected() && self.tenure.is_certain()
+    }
+
+    fn render(&self, work: &Work) -> Result<Vec<DesiredWorkload>, Box<Report>> {
+        let resource = &work.resource;
+        if resource.is_deleted() {
+            return Ok(Vec::new());
+        }
+        let null = Value::Null;
+        let subject = Subject {
+            kind: &resource.kind,
+            id: &resource.id,
+            path: &resource.href,
+            resource: &resource.document,
+            owner: work.owner.as_ref().map_or(&null, |owner| &owner.document),
+        };
+        match self.workloads.render(&subject) {
+            Ok(Rendered::NotApplicable) => Ok(Vec::new()),
+            Ok(Rendered::Units(desired)) => Ok(desired),
+            Err(fault) => Err(Box::new(unrendered(
+                fault.reason,
+                &fault.message,
+                self.health(),
+            ))),
+        }
+    }
+
+    fn health(&self) -> FleetHealth {
+        let condition = self.fleet.condition();
+        FleetHealth {
+            has_leader: condition.has_leader,
+            machines: condition.machines,
+        }
+    }
+
+    async fn converge(
+        &self,
+        resource: &Resource,
+        desired: &[DesiredWorkload],
+    ) -> anyhow::Result<Outcome> {
+        let units = self.observe(&resource.id, desired).await?;
+        let owned = &units.owned;
+        let mut plan = plan(desired, owned);
+        let (mut blocker, brake_again) = self.brake(&resource.id, &mut plan).await?;
+        // After the brake has counted its removals: others wait until every resource was looked at.
+        self.note_seen(&resource.id);
+        if let Some((unit, owner)) = units.taken.into_iter().next() {
+            blocker = Some(Blocker::NameTaken { unit, owner });
+        }
+        let refused = self
+            .carry_out(&resource.id, &mut plan, blocker.as_ref())
+            .await?;
+        let blocker = blocker.or(refused);
+        let explanations = self.explanations(desired, owned).await?;
+        let report = report(&Observation {
+            desired,
+            owned,
+            plan: &plan,
+            explanations: &explanations,
+            health: self.health(),
+            blocker: blocker.as_ref(),
+            is_deleted: resource.is_deleted(),
+        });
+        let is_healthy = report.health.truth == Truth::True;
+        let is_settled = report.is_settled() && is_healthy && blocker.is_none();
+        let again = [
+            ready_after(desired, owned),
+            brake_again,
+            (!is_settled).then_some(AGAIN),
+        ];
+        Ok(Outcome {
+            again: again.into_iter().flatten().min(),
+            report,
+        })
+    }
+
+    /// The report while etcd is away. What another replica reported stays: it may reach etcd.
+    async fn without_etcd(&self, resource: &Resource) -> anyhow::Result<Outcome> {
+        let stored = self
+            .api
+            .stored_report(&self.settings.name, resource)
+            .await?;
+        let reporter = stored
+            .as_ref()
+            .and_then(|stored| stored.report.data.get(INSTANCE));
+        if reporter.is_some_and(|reporter| reporter != self.settings.instance.as_str()) {
+            bail!("etcd does not answer this replica, and another one has reported");
+        }
+        let before = stored.filter(|stored| stored.generation == resource.generation);
+        let report = report_without_etcd(before.map(|stored| stored.report), resource.is_deleted());
+        Ok(Outcome::again_after(report, AGAIN))
+    }
+
+    /// Removes the units of a resource that no longer exists.
+    ///
+    /// # Errors
+    /// Fleet cannot be read or changed.
+    pub(crate) async fn remove_all(&self, id: &str) -> anyhow::Result<()> {
+        let units = self.observe(id, &[]).await?;
+        let mut plan = plan(&[], &units.owned);
+        let (held, _) = self.brake(id, &mut plan).await?;
+        if let Some(Blocker::Held {
+            pending,
+            owned,
+            command,
+            ..
+        }) = held
+        {
+            tracing::warn!(
+                resource = id,
+                pending,
+                owned,
+                command,
+                "removal of units waits for an operator"
+            );
+        }
+        self.carry_out(id, &mut plan, None).await?;
+        Ok(())
+    }
+}
+
+/// The first moment at which a service that is active now has been so for long enough.
+fn ready_after(desired: &[DesiredWorkload], owned: &[OwnedUnit]) -> Option<Duration> {
+    let waits = desired.iter().flat_map(|workload| {
+        let active = owned
+            .iter()
+            .filter(|unit| unit.owner.workload == workload.number && unit.is_active());
+        let reports = active.filter_map(OwnedUnit::report);
+        reports.filter_map(|report| workload.min_ready.checked_sub(report.active_for))
+    });
+    waits.filter(|wait| !wait.is_zero()).min()
+}
+
+fn is_away(error: &anyhow::Error) -> bool {
+    let is_unavailable = |cause: &(dyn std::error::Error + 'static)| {
+        matches!(cause.downcast_ref(), Some(Error::Unavailable(_)))
+    };
+    error.chain().any(is_unavailable)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,139 @@
+//! The units of a resource as they are now.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::Context as _;
+use hyperfleet_fleet::keys::KeyStore;
+use hyperfleet_fleet::{Error, Observed, StateView};
+use hyperfleet_fleet_model::unit::DesiredState;
+
+use super::FleetAdapter;
+use crate::domain::{DesiredWorkload, OwnedUnit, Ownership, UnitReport};
+
+/// Units of a resource whose causes are asked for.
+const EXPLAINED_MAX: usize = 5;
+
+/// The units of a resource at one moment.
+pub(super) struct Units {
+    pub(super) owned: Vec<OwnedUnit>,
+    /// Desired units whose name another has, with the owner.
+    pub(super) taken: BTreeMap<String, String>,
+}
+
+impl<S: KeyStore> FleetAdapter<S> {
+    pub(super) async fn observe(
+        &self,
+        id: &str,
+        desired: &[DesiredWorkload],
+    ) -> anyhow::Result<Units> {
+        let mut names: BTreeSet<String> = self.index.names(id);
+        let needed = desired.iter().flat_map(|workload| &workload.units);
+        let needed: BTreeSet<&str> = needed.map(|unit| unit.name.as_str()).collect();
+        names.extend(needed.iter().map(|name| (*name).to_owned()));
+        let names: Vec<String> = names.into_iter().collect();
+        let observed = self.fleet.observe(&names).await.context("read units")?;
+        let mut units = Units {
+            owned: Vec::new(),
+            taken: BTreeMap::new(),
+        };
+        for (name, observed) in observed {
+            let Some(unit) = &observed.unit else {
+                units.owned.extend(self.stopping(&name, id, observed));
+                continue;
+            };
+            let options = unit.options.iter();
+            let parts = options.map(|o| (o.section.as_str(), o.name.as_str(), o.value.as_str()));
+            match Ownership::of(parts) {
+                Some(owner) if owner.adapter == self.settings.name && owner.resource == id => {
+                    units.owned.push(self.owned(owner, observed));
+                }
+                other if needed.contains(name.as_str()) => {
+                    units
+                        .taken
+                        .insert(name, whose(other.as_ref(), &self.settings.name));
+                }
+                _ => {}
+            }
+        }
+        Ok(units)
+    }
+
+    fn owned(&self, owner: Ownership, observed: Observed) -> OwnedUnit {
+        let unit = observed
+            .unit
+            .unwrap_or_else(|| unreachable!("it was looked at"));
+        OwnedUnit {
+            reports: self.reports(observed.states),
+            name: unit.name,
+            owner,
+            hash: unit.hash,
+            desired: unit.desired,
+            machine: unit.machine,
+        }
+    }
+
+    /// A unit whose record was destroyed by hand, while machines still have it.
+    fn stopping(&self, name: &str, id: &str, observed: Observed) -> Option<OwnedUnit> {
+        let owner = self
+            .index
+            .destroyed(name)
+            .filter(|owner| owner.resource == id)?;
+        Some(OwnedUnit {
+            name: name.to_owned(),
+            owner,
+            hash: String::new(),
+            desired: DesiredState::Inactive,
+            machine: None,
+            reports: self.reports(observed.states),
+        })
+        .filter(|unit| !unit.reports.is_empty())
+    }
+
+    fn reports(&self, states: Vec<StateView>) -> Vec<UnitReport> {
+        let reports = states.into_iter().map(|state| UnitReport {
+            active_for: self.index.active_for(&state),
+            machine: state.machine,
+            hash: state.hash,
+            load: state.load,
+            active: state.active,
+            sub: state.sub,
+        });
+        reports.collect()
+    }
+
+    /// Why units run nowhere, or not as they are to, for the first of them.
+    pub(super) async fn explanations(
+        &self,
+        desired: &[DesiredWorkload],
+        owned: &[OwnedUnit],
+    ) -> anyhow::Result<BTreeMap<String, String>> {
+        let needed = desired.iter().flat_map(|workload| &workload.units);
+        let needed: BTreeSet<&str> = needed.map(|unit| unit.name.as_str()).collect();
+        let unwell = owned.iter().filter(|unit| {
+            let is_unwell = unit.machine.is_none() || !unit.is_active();
+            needed.contains(unit.name.as_str())
+                && unit.desired == DesiredState::Launched
+                && is_unwell
+        });
+        let mut explanations = BTreeMap::new();
+        for unit in unwell.take(EXPLAINED_MAX) {
+            match self.fleet.explain(&unit.name).await {
+                Ok(view) => {
+                    explanations.insert(unit.name.clone(), view.reason);
+                }
+                Err(Error::NoUnit) => {}
+                Err(error) => return Err(anyhow::Error::from(error).context("explain a unit")),
+            }
+        }
+        Ok(explanations)
+    }
+}
+
+/// Who has a unit, for a message. The path of another resource is not for everybody.
+fn whose(owner: Option<&Ownership>, adapter: &str) -> String {
+    match owner {
+        None => "no resource of this adapter".to_owned(),
+        Some(owner) if owner.adapter == adapter => "another resource".to_owned(),
+        Some(owner) => format!("the adapter {}", owner.adapter),
+    }
+}

@@ -1,0 +1,91 @@
+//! Carries plans out: every write is for a unit that is still the resource's.
+
+use anyhow::bail;
+use hyperfleet_fleet::keys::KeyStore;
+use hyperfleet_fleet::{Error, SetUnit};
+use hyperfleet_fleet_model::unit::{DesiredState, UnitOption};
+
+use super::FleetAdapter;
+use crate::domain::{Blocker, DesiredUnit, Ownership, Plan, Step};
+
+impl<S: KeyStore> FleetAdapter<S> {
+    /// Carries a plan out as far as fleet takes it; what it refuses is left out of the plan.
+    pub(super) async fn carry_out(
+        &self,
+        id: &str,
+        plan: &mut Plan<'_>,
+        blocker: Option<&Blocker>,
+    ) -> anyhow::Result<Option<Blocker>> {
+        if let Some(Blocker::NameTaken { .. }) = blocker {
+            // Half of a workload is none: nothing is created before all of it can be.
+            plan.hold_changes();
+        }
+        let mut refused = None;
+        let mut done = Vec::with_capacity(plan.steps.len());
+        for step in std::mem::take(&mut plan.steps) {
+            if !self.tenure.is_certain() {
+                bail!(Error::Unavailable(None));
+            }
+            match self.carry_out_one(id, step).await {
+                Ok(()) => done.push(step),
+                Err(Error::NoUnit) => {}
+                Err(
+                    Error::Invalid(message) | Error::Conflict(message) | Error::Foreign(message),
+                ) => {
+                    let unit = step.unit().to_owned();
+                    refused.get_or_insert(Blocker::Refused { unit, message });
+                }
+                Err(error) => {
+                    return Err(
+                        anyhow::Error::from(error).context(format!("write {}", step.unit()))
+                    );
+                }
+            }
+        }
+        plan.steps = done;
+        Ok(refused)
+    }
+
+    /// Writes only where the unit is still the resource's, or is still missing.
+    async fn carry_out_one(&self, id: &str, step: Step<'_>) -> Result<(), Error> {
+        let is_ours = |found: Option<&[UnitOption]>| match found {
+            None => matches!(step, Step::Create(_)),
+            Some(options) => self.is_of(id, options),
+        };
+        let (fleet, name) = (&self.fleet, step.unit());
+        match step {
+            Step::Create(unit) | Step::Replace(unit) => {
+                fleet
+                    .set_unit_if(name, launched(Some(unit)), is_ours)
+                    .await?;
+            }
+            Step::Launch(_) => {
+                fleet.set_unit_if(name, launched(None), is_ours).await?;
+            }
+            Step::Stop(_) => {
+                let request = SetUnit {
+                    desired: Some(DesiredState::Inactive.as_str().to_owned()),
+                    ..SetUnit::default()
+                };
+                fleet.set_unit_if(name, request, is_ours).await?;
+            }
+            Step::Destroy(_) => fleet.destroy_unit_if(name, is_ours).await?,
+        }
+        Ok(())
+    }
+
+    fn is_of(&self, id: &str, options: &[UnitOption]) -> bool {
+        let parts = options.iter();
+        let parts = parts.map(|o| (o.section.as_str(), o.name.as_str(), o.value.as_str()));
+        let owner = Ownership::of(parts);
+        owner.is_some_and(|owner| owner.adapter == self.settings.name && owner.resource == id)
+    }
+}
+
+fn launched(unit: Option<&DesiredUnit>) -> SetUnit {
+    SetUnit {
+        options: unit.map(|unit| unit.options.clone()),
+        desired: Some(DesiredState::Launched.as_str().to_owned()),
+        ..SetUnit::default()
+    }
+}

@@ -1,0 +1,113 @@
+//! Everything that runs in an adapter, put together.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyperfleet_adapter::{Api, Kind, Runner, Settings as RunnerSettings};
+use hyperfleet_fleet::Fleet;
+use hyperfleet_fleet::keys::KeyStore;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use crate::index::Index;
+use crate::lease::Keeper;
+use crate::orphans;
+use crate::reconcile::{FleetAdapter, Parts, Settings};
+use crate::workloads::Workloads;
+
+/// How often it is checked whether etcd, engine and machines are there.
+const CONDITION_INTERVAL: Duration = Duration::from_secs(1);
+/// Checks in a row that must agree before all resources are reported on: a moment without a leader is none.
+const CONDITION_CHECKS: u32 = 5;
+
+/// What an adapter runs with.
+pub struct Running<S: KeyStore> {
+    /// Its mirror is kept by the program.
+    pub fleet: Fleet<S>,
+    pub store: S,
+    pub api: Api,
+    pub workloads: Workloads,
+    pub adapter: Settings,
+    /// Path segments of the kinds that it reports on, such as `nodepools`.
+    pub kinds: Vec<String>,
+    pub runner: RunnerSettings,
+    pub orphans: orphans::Settings,
+    pub lease_seconds: u32,
+}
+
+/// Runs an adapter until `stop`. One of several replicas works, the others stand by.
+pub async fn run<S: KeyStore>(running: Running<S>, stop: impl Future<Output = ()>) {
+    let Running {
+        fleet,
+        store,
+        api,
+        adapter,
+        ..
+    } = running;
+    let lease_key = format!("{}lease", adapter.keys);
+    let keeper = Keeper::new(
+        store.clone(),
+        lease_key,
+        adapter.instance.clone(),
+        running.lease_seconds,
+    );
+    let (leads, tenure) = (keeper.leads(), keeper.tenure());
+    let (index, woken) = Index::new(adapter.name.clone());
+    let index = Arc::new(index);
+    let parts = Parts {
+        fleet: fleet.clone(),
+        store,
+        api: api.clone(),
+        workloads: running.workloads,
+        index: Arc::clone(&index),
+        tenure,
+    };
+    let adapter = Arc::new(FleetAdapter::new(adapter, parts));
+    let mut beside = JoinSet::new();
+    let (followed, followed_fleet) = (Arc::clone(&index), fleet.clone());
+    beside.spawn(async move { followed.keep(&followed_fleet).await });
+    let orphaned = Arc::clone(&adapter);
+    let (orphans, may_remove) = (running.orphans, leads.clone());
+    beside.spawn(async move { orphaned.keep_removing_orphans(orphans, may_remove).await });
+    beside.spawn(async move { report_changes(&fleet, &index).await });
+    let (release, released) = oneshot::channel::<()>();
+    let kept = tokio::spawn(keeper.keep(async move {
+        let _ = released.await;
+    }));
+    let kinds = running.kinds.into_iter().map(Kind::new).collect();
+    let settings = RunnerSettings {
+        kinds,
+        ..running.runner
+    };
+    let runner = Runner::with_lease(api, settings, adapter, leads);
+    runner.with_wakes(woken).run(stop).await;
+    // Only now: another replica is not to work beside this one.
+    drop(release);
+    let _ = kept.await;
+}
+
+/// Has all resources reported on when etcd, the engine or all machines go away, or come back.
+async fn report_changes<S: KeyStore>(fleet: &Fleet<S>, index: &Index) {
+    // Nothing is reported of fleet before; from then on it counts as reported.
+    index.wait_until_read().await;
+    let condition = fleet.condition();
+    let mut reported = (true, condition.has_leader, condition.machines > 0);
+    let (mut last, mut checks) = (reported, 0);
+    loop {
+        let condition = fleet.condition();
+        let now = (
+            fleet.is_connected(),
+            condition.has_leader,
+            condition.machines > 0,
+        );
+        checks = if now == last { checks + 1 } else { 1 };
+        last = now;
+        if checks >= CONDITION_CHECKS && now != reported {
+            index.wake_all();
+            reported = now;
+        }
+        sleep(CONDITION_INTERVAL).await;
+    }
+}

@@ -1,0 +1,45 @@
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use hyperfleet_fleet_adapter::workloads::WorkloadConfig;
+
+/// The fleet adapter, which keeps units in fleet for resources.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct FleetAdapter {
+    /// Whether `serve` runs it, too.
+    pub enabled: bool,
+    /// The name that it reports under.
+    pub name: String,
+    /// URL of the API; empty for the listener of the process itself.
+    pub api_url: String,
+    /// File with its token; empty for none.
+    pub token_file: PathBuf,
+    #[serde(default)]
+    pub workloads: Vec<WorkloadConfig>,
+    /// Resources that are worked on at a time.
+    pub workers: usize,
+    #[serde(with = "humantime_serde")]
+    pub poll_interval: Duration,
+    #[serde(with = "humantime_serde")]
+    pub sweep_interval: Duration,
+    #[serde(with = "humantime_serde")]
+    pub report_interval: Duration,
+    /// How long units stay whose resource no longer exists.
+    #[serde(with = "humantime_serde")]
+    pub orphan_grace: Duration,
+    pub removal_limit: RemovalLimit,
+    #[serde(with = "humantime_serde")]
+    pub lease_time: Duration,
+}
+
+/// Removals above both limits wait for an operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RemovalLimit {
+    pub units: usize,
+    /// Percent of all units of the adapter.
+    pub percent: u32,
+}

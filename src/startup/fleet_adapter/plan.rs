@@ -1,0 +1,279 @@
+//! What the settings of the fleet adapter come to, checked before anything is started.
+
+use std::fs;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use anyhow::anyhow;
+use hyperfleet_adapter::{Api, Settings as RunnerSettings, Token};
+use hyperfleet_fleet::etcd::EtcdKeys;
+use hyperfleet_fleet::start::Prepared;
+use hyperfleet_fleet_adapter::domain::RemovalLimit;
+use hyperfleet_fleet_adapter::workloads::Workloads;
+use hyperfleet_fleet_adapter::{OrphanSettings, Running, approval};
+use hyperfleet_server_kit::faults::Faults;
+use hyperfleet_server_kit::files;
+
+use crate::config::{self, Settings};
+use crate::domain::{EntityRegistry, Report};
+
+/// What an operator runs to approve removals.
+const APPROVE: &str = "hyperfleet-fleet-adapter approve-removals";
+/// Where Linux tells the name of the machine.
+const HOSTNAME: &str = "/proc/sys/kernel/hostname";
+/// Longest token that is read, in bytes.
+const TOKEN_BYTES_MAX: u64 = 64 * 1024;
+/// Between two looks for units whose resource is gone.
+const ORPHAN_INTERVAL_MAX: Duration = Duration::from_secs(30);
+
+/// What a fleet adapter is to be.
+#[derive(Debug, Clone)]
+pub(crate) struct AdapterPlan {
+    settings: config::FleetAdapter,
+    /// Name of this replica.
+    instance: String,
+    /// Path segments of the kinds that it reports on.
+    plurals: Vec<String>,
+    /// Where its own keys in etcd are.
+    keys: String,
+}
+
+impl AdapterPlan {
+    /// The adapter that `serve` runs, if the settings enable it. Workloads are checked in any case: `config check` thus
+    /// finds their faults for an adapter that runs alone.
+    ///
+    /// # Errors
+    ///
+    /// Everything that cannot be right, with its setting.
+    pub(crate) fn beside_the_api(
+        settings: &Settings,
+        kinds: Option<&EntityRegistry>,
+    ) -> anyhow::Result<Option<Self>> {
+        let adapter = &settings.fleet.adapter;
+        if !adapter.enabled {
+            let mut faults = Faults::default();
+            check_workloads(adapter, kinds, &mut faults);
+            faults.refuse()?;
+            return Ok(None);
+        }
+        let mut faults = Faults::default();
+        let mut fault = |text: &str| faults.0.push(text.to_owned());
+        if !settings.fleet.enabled {
+            fault(
+                "fleet.adapter.enabled is true, but fleet.enabled is false: set fleet.enabled to true, or run the adapter alone with `hyperfleet-api fleet-adapter run`",
+            );
+        }
+        if adapter.api_url.is_empty() {
+            if settings.server.tls.enabled {
+                fault(
+                    "fleet.adapter.api_url is not set, but server.tls.enabled is true: set it to the URL with the name that the certificate is for",
+                );
+            }
+            if settings.server.jwt.enabled && adapter.token_file.as_os_str().is_empty() {
+                fault(
+                    "fleet.adapter.token_file is not set, but server.jwt.enabled is true: name a file with a token for the adapter",
+                );
+            }
+        }
+        Self::checked(settings, kinds, faults).map(Some)
+    }
+
+    /// The adapter without the API.
+    ///
+    /// # Errors
+    ///
+    /// Everything that cannot be right, with its setting.
+    pub(super) fn alone(
+        settings: &Settings,
+        kinds: Option<&EntityRegistry>,
+    ) -> anyhow::Result<Self> {
+        let mut faults = Faults::default();
+        if settings.fleet.adapter.api_url.is_empty() {
+            faults.0.push(
+                "fleet.adapter.api_url is not set: set it to the URL of the API, such as http://127.0.0.1:8000".to_owned(),
+            );
+        }
+        Self::checked(settings, kinds, faults)
+    }
+
+    fn checked(
+        settings: &Settings,
+        kinds: Option<&EntityRegistry>,
+        mut faults: Faults,
+    ) -> anyhow::Result<Self> {
+        let adapter = &settings.fleet.adapter;
+        check_workloads(adapter, kinds, &mut faults);
+        check_name(&adapter.name, &mut faults);
+        if !adapter.api_url.is_empty() {
+            let api = Api::new(&adapter.api_url, Token::None);
+            faults.part(api.map_err(|fault| anyhow!("fleet.adapter.api_url: {fault}")));
+        }
+        let token = &adapter.token_file;
+        if !token.as_os_str().is_empty() {
+            let read = files::read(token, TOKEN_BYTES_MAX);
+            faults.part(read.map_err(|error| {
+                anyhow!(
+                    "fleet.adapter.token_file: cannot read {}: {error}",
+                    token.display()
+                )
+            }));
+        }
+        let plurals = kinds.map_or_else(Vec::new, |kinds| plurals(adapter, kinds));
+        if kinds.is_some() && plurals.is_empty() && faults.0.is_empty() {
+            faults.0.push(format!(
+                "fleet.adapter.workloads is empty, and no kind requires the adapter {:?}: it has nothing to do",
+                adapter.name
+            ));
+        }
+        faults.refuse()?;
+        Ok(Self {
+            instance: instance(&settings.server.hostname),
+            plurals,
+            keys: approval::keys(&settings.fleet.etcd.key_prefix, &adapter.name),
+            settings: adapter.clone(),
+        })
+    }
+
+    /// The name that it reports under.
+    pub(super) fn name(&self) -> &str {
+        &self.settings.name
+    }
+
+    /// Where the API is: at the configured URL, or else at a listener of this process.
+    pub(super) fn api_url(&self, listener: Option<SocketAddr>) -> String {
+        match listener {
+            Some(listener) if self.settings.api_url.is_empty() => {
+                format!("http://{}", reachable(listener))
+            }
+            _ => self.settings.api_url.clone(),
+        }
+    }
+
+    /// What runs, with the API at a URL. Work under way may take `grace` at the end.
+    ///
+    /// # Errors
+    ///
+    /// What the plan was checked for.
+    pub(super) fn running(
+        &self,
+        fleet: &Prepared,
+        api_url: &str,
+        grace: Duration,
+    ) -> anyhow::Result<Running<EtcdKeys>> {
+        let settings = &self.settings;
+        let token = match &settings.token_file {
+            file if file.as_os_str().is_empty() => Token::None,
+            file => Token::File(file.clone()),
+        };
+        let limit = settings.removal_limit;
+        Ok(Running {
+            fleet: fleet.fleet.clone(),
+            store: fleet.keys.clone(),
+            api: Api::new(api_url, token)?,
+            workloads: Workloads::compile(&settings.name, &settings.workloads)
+                .map_err(|faults| anyhow!(faults.join("\n")))?,
+            adapter: hyperfleet_fleet_adapter::Settings {
+                name: settings.name.clone(),
+                instance: self.instance.clone(),
+                keys: self.keys.clone(),
+                removal_limit: RemovalLimit {
+                    units: limit.units,
+                    percent: limit.percent,
+                },
+                approve_command: APPROVE.to_owned(),
+            },
+            kinds: self.plurals.clone(),
+            runner: RunnerSettings {
+                workers: settings.workers,
+                poll_interval: settings.poll_interval,
+                sweep_interval: settings.sweep_interval,
+                report_interval: settings.report_interval,
+                grace,
+                ..RunnerSettings::new(&settings.name, Vec::new())
+            },
+            orphans: OrphanSettings {
+                grace: settings.orphan_grace,
+                // A resource that exists was looked at since the last list of all.
+                unseen: settings.sweep_interval + settings.poll_interval,
+                interval: settings.sweep_interval.min(ORPHAN_INTERVAL_MAX),
+            },
+            lease_seconds: u32::try_from(settings.lease_time.as_secs()).unwrap_or(u32::MAX),
+        })
+    }
+}
+
+/// Finds every fault of the workloads, and kinds that do not exist.
+fn check_workloads(
+    adapter: &config::FleetAdapter,
+    kinds: Option<&EntityRegistry>,
+    faults: &mut Faults,
+) {
+    if let Err(found) = Workloads::compile(&adapter.name, &adapter.workloads) {
+        let named = found
+            .into_iter()
+            .map(|fault| match fault.strip_prefix("workloads[") {
+                Some(rest) => format!("fleet.adapter.workloads[{rest}"),
+                None => format!("fleet.adapter {fault}"),
+            });
+        faults.0.extend(named);
+    }
+    let Some(kinds) = kinds else { return };
+    for (position, workload) in adapter.workloads.iter().enumerate() {
+        let kind = &workload.kind;
+        if !kind.is_empty() && kinds.get(kind).is_none() {
+            let known: Vec<_> = kinds.entities().iter().map(|e| e.kind.as_str()).collect();
+            faults.0.push(format!(
+                "fleet.adapter.workloads[{position}]: the kind {kind:?} is not configured: give one of {}, or add it to entities",
+                known.join(", ")
+            ));
+        }
+    }
+}
+
+/// The name is a part of keys, and of units.
+fn check_name(name: &str, faults: &mut Faults) {
+    let is_good = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let length = 1..=Report::ADAPTER_BYTES_MAX;
+    if !length.contains(&name.len()) || !name.chars().all(is_good) {
+        faults.0.push(format!(
+            "fleet.adapter.name is {name:?}: give up to {} letters, digits, -, _ or .",
+            Report::ADAPTER_BYTES_MAX
+        ));
+    }
+}
+
+/// The kinds that have workloads, their parents, whose changes workloads may see as `owner`, and those that wait for
+/// reports of the adapter.
+fn plurals(adapter: &config::FleetAdapter, kinds: &EntityRegistry) -> Vec<String> {
+    let has_workload = |kind: &str| adapter.workloads.iter().any(|w| w.kind == kind);
+    let worked_on = kinds.entities().iter().filter(|e| has_workload(&e.kind));
+    let parents: Vec<_> = worked_on.filter_map(|e| e.parent.as_ref()).collect();
+    let reported = kinds.entities().iter().filter(|e| {
+        has_workload(&e.kind)
+            || parents.contains(&&e.kind)
+            || e.required_adapters.contains(&adapter.name)
+    });
+    reported.map(|entity| entity.plural.clone()).collect()
+}
+
+/// Name of this replica: that of the instance, or else of the machine.
+fn instance(hostname: &str) -> String {
+    if !hostname.is_empty() {
+        return hostname.to_owned();
+    }
+    let name = fs::read_to_string(HOSTNAME).unwrap_or_default();
+    match name.trim() {
+        "" => format!("process-{}", std::process::id()),
+        name => name.to_owned(),
+    }
+}
+
+/// An address that reaches a listener from the same machine.
+fn reachable(listener: SocketAddr) -> SocketAddr {
+    let address = match listener.ip() {
+        IpAddr::V4(address) if address.is_unspecified() => IpAddr::from([127, 0, 0, 1]),
+        IpAddr::V6(address) if address.is_unspecified() => std::net::Ipv6Addr::LOCALHOST.into(),
+        address => address,
+    };
+    SocketAddr::new(address, listener.port())
+}

@@ -1,0 +1,88 @@
+//! The fleet adapter as a task of a process.
+
+use std::future::pending;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use hyperfleet_fleet::start::Prepared;
+use hyperfleet_server_kit::supervise::{PAUSE, supervise};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::AdapterPlan;
+
+/// What giving the lease back may take, of the time that the end may take.
+const RELEASE_TIME: Duration = Duration::from_secs(1);
+
+/// A fleet adapter that runs, and starts again if it panics.
+pub(crate) struct Role {
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
+    end_time: Duration,
+}
+
+impl Role {
+    /// Starts it; its end may take `end_time`. `listener` is that of the API in this process.
+    pub(crate) fn start(
+        plan: AdapterPlan,
+        fleet: Prepared,
+        listener: Option<SocketAddr>,
+        end_time: Duration,
+    ) -> Self {
+        let api_url = plan.api_url(listener);
+        tracing::info!(
+            adapter = plan.name(),
+            api = api_url,
+            "running the fleet adapter"
+        );
+        let stop = watch::Sender::new(false);
+        let stopped = stop.subscribe();
+        let grace = end_time.saturating_sub(RELEASE_TIME);
+        let ended = watch::Sender::new(false);
+        let mut is_ended = ended.subscribe();
+        let supervised = supervise("run the fleet adapter", PAUSE, move || {
+            let running = plan.running(&fleet, &api_url, grace);
+            let (mut stopped, ended) = (stopped.clone(), ended.clone());
+            async move {
+                let Ok(running) = running.inspect_err(|fault| {
+                    tracing::error!("the fleet adapter cannot run: {fault:#}");
+                }) else {
+                    return;
+                };
+                let stop = async move {
+                    // Fails only without anybody who could stop it.
+                    let _ = stopped.wait_for(|is_stopped| *is_stopped).await;
+                };
+                hyperfleet_fleet_adapter::run(running, stop).await;
+                ended.send_replace(true);
+                // It is not to start again.
+                pending::<()>().await;
+            }
+        });
+        let task = tokio::spawn(async move {
+            tokio::select! {
+                () = supervised => {}
+                _ = is_ended.wait_for(|is_ended| *is_ended) => {}
+            }
+        });
+        Self {
+            stop,
+            task,
+            end_time,
+        }
+    }
+
+    /// Lets it end: it takes no more work.
+    pub(crate) fn stop(&self) {
+        self.stop.send_replace(true);
+    }
+
+    /// Waits until it has ended, after [`Role::stop`]. What takes too long is cut, and its lease runs out.
+    pub(crate) async fn ended(mut self) {
+        if timeout(self.end_time, &mut self.task).await.is_err() {
+            tracing::warn!("the fleet adapter is cut: its work under way took too long");
+            self.task.abort();
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! The fleet adapter as a program of its own.
+//!
+//! ```text
+//! sockets ▸ health, metrics ▸ mirror of fleet, adapter ▸ ready while the mirror is connected
+//! signal ▸ not ready ▸ work under way, lease given back ▸ metrics, health
+//! ```
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use hyperfleet_fleet::EtcdFleet;
+use hyperfleet_fleet::start::{Prepared, RegistryLocation};
+use hyperfleet_server_kit::ending::{self, Misuse};
+use hyperfleet_server_kit::faults::Faults;
+use hyperfleet_server_kit::http::{self as kit_http, Gate};
+use hyperfleet_server_kit::program::Build;
+use hyperfleet_server_kit::side::Side;
+use hyperfleet_server_kit::signals::Signals;
+use hyperfleet_server_kit::sockets::{self, Needs, Room};
+use hyperfleet_server_kit::supervise::{PAUSE, supervise};
+use hyperfleet_server_kit::telemetry::{Metrics, Telemetry};
+use hyperfleet_server_kit::{manager, shutdown, tls as kit_tls};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use super::{AdapterPlan, Role};
+use crate::config::{self, Loaded, Settings, SettingsArgs};
+use crate::http;
+use crate::startup::{BUILD, fleet, telemetry, tls};
+
+/// How the program is called in its log and its metrics.
+const ADAPTER: Build = Build {
+    component: "fleet-adapter",
+    ..BUILD
+};
+/// Name in traces, unless the settings give one.
+const TRACED_AS: &str = "hyperfleet-fleet-adapter";
+/// How often it is checked whether the mirror is connected.
+const PERIOD: Duration = Duration::from_millis(200);
+/// Why the adapter is not ready.
+const NO_ETCD: &str = "etcd is not connected";
+
+/// What the program is to be.
+struct Program {
+    adapter: AdapterPlan,
+    fleet: RegistryLocation,
+    tls: tls::Configs,
+}
+
+/// Runs the adapter until a signal comes.
+///
+/// # Errors
+///
+/// Settings that cannot be used; an address that cannot be had; a listener that failed.
+pub(super) async fn run(args: &SettingsArgs) -> anyhow::Result<()> {
+    let loaded = config::load(args, &Settings::default());
+    let program = Program::of(&loaded).context(Misuse)?;
+    let mut settings = loaded.settings.clone();
+    if loaded.origin("tracing.service_name").is_none() {
+        settings.tracing.service_name = TRACED_AS.to_owned();
+    }
+    let telemetry = telemetry::start_of(&ADAPTER, &settings)?;
+    telemetry::log_settings(&loaded);
+    telemetry::warn_of(&program.tls.notes);
+    let result = program.run(&settings, &telemetry).await;
+    shutdown::send_spans(telemetry.traces).await;
+    result
+}
+
+impl Program {
+    /// Reads the files that the settings name, and nothing else.
+    ///
+    /// # Errors
+    ///
+    /// Everything that cannot be right, with its setting.
+    fn of(loaded: &Loaded) -> anyhow::Result<Self> {
+        let mut settings = loaded.settings.clone();
+        // The API is not here; its files may still serve the other listeners.
+        settings.server.tls.enabled = false;
+        let mut faults = Faults::default();
+        let kinds = faults.part_if(loaded.knows(&["entities"]), || settings.registry());
+        let adapter = faults.part_if(loaded.knows(&["fleet"]), || {
+            AdapterPlan::alone(&settings, kinds.as_ref())
+        });
+        let fleet = faults.part_if(loaded.knows(&["fleet"]), || {
+            fleet::registry_location(&settings.fleet)
+        });
+        let listeners = ["server.tls", "health.tls", "metrics.tls"];
+        let tls = faults.part_if(loaded.knows(&listeners), || tls::load(&settings));
+        loaded.refuse(faults.0)?;
+        let (Some(adapter), Some(fleet), Some(tls)) = (adapter, fleet, tls) else {
+            unreachable!("what was not had has a fault");
+        };
+        Ok(Self {
+            adapter,
+            fleet,
+            tls,
+        })
+    }
+
+    async fn run(self, settings: &Settings, telemetry: &Telemetry) -> anyhow::Result<()> {
+        let mut signals = Signals::catch()?;
+        let gate = Gate::starting();
+        let mut sides = sides(settings, self.tls, &gate, &telemetry.metrics)?;
+        let fleet = Prepared::new(self.fleet)?;
+        let mut beside = JoinSet::new();
+        fleet.clone().keep(&mut beside);
+        let (watched, mirrored) = (gate.clone(), fleet.fleet.clone());
+        beside.spawn(supervise(
+            "watch whether etcd is connected",
+            PAUSE,
+            move || keep_readiness(watched.clone(), mirrored.clone()),
+        ));
+        let role = Role::start(self.adapter, fleet, None, settings.health.shutdown_timeout);
+        manager::ready();
+        let [metrics, health] = &mut sides;
+        let failed = tokio::select! {
+            () = signals.next() => Ok(()),
+            error = metrics.failed() => Err(error),
+            error = health.failed() => Err(error),
+        };
+        manager::stopping();
+        match &failed {
+            Ok(()) => tracing::info!("stopping: again to stop at once"),
+            Err(error) => tracing::error!("stopping: {error:#}"),
+        }
+        gate.stop();
+        role.stop();
+        let rest = async {
+            role.ended().await;
+            beside.shutdown().await;
+            for side in sides {
+                side.stop().await;
+            }
+        };
+        tokio::select! {
+            () = rest => {}
+            () = signals.next() => ending::at_once(),
+        }
+        if failed.is_ok() {
+            tracing::info!("stopped");
+        }
+        failed
+    }
+}
+
+/// Metrics and health, in the order in which they end.
+fn sides(
+    settings: &Settings,
+    tls: tls::Configs,
+    gate: &Gate,
+    metrics: &Metrics,
+) -> anyhow::Result<[Side; 2]> {
+    let bind =
+        |host: &str, port, name| sockets::bind(host, port, name, settings.server.timeouts.write);
+    // Both before one is started.
+    let health_socket = bind(&settings.health.host, settings.health.port, "health")?;
+    let metrics_socket = bind(&settings.metrics.host, settings.metrics.port, "metrics")?;
+    let (health, served) = (health_socket.local_addr()?, metrics_socket.local_addr()?);
+    let room = Room::of(&Needs {
+        connections_max: 1,
+        key: "fleet.adapter.workers",
+        others: settings.fleet.adapter.workers,
+        has_sides: true,
+    });
+    let shown = metrics.clone();
+    let sides = [
+        Side::start(
+            "metrics",
+            metrics_socket,
+            tls.metrics,
+            room.side,
+            http::wording,
+            kit_http::metrics(Arc::new(move || shown.render())),
+        )?,
+        Side::start(
+            "health",
+            health_socket,
+            tls.health,
+            room.side,
+            http::wording,
+            kit_http::health(gate.clone()),
+        )?,
+    ];
+    tokio::spawn(metrics.clone().upkeep());
+    kit_tls::watch(tls.watched).context("cannot watch the certificates")?;
+    tracing::info!(%health, metrics = %served, "listening");
+    Ok(sides)
+}
+
+/// Says whether etcd is connected, again and again.
+async fn keep_readiness(gate: Gate, fleet: EtcdFleet) {
+    loop {
+        if fleet.is_connected() {
+            gate.set_fault(None);
+            gate.open();
+        } else {
+            gate.set_fault(Some(NO_ETCD.to_owned()));
+        }
+        sleep(PERIOD).await;
+    }
+}

@@ -1,0 +1,185 @@
+use std::net::SocketAddr;
+
+use hyperfleet_fleet_adapter::workloads::{WorkloadConfig, Workloads};
+use serde_json::{Value, json};
+
+use super::AdapterPlan;
+use super::render::rendered;
+use crate::config::{Settings, StatusFormat};
+
+fn workload() -> WorkloadConfig {
+    WorkloadConfig {
+        kind: "NodePool".to_owned(),
+        replicas: "resource.spec.replicas".to_owned(),
+        unit: "${resource.name}-${index}.service".to_owned(),
+        file: "[Service]\nExecStart=/usr/bin/node --of=${owner.name}\n".to_owned(),
+        ..WorkloadConfig::default()
+    }
+}
+
+type Change = fn(&mut Settings);
+
+/// Settings with which the adapter runs beside the API.
+fn settings() -> Settings {
+    let mut settings = Settings::default();
+    settings.server.jwt.enabled = false;
+    settings.fleet.enabled = true;
+    settings.fleet.adapter.enabled = true;
+    settings.fleet.adapter.workloads = vec![workload()];
+    settings
+}
+
+fn beside_the_api(settings: &Settings) -> Result<Option<AdapterPlan>, String> {
+    let kinds = settings.registry().unwrap();
+    AdapterPlan::beside_the_api(settings, Some(&kinds)).map_err(|fault| fault.to_string())
+}
+
+fn alone(settings: &Settings) -> Result<AdapterPlan, String> {
+    let kinds = settings.registry().unwrap();
+    AdapterPlan::alone(settings, Some(&kinds)).map_err(|fault| fault.to_string())
+}
+
+#[test]
+fn the_adapter_beside_the_api_calls_its_listener_unless_a_url_is_set() {
+    for (listener, url, expected) in [
+        ("127.0.0.1:8000", "", "http://127.0.0.1:8000"),
+        ("0.0.0.0:8001", "", "http://127.0.0.1:8001"),
+        ("[::]:8002", "", "http://[::1]:8002"),
+        (
+            "127.0.0.1:8000",
+            "https://api.example.com",
+            "https://api.example.com",
+        ),
+    ] {
+        let mut settings = settings();
+        settings.fleet.adapter.api_url = url.to_owned();
+        let plan = beside_the_api(&settings).unwrap().unwrap();
+        let listener: SocketAddr = listener.parse().unwrap();
+        assert_eq!(plan.api_url(Some(listener)), expected);
+    }
+}
+
+#[test]
+fn settings_that_cannot_work_are_refused_by_name() {
+    let changes: [(Change, &str); 9] = [
+        (
+            |s| s.fleet.enabled = false,
+            "fleet.adapter.enabled is true, but fleet.enabled is false",
+        ),
+        (
+            |s| s.server.tls.enabled = true,
+            "fleet.adapter.api_url is not set, but server.tls.enabled",
+        ),
+        (
+            |s| s.server.jwt.enabled = true,
+            "fleet.adapter.token_file is not set, but server.jwt",
+        ),
+        (
+            |s| s.fleet.adapter.name = "a/b".to_owned(),
+            "fleet.adapter.name is \"a/b\"",
+        ),
+        (
+            |s| s.fleet.adapter.api_url = "nowhere".to_owned(),
+            "fleet.adapter.api_url: \"nowhere\"",
+        ),
+        (
+            |s| s.fleet.adapter.token_file = "/nowhere".into(),
+            "fleet.adapter.token_file: cannot read",
+        ),
+        (
+            |s| s.fleet.adapter.workloads.clear(),
+            "fleet.adapter.workloads is empty",
+        ),
+        (
+            |s| s.fleet.adapter.workloads[0].kind = "Rack".to_owned(),
+            "workloads[0]: the kind \"Rack\"",
+        ),
+        (
+            |s| s.fleet.adapter.workloads[0].when = "(".to_owned(),
+            "fleet.adapter.workloads[0]: `when`",
+        ),
+    ];
+    for (change, fault) in changes {
+        let mut settings = settings();
+        change(&mut settings);
+        let said = beside_the_api(&settings).map(|_| ()).unwrap_err();
+        assert!(said.contains(fault), "{said}");
+    }
+}
+
+#[test]
+fn every_faulty_workload_is_named_even_where_the_adapter_is_off() {
+    let mut settings = Settings::default();
+    let unnamed = WorkloadConfig {
+        unit: "${".to_owned(),
+        ..workload()
+    };
+    let updated_never = WorkloadConfig {
+        max_unavailable: 0,
+        ..workload()
+    };
+    settings.fleet.adapter.workloads = vec![unnamed, workload(), updated_never];
+    let said = beside_the_api(&settings).map(|_| ()).unwrap_err();
+    for fault in [
+        "fleet.adapter.workloads[0]: ",
+        "fleet.adapter.workloads[2]: ",
+    ] {
+        assert!(said.contains(fault), "{said}");
+    }
+    assert!(!said.contains("workloads[1]"), "{said}");
+    settings.fleet.adapter.workloads = vec![workload()];
+    assert!(beside_the_api(&settings).unwrap().is_none());
+}
+
+#[test]
+fn alone_the_adapter_needs_a_url_and_not_fleet_enabled() {
+    let mut settings = settings();
+    settings.fleet.enabled = false;
+    let said = alone(&settings).map(|_| ()).unwrap_err();
+    assert!(
+        said.starts_with("fleet.adapter.api_url is not set"),
+        "{said}"
+    );
+    settings.fleet.adapter.api_url = "http://127.0.0.1:8000".to_owned();
+    let plan = alone(&settings).unwrap();
+    assert_eq!(plan.api_url(None), "http://127.0.0.1:8000");
+}
+
+fn render(resource: &Value, format: StatusFormat) -> Result<String, String> {
+    let workloads = Workloads::compile("fleet", &[workload()]).unwrap();
+    let owner = json!({"name": "cluster"});
+    rendered(&workloads, resource, &owner, format).map_err(|fault| fault.to_string())
+}
+
+#[test]
+fn units_of_a_resource_are_printed_with_their_names() {
+    let resource = json!({"kind": "NodePool", "name": "np", "spec": {"replicas": 2}});
+    let text = render(&resource, StatusFormat::Text).unwrap();
+    assert!(text.starts_with("# np-1.service\n[Service]\n"), "{text}");
+    assert!(text.contains("\n\n# np-2.service\n"), "{text}");
+    assert_eq!(
+        text.matches("ExecStart=/usr/bin/node --of=cluster\n")
+            .count(),
+        2
+    );
+    let json: Value =
+        serde_json::from_str(&render(&resource, StatusFormat::Json).unwrap()).unwrap();
+    assert_eq!(json["units"][1]["name"], "np-2.service");
+}
+
+#[test]
+fn a_resource_without_units_and_one_that_cannot_have_them_differ() {
+    let cluster = json!({"kind": "Cluster", "name": "c", "spec": {}});
+    let text = render(&cluster, StatusFormat::Text);
+    assert_eq!(text.as_deref(), Ok("# no units for this Cluster\n"));
+    let pool = json!({"kind": "NodePool", "name": "np", "spec": {}});
+    let said = render(&pool, StatusFormat::Text).unwrap_err();
+    assert!(
+        said.contains("TemplateFailed") && said.contains("replicas"),
+        "{said}"
+    );
+    assert_eq!(
+        render(&json!({}), StatusFormat::Text).unwrap_err(),
+        "the resource has no kind"
+    );
+}
