@@ -278,6 +278,60 @@ async fn a_unit_that_waits_in_the_queue_of_systemd_is_not_launched_yet() {
 }
 
 #[tokio::test]
+async fn a_unit_that_requires_one_that_fails_is_tried_again_and_says_why() {
+    let Some(machine) = Machine::new().await else {
+        return;
+    };
+    let mut fleetd = machine.start().await;
+    let home = machine.systemd.home();
+    let (go, tries) = (home.join("go"), home.join("tries"));
+    let base = format!(
+        "Service ExecStart=/bin/sh -c 'echo try >> {}; sleep 0.3; test -e {}'",
+        tries.display(),
+        go.display()
+    );
+    let base = [
+        "Service Type=oneshot",
+        "Service RemainAfterExit=true",
+        &base,
+    ];
+    let behind = [
+        "Unit Requires=base.service",
+        "Unit After=base.service",
+        SLEEP[0],
+    ];
+    fleetd.api().put("base.service", &base, "loaded").await;
+    fleetd.api().until_state("base.service", "inactive").await;
+    fleetd
+        .api()
+        .put("behind.service", &behind, "launched")
+        .await;
+    let reason = "a unit that it requires did not start";
+    fleetd.api().until_explained("behind.service", reason).await;
+    let is_tried = async |times: usize| {
+        until("it is tried again", async || {
+            let (_, unit) = fleetd.get("/fleet/v1/units/behind.service").await.unwrap();
+            assert_eq!(unit["currentState"], "loaded");
+            let tries = std::fs::read_to_string(&tries).unwrap();
+            tries.lines().count() >= times
+        })
+        .await;
+    };
+    is_tried(3).await;
+    // While nobody listens systemd gives it up once more.
+    fleetd.signal(Signal::KILL);
+    fleetd.ended().await;
+    fleetd = machine.start().await;
+    fleetd.api().until_explained("behind.service", reason).await;
+    std::fs::write(&go, "").unwrap();
+    fleetd.api().until_state("behind.service", "active").await;
+    until("nothing is wrong with it any more", async || {
+        fleetd.api().explained("behind.service").await == "placed on m1, and launched there"
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn what_fleet_did_not_write_is_left_alone() {
     let Some(machine) = Machine::new().await else {
         return;

@@ -1,35 +1,93 @@
-//! The demo of fleet, which checks each of its steps itself (`examples/demo-fleet`).
+//! The demos of fleet, which check each of their steps themselves.
 
+use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-const DEMO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/demo-fleet");
-/// Exit status of the demo where it cannot run.
+const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+/// Exit status of a demo where it cannot run.
 const CANNOT_RUN: i32 = 3;
 
-/// Skipped where machines cannot be booted, and where `fleetctl` is not built, which `cargo test` of the whole workspace
-/// does; with `SYSTEMD_REQUIRED` that fails.
+const TUTORIAL: &str = include_str!("../../../../docs/tutorial-fleet-adapter.md");
+
 #[test]
 fn every_step_of_the_demo_succeeds() {
+    if let Some(said) = play("demo-fleet", &[], &["fleetctl"], "") {
+        assert!(said.contains("All is as it should be"), "{said}");
+    }
+}
+
+#[test]
+fn every_step_of_the_demo_with_the_api_succeeds() {
+    if let Some(said) = play("demo-fleet-api", &[], &["fleetctl", "hyperfleet-api"], "") {
+        assert!(said.contains("All is as it should be"), "{said}");
+    }
+}
+
+/// The commands of `docs/tutorial-fleet-adapter.md` from its third step on, in the shell that the second one opens.
+#[test]
+fn every_command_of_the_tutorial_succeeds() {
+    let (_, steps) = TUTORIAL.split_once("## 3. ").unwrap();
+    let blocks = steps.split("```sh\n").skip(1);
+    let blocks = blocks.map(|block| block.split_once("```").unwrap().0);
+    let commands = format!("set -euo pipefail\n{}", blocks.collect::<String>());
+    let programs = ["fleetctl", "hyperfleet-api"];
+    let Some(said) = play("demo-fleet-api", &["shell"], &programs, &commands) else {
+        return;
+    };
+    for line in [
+        "# web-00000000@3.service",
+        "FleetSuccessful True: 3 of 3 replicas available",
+        "Applied True UnitsStored: 3 units stored",
+        "Available False TemplateFailed: workload 1 of NodePool",
+        "\"code\": \"HYPERFLEET-NTF-001\"",
+    ] {
+        assert!(said.contains(line), "{line} is missing:\n{said}");
+    }
+    // Of three services that run: after the creation, and beside a specification that is refused. Then two, before and after
+    // the drain.
+    assert_eq!(
+        said.matches("active\trunning").count(),
+        3 + 3 + 2 + 2,
+        "{said}"
+    );
+}
+
+/// What a demo says that succeeds. Skipped where machines cannot be booted, and where a program is not built, which `cargo test`
+/// of the whole workspace does; with `SYSTEMD_REQUIRED` that fails.
+fn play(demo: &str, arguments: &[&str], programs: &[&str], input: &str) -> Option<String> {
     let is_required = std::env::var_os("SYSTEMD_REQUIRED").is_some();
     let fleetd = Path::new(env!("CARGO_BIN_EXE_fleetd"));
-    let fleetctl = fleetd.with_file_name("fleetctl");
-    if !fleetctl.exists() {
-        assert!(!is_required, "run `cargo build --bin fleetctl` first");
-        println!("skipped: fleetctl is not built (cargo build --bin fleetctl)");
-        return;
-    }
-    let mut demo = Command::new("setpriv");
-    demo.args(["--pdeathsig", "TERM", "--", DEMO])
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--pdeathsig", "TERM", "--"])
+        .arg(Path::new(EXAMPLES).join(demo))
+        .args(arguments)
         .env("FLEETD", fleetd)
-        .env("FLEETCTL", fleetctl)
-        .stdin(Stdio::null());
-    let output = demo.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    for name in programs {
+        let program = fleetd.with_file_name(name);
+        if !program.exists() {
+            assert!(!is_required, "run `cargo build --bin {name}` first");
+            println!("skipped: {name} is not built (cargo build --bin {name})");
+            return None;
+        }
+        command.env(name.to_uppercase().replace('-', "_"), program);
+    }
+    let mut demo = command.spawn().unwrap();
+    // A demo that cannot run reads nothing.
+    let _ = demo.stdin.take().unwrap().write_all(input.as_bytes());
+    let output = demo.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let errors = String::from_utf8_lossy(&output.stderr);
     match output.status.code() {
-        Some(0) => assert!(said.contains("All is as it should be"), "{said}"),
-        Some(CANNOT_RUN) if !is_required => println!("skipped: {errors}"),
+        Some(0) => Some(said),
+        Some(CANNOT_RUN) if !is_required => {
+            println!("skipped: {errors}");
+            None
+        }
         status => panic!("{status:?}\n{said}{errors}"),
     }
 }

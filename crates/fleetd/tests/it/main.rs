@@ -22,3 +22,4 @@ mod reload;
 mod settings;
 mod stopping;
 mod tls;
+mod upgrade;

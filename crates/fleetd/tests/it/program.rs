@@ -70,12 +70,23 @@ impl Place {
         Fleetd::start(command, self.socket(machine))
     }
 
+    /// The same of another release.
+    pub(super) fn start_of(&self, program: &Path, machine: &str) -> Fleetd {
+        let mut command = self.command_of(program, machine, &[]);
+        command.stdin(Stdio::null());
+        Fleetd::start(command, self.socket(machine))
+    }
+
     pub(super) fn socket(&self, machine: &str) -> PathBuf {
         self.file(&format!("{machine}.sock"))
     }
 
     pub(super) fn command(&self, machine: &str, settings: &[(&str, &str)]) -> Command {
-        let mut command = fleetd();
+        self.command_of(CURRENT.as_ref(), machine, settings)
+    }
+
+    fn command_of(&self, program: &Path, machine: &str, settings: &[(&str, &str)]) -> Command {
+        let mut command = fleetd_of(program);
         command
             .env("FLEET_ETCD_SERVERS", &self.etcd)
             .env("FLEET_ETCD_KEY_PREFIX", &self.prefix)
@@ -91,9 +102,16 @@ impl Place {
     }
 }
 
+/// The program of this checkout.
+pub(super) const CURRENT: &str = env!("CARGO_BIN_EXE_fleetd");
+
 /// The program, with no variables of the test's own.
 pub(super) fn fleetd() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_fleetd"));
+    fleetd_of(CURRENT.as_ref())
+}
+
+fn fleetd_of(program: &Path) -> Command {
+    let mut command = Command::new(program);
     command.env_clear().current_dir("/");
     // The systemd of whoever runs the tests is none of theirs.
     command.env("FLEET_DISABLE_AGENT", "true");

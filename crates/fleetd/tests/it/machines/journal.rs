@@ -1,8 +1,5 @@
 //! A journal that is followed over connections that break: of the machine that is asked and, over that one, of another.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -12,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 
 use super::cluster::Cluster;
-use super::command_line::program;
+use super::followers::Follower;
 
 /// Lines that a unit logs once it is let go.
 const LINES: usize = 600;
@@ -102,40 +99,6 @@ async fn pass_on(client: TcpStream, server: UnixStream, journals: &Journals) {
     }
 }
 
-/// fleetctl that follows a journal.
-struct Follower {
-    child: Child,
-    file: PathBuf,
-}
-
-impl Follower {
-    fn start(way: &BrokenWay, lines: &str, unit: &str, folder: &Path) -> Self {
-        let file = folder.join(format!("{unit}-{lines}"));
-        let output = File::create(&file).unwrap();
-        let mut command = Command::new(program());
-        command.env_clear().stdin(Stdio::null());
-        command.env("FLEETCTL_ENDPOINT", format!("http://{}", way.address));
-        command.args(["journal", "-f", "--output=cat", "--lines", lines, unit]);
-        let child = command.stdout(output).spawn().unwrap();
-        Self { child, file }
-    }
-
-    fn printed(&self) -> Vec<String> {
-        let text = std::fs::read_to_string(&self.file).unwrap();
-        text.lines().map(str::to_owned).collect()
-    }
-}
-
-impl Drop for Follower {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            println!("fleetctl has printed: {:?}", self.printed());
-        }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 /// The lines of an endless text up to this one.
 async fn lines_until(text: &mut Response, last: &str) -> Vec<String> {
     let mut bytes = Vec::new();
@@ -168,12 +131,13 @@ async fn a_followed_journal_loses_no_line_and_repeats_none_over_connections_that
             answer.text().await.unwrap().ends_with("ready\n")
         })
         .await;
-        let recent = Follower::start(&way, "1", unit, folder.path());
+        let endpoint_of = format!("http://{}", way.address);
+        let recent = Follower::start(&endpoint_of, "1", unit, folder.path());
         until("the last line is there", async || {
             recent.printed() == ["ready"]
         })
         .await;
-        let new = Follower::start(&way, "0", unit, folder.path());
+        let new = Follower::start(&endpoint_of, "0", unit, folder.path());
         // It prints nothing when its stream begins.
         until("both streams have begun", async || way.begun() == 2).await;
         let path = format!("/fleet/v1/units/{unit}/journal");

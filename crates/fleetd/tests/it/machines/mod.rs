@@ -33,12 +33,14 @@
 
 mod cluster;
 mod command_line;
+mod followers;
 mod journal;
 mod life_cycle;
 mod loss;
 mod outages;
 mod partition;
 mod placement;
+mod resources;
 mod scale;
 mod services;
 mod ssh;

@@ -1,0 +1,74 @@
+//! Resources of the REST API that end in services on machines: service, fleet adapter, etcd and machines, all of them real.
+//!
+//! ```text
+//! test ─▶ hyperfleet-api serve ─▶ PostgreSQL
+//!               ▲
+//!         hyperfleet-api fleet-adapter run ─▶ etcd ◀─ fleetd on four machines ─▶ systemd
+//! ```
+//!
+//! The stories share the machines. Each creates a cluster with one node pool, whose services run on three machines, and
+//! leaves nothing behind.
+
+mod changes;
+mod crashes;
+mod failures;
+mod pool;
+mod rest;
+mod service;
+
+use std::time::Instant;
+
+use super::cluster::Cluster;
+use pool::Pool;
+use service::Service;
+
+/// Machines, and what drives them.
+struct World {
+    cluster: Cluster,
+    service: Service,
+}
+
+#[tokio::test]
+async fn resources_of_the_api_become_services_on_machines() {
+    let Some(program) = service::program() else {
+        return;
+    };
+    let Some(cluster) = Cluster::boot(4, &[]).await else {
+        return;
+    };
+    let service = Service::start(program, &cluster.etcd[0].url()).await;
+    let mut world = World { cluster, service };
+    world
+        .play("created, changed, deleted", changes::create_change_delete)
+        .await;
+    world
+        .play(
+            "more replicas than machines",
+            changes::more_replicas_than_machines,
+        )
+        .await;
+    world
+        .play(
+            "units of others and units destroyed by hand",
+            changes::units_by_hand,
+        )
+        .await;
+    world
+        .play("the adapter crashes", crashes::at_every_step)
+        .await;
+    world.play("etcd is away", failures::etcd_is_away).await;
+    world.play("a machine dies", failures::a_machine_dies).await;
+}
+
+impl World {
+    /// Plays a story on a pool of three replicas of its own, then deletes the pool. Nothing may be left of it.
+    async fn play(&mut self, name: &str, story: impl AsyncFnOnce(&mut Self, &Pool)) {
+        let since = Instant::now();
+        println!("story: {name}");
+        let pool = Pool::create(self, 3).await;
+        story(self, &pool).await;
+        pool.delete(self).await;
+        self.cluster.until_empty().await;
+        println!("story: {name}: {:?}", since.elapsed());
+    }
+}
