@@ -9,10 +9,11 @@ use serde_json::Value;
 use crate::CHART;
 use crate::helm::Helm;
 
-/// Settings that are no values: secrets, which come from a Secret, and what other values say.
+/// Settings that are no values: secrets, which come from a Secret, what other values say, and what is not for `serve`.
 const NO_VALUES: &[&str] = &[
     "database.password",
     "database.url",
+    "import.from",
     "server.openapi_schema_path",
     "tracing.enabled",
     "tracing.service_name",
