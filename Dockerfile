@@ -34,15 +34,19 @@ LABEL org.opencontainers.image.title="hyperfleet" \
 # The builder names the architecture as Docker does: amd64, arm64.
 FROM runtime AS packed
 ARG TARGETARCH
-COPY ${TARGETARCH}/hyperfleet-api ${TARGETARCH}/fleetd ${TARGETARCH}/fleetctl /app/
+# The folder, because links within a folder stay links: hyperfleet-fleet-adapter is one to hyperfleet-api.
+COPY ${TARGETARCH}/ /app/
 
 FROM ${RUST_IMAGE} AS build
 WORKDIR /src
 COPY . .
 ARG COMMIT=unknown
 ARG CREATED=unknown
-RUN HYPERFLEET_BUILD_COMMIT="$COMMIT" HYPERFLEET_BUILD_TIME="$CREATED" scripts/build-dist
+RUN HYPERFLEET_BUILD_COMMIT="$COMMIT" HYPERFLEET_BUILD_TIME="$CREATED" scripts/build-dist \
+    && mkdir /programs \
+    && cp target/dist/hyperfleet-api target/dist/fleetd target/dist/fleetctl /programs/ \
+    && ln -s hyperfleet-api /programs/hyperfleet-fleet-adapter
 
 # Last, so that it is what a build without --target makes.
 FROM runtime AS built
-COPY --from=build /src/target/dist/hyperfleet-api /src/target/dist/fleetd /src/target/dist/fleetctl /app/
+COPY --from=build /programs/ /app/

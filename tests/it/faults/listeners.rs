@@ -109,6 +109,7 @@ async fn a_schema_that_is_too_old_is_waited_for() {
     let early = get(&address, "/api/hyperfleet/v1/clusters").await;
     assert_eq!((early.status, early.code()), (503, "SVC-001"));
     assert!(early.header("retry-after").is_some());
+    assert_eq!(early.detail(), lack);
     assert_eq!(
         get(&address, "/api/hyperfleet/v1/openapi").await.status,
         200

@@ -10,6 +10,13 @@ use super::{assert_unavailable, until};
 use crate::support::TestApi;
 
 const WRITERS: usize = 6;
+/// What readers ask for, each one of them again and again.
+const READS: [&str; 4] = [
+    "/clusters?size=3",
+    "/nodepools?size=3",
+    "/clusters?size=3&search=status.conditions.Reconciled%3D%27False%27",
+    "/audit?size=3",
+];
 
 /// What a writer was told is stored of one cluster.
 #[derive(Debug, Clone)]
@@ -27,6 +34,7 @@ pub(super) struct Load {
     is_mortal: bool,
     acknowledged: AtomicU64,
     refused: AtomicU64,
+    reads: AtomicU64,
 }
 
 /// How a write ended.
@@ -64,6 +72,7 @@ impl Load {
             is_mortal: false,
             acknowledged: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            reads: AtomicU64::new(0),
         }
     }
 
@@ -83,15 +92,32 @@ impl Load {
         writers.collect()
     }
 
-    /// Lets the writers come to an end; gives what they know.
+    /// With clients that read besides, none of whose requests may fail.
+    pub(super) fn start_with_readers(self: &Arc<Self>) -> Vec<JoinHandle<Vec<Acknowledged>>> {
+        let mut clients = self.start();
+        clients.extend(READS.map(|path| {
+            let load = self.clone();
+            tokio::spawn(async move {
+                while !load.is_over.load(Ordering::SeqCst) {
+                    let answer = load.api.get(path).await;
+                    assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+                    load.reads.fetch_add(1, Ordering::SeqCst);
+                }
+                Vec::new()
+            })
+        }));
+        clients
+    }
+
+    /// Lets the clients come to an end; gives what they know.
     pub(super) async fn end(
         &self,
-        writers: Vec<JoinHandle<Vec<Acknowledged>>>,
+        clients: Vec<JoinHandle<Vec<Acknowledged>>>,
     ) -> Vec<Acknowledged> {
         self.is_over.store(true, Ordering::SeqCst);
         let mut known = Vec::new();
-        for writer in writers {
-            known.extend(writer.await.unwrap());
+        for client in clients {
+            known.extend(client.await.unwrap());
         }
         known
     }
@@ -153,6 +179,16 @@ impl Load {
         }
     }
 
+    /// How many writes were taken.
+    pub(super) fn acknowledged(&self) -> u64 {
+        self.acknowledged.load(Ordering::SeqCst)
+    }
+
+    /// How many reads were answered.
+    pub(super) fn reads(&self) -> u64 {
+        self.reads.load(Ordering::SeqCst)
+    }
+
     /// How many writes were not taken.
     pub(super) fn refused(&self) -> u64 {
         self.refused.load(Ordering::SeqCst)
@@ -160,9 +196,9 @@ impl Load {
 
     /// Waits for so many more writes to be taken.
     pub(super) async fn until_acknowledged(&self, more: u64) {
-        let goal = self.acknowledged.load(Ordering::SeqCst) + more;
+        let goal = self.acknowledged() + more;
         until("more writes are taken", async || {
-            self.acknowledged.load(Ordering::SeqCst) >= goal
+            self.acknowledged() >= goal
         })
         .await;
     }

@@ -148,3 +148,12 @@ async fn a_migration_that_never_has_its_lock_says_why_and_leaves_everything_as_i
     assert!(scene.ask::<bool>(IS_APPLIED).await);
     load.end(writers).await;
 }
+
+#[tokio::test]
+async fn a_migration_of_a_schema_that_is_there_is_quiet() {
+    let database = TestDatabase::create().await;
+    let url = database.url();
+    let mut program = Program::start_with(&["migrate", "--database-url", &url], &[]);
+    assert!(program.ended().await.success(), "{}", program.said());
+    assert!(!program.said().contains("skipping"), "{}", program.said());
+}

@@ -1,6 +1,7 @@
 //! What becomes of requests when something breaks: all or nothing, an honest answer, and service
 //! again as soon as what broke is whole.
 
+mod balancer;
 mod clients;
 mod connections;
 mod crowds;
@@ -32,6 +33,7 @@ mod tls;
 mod tls_clients;
 pub(crate) mod tokens;
 mod traces;
+mod upgrade;
 mod variables;
 
 use sqlx::postgres::PgConnection;

@@ -22,6 +22,9 @@ pub(crate) struct Program {
 /// Settings with which several can run at a time, and end at once.
 pub(crate) const FREE_PORTS: &str = "{health: {port: 0, shutdown_delay: 0s}, metrics: {port: 0}}";
 
+/// The program of this checkout.
+pub(crate) const CURRENT: &str = env!("CARGO_BIN_EXE_hyperfleet-api");
+
 impl Program {
     pub(crate) fn start(args: &[&str]) -> Self {
         Self::start_with(args, &[])
@@ -30,6 +33,16 @@ impl Program {
     /// `serve` with the listeners of health and metrics on free ports, which `settings` may say more
     /// to, in YAML.
     pub(crate) fn serve_with(database: &TestDatabase, settings: &str, args: &[&str]) -> Self {
+        Self::serve_of(CURRENT.as_ref(), database, settings, args)
+    }
+
+    /// The same, of another release.
+    pub(crate) fn serve_of(
+        executable: &Path,
+        database: &TestDatabase,
+        settings: &str,
+        args: &[&str],
+    ) -> Self {
         let url = database.url();
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config.yaml");
@@ -41,7 +54,7 @@ impl Program {
             all.extend(["--server-port", "0"]);
         }
         all.extend(args);
-        let mut program = Self::start(&all);
+        let mut program = Self::start_of(executable, &all, &[]);
         program.folder = Some(folder);
         program
     }
@@ -55,7 +68,12 @@ impl Program {
 
     /// With these variables besides.
     pub(crate) fn start_with(args: &[&str], variables: &[(&str, &str)]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hyperfleet-api"));
+        Self::start_of(CURRENT.as_ref(), args, variables)
+    }
+
+    /// The program of another release.
+    pub(crate) fn start_of(executable: &Path, args: &[&str], variables: &[(&str, &str)]) -> Self {
+        let mut command = Command::new(executable);
         command
             .args(args)
             .env_remove("DATABASE_URL")

@@ -5,11 +5,13 @@ use std::sync::{Arc, mpsc};
 use hyperfleet::domain::entity_config;
 use hyperfleet_devkit::{Durability, PrivatePostgres};
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
 use super::load::Load;
-use super::until_alone;
+use super::program::Program;
+use super::{until, until_alone};
 use crate::support::{TestApi, TestDatabase, assert_sound, store};
 
 /// A server whose data is kept, on a thread that lives as long as it.
@@ -93,4 +95,49 @@ async fn what_was_acknowledged_outlives_the_database_and_the_service_needs_no_re
     assert_sound(&mut direct, &entity_config::built_in()).await;
     drop(direct);
     server.order(Order::Stop).await;
+}
+
+#[tokio::test]
+async fn connections_that_idled_while_the_database_restarted_cost_no_later_request() {
+    let server = Server::new();
+    let url = server.order(Order::Start).await;
+    let database = TestDatabase::at(url.parse().unwrap());
+    store(database.options())
+        .migrate(std::time::Duration::ZERO)
+        .await
+        .unwrap();
+    let settings = "{health: {port: 0, shutdown_delay: 0s}, metrics: {port: 0}}";
+    let mut program = Program::serve_with(&database, settings, &[]);
+    let api = program.serving(database).await;
+    // Every thread has a connection that idles then.
+    assert_eq!(created(&api, "before").await, [201; 16]);
+    server.order(Order::Stop).await;
+    server.order(Order::Start).await;
+    // Nobody has asked for anything since, but the probe.
+    let probes =
+        "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'hyperfleet-api-probe'";
+    let mut direct = api.database.connect().await;
+    until("the probe is back", async || {
+        let query = sqlx::query_scalar::<_, i64>(probes);
+        query.fetch_one(&mut direct).await.unwrap() == 1
+    })
+    .await;
+    drop(direct);
+    assert_eq!(created(&api, "after").await, [201; 16]);
+    program.signal(Signal::TERM);
+    assert!(program.ended().await.success(), "{}", program.said());
+    server.order(Order::Stop).await;
+}
+
+/// The answers to sixteen creations at once.
+async fn created(api: &TestApi, prefix: &str) -> Vec<u16> {
+    let posts = (0..16).map(|number| {
+        let name = format!("{prefix}-{number}");
+        api.post(
+            "/clusters",
+            json!({"kind": "Cluster", "name": name, "spec": {}}),
+        )
+    });
+    let answers = futures_util::future::join_all(posts).await;
+    answers.iter().map(|answer| answer.status).collect()
 }

@@ -402,6 +402,26 @@ async fn a_collector_that_never_answers_does_not_keep_the_program_from_ending() 
 }
 
 #[tokio::test]
+async fn only_requests_begin_traces() {
+    let collector = Collector::http();
+    let database = TestDatabase::create().await;
+    let variables = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address.as_str()),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
+    ];
+    let mut program = serve(&database, &variables);
+    // By then the schema was looked at.
+    let api = program.serving(database).await;
+    assert_eq!(api.get("/clusters").await.status, 200);
+    program.signal(Signal::TERM);
+    assert!(program.ended().await.success(), "{}", program.said());
+    let spans = collector.spans();
+    let roots = spans.iter().filter(|s| s.parent.is_empty());
+    let roots: Vec<_> = roots.map(|s| s.name.as_str()).collect();
+    assert_eq!(roots, ["GET /api/hyperfleet/v1/clusters"]);
+}
+
+#[tokio::test]
 async fn a_migration_sends_its_last_spans() {
     let database = TestDatabase::create().await;
     let collector = Collector::http();
@@ -413,8 +433,11 @@ async fn a_migration_sends_its_last_spans() {
     let args = ["migrate", "status", "--database-url", &url];
     let mut program = Program::start_with(&args, &variables);
     assert!(program.ended().await.success(), "{}", program.said());
-    let names: Vec<_> = collector.spans().into_iter().map(|s| s.name).collect();
-    assert!(!names.is_empty(), "no span came: {}", program.said());
+    let spans = collector.spans();
+    let (roots, below): (Vec<_>, Vec<_>) = spans.iter().partition(|s| s.parent.is_empty());
+    let names: Vec<_> = roots.iter().map(|s| s.name.as_str()).collect();
+    assert_eq!(names, ["migrate"], "{}", program.said());
+    assert!(!below.is_empty(), "no statement came: {}", program.said());
 }
 
 #[tokio::test]
