@@ -1,7 +1,7 @@
 # What the tests of the image share; to be sourced.
 
 step() { printf '\n\033[1m%s\033[0m\n' "$*"; }
-fail() { printf '\nimage: failed: %s\n' "$*" >&2; exit 1; }
+fail() { printf '\n%s: failed: %s\n' "${suite:-image}" "$*" >&2; exit 1; }
 
 # until_true SECONDS WHAT COMMAND…: waits until the command succeeds; fails with what it said last.
 until_true() {

@@ -5,6 +5,8 @@ set -Eeuo pipefail
 say() { echo "packages: $*"; }
 fail() { echo "packages: FAILED: $*" >&2; exit 1; }
 trap 'fail "line $LINENO: $BASH_COMMAND"' ERR
+patience_seconds=60
+source tests/expectations.sh
 
 on() { # on COMMAND...: runs a command on the machine
     nsenter --target "$MACHINE" --mount --pid --uts --ipc --net -- "$@"
@@ -15,23 +17,8 @@ apt() { # apt ARGUMENTS...: without questions; a file of settings that was chang
         -o Dpkg::Use-Pty=0 -o Dpkg::Options::=--force-confold "$@" >"$PACKAGES/said" 2>&1 || { cat "$PACKAGES/said" >&2; fail "apt-get $*"; }
 }
 
-expect() { # expect WHAT WANTED FOUND
-    [ "$2" = "$3" ] || fail "$1: expected '$2', found '$3'"
-    say "$1: ${2:-nothing}"
-}
-
 sum_of() { on sha256sum "$1" | cut -c 1-16; }
 state() { on systemctl show --value --property ActiveState "$1"; }
-
-until_so() { # until_so WHAT COMMAND...: asks for up to a minute
-    local what=$1
-    shift
-    for _ in $(seq 300); do
-        if "$@" >/dev/null 2>&1; then say "$what"; return; fi
-        sleep 0.2
-    done
-    fail "still not: $what"
-}
 
 package() { # package NAME: the version that was built
     find "$PACKAGES" -name "$1_*.deb" ! -name '*+next*'
