@@ -118,6 +118,31 @@ async fn an_interrupted_run_leaves_nothing() {
     assert_eq!(server.resources().await, 0);
 }
 
+/// The rules that the guide's table of differences names.
+fn differences() -> Vec<String> {
+    let guide = fs::read_to_string("docs/guides/moving-from-the-go-api.md").unwrap();
+    let (_, table) = guide.split_once("\n## Differences\n").unwrap();
+    let rows = table.lines().filter(|line| line.starts_with('|'));
+    let cells = rows.filter_map(|row| row.split('|').nth(5));
+    let rules = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    rules.map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn no_rule_that_the_guide_names_is_the_older_services() {
+    let server = Server::start().await;
+    let older = Target {
+        profile: Profile::GoApi,
+        ..target(&server.base)
+    };
+    let rules = differences();
+    assert!(rules.len() > 10, "{rules:?}");
+    let names: Vec<_> = rules.iter().map(String::as_str).collect();
+    let report = play(older, &names).await;
+    assert_eq!(report.checks.len(), names.len(), "{report}");
+    assert_eq!(report.ids(Outcome::Holds), [""; 0], "{report}");
+}
+
 #[tokio::test]
 async fn the_older_services_answers_differ_from_these() {
     let server = Server::start().await;

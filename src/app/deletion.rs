@@ -22,7 +22,7 @@ impl Service {
 
     async fn delete_in(
         &self,
-        tx: &mut Tx,
+        tx: &mut Tx<'_>,
         address: Address<'_>,
         origin: &Origin,
     ) -> Result<(Resource, Effects), Error> {
@@ -77,7 +77,7 @@ impl Service {
 
     async fn force_delete_in(
         &self,
-        tx: &mut Tx,
+        tx: &mut Tx<'_>,
         address: Address<'_>,
         reason: &str,
         origin: &Origin,
@@ -93,7 +93,7 @@ impl Service {
     /// The resource and its family, with the rows of the family from the resource down.
     async fn lock_family(
         &self,
-        tx: &mut Tx,
+        tx: &mut Tx<'_>,
         address: Address<'_>,
     ) -> Result<Option<(Resource, Family, Vec<LockedRow>)>, Error> {
         let Some(place) = address.place() else {

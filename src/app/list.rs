@@ -4,7 +4,7 @@ use super::{Collection, Error, Service};
 use crate::domain::page::{Listing, Order, Page};
 use crate::domain::position::Position;
 use crate::domain::tenancy::TenantScope;
-use crate::domain::tsl::Property;
+use crate::domain::tsl::Filter;
 use crate::domain::{ListFilter, Resource, ResourceId, shown};
 use crate::storage::postgres::ListQuery;
 
@@ -82,8 +82,7 @@ impl Service {
         });
         let mut decides = filters.iter();
         if !decides.any(|filter| matches!(filter, ListFilter::IncludeDeleted(_))) {
-            // Only finalizing resources have a time of deletion.
-            let asks = search.is_some_and(|search| search.mentions(Property::DeletedTime));
+            let asks = search.is_some_and(Filter::mentions_deletion);
             filters.push(ListFilter::IncludeDeleted(
                 asks || self.lists_include_deleted,
             ));

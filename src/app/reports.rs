@@ -71,7 +71,7 @@ impl Service {
 
     async fn report_locked(
         &self,
-        tx: &mut Tx,
+        tx: &mut Tx<'_>,
         address: Address<'_>,
         place: ResourceScope<'_>,
         report: &mut Report,

@@ -92,7 +92,8 @@ impl Service {
         }
     }
 
-    fn require_root(&self, entity: &Entity) -> Result<(), Error> {
+    /// Refuses a kind whose resources have a parent.
+    pub(crate) fn require_root(&self, entity: &Entity) -> Result<(), Error> {
         let parent = entity.parent.as_deref().and_then(|p| self.registry.get(p));
         match parent {
             None => Ok(()),
@@ -131,7 +132,7 @@ impl Service {
 
     async fn create_linked(
         &self,
-        tx: &mut Tx,
+        tx: &mut Tx<'_>,
         view: &TenantScope,
         resource: &Resource,
         parent: Option<&Entity>,
@@ -167,7 +168,7 @@ impl Service {
     /// everything is locked: owners' kinds first, then by id. Gives what is there of them.
     async fn lock_targets(
         &self,
-        tx: &mut Tx,
+        tx: &mut Tx<'_>,
         view: &TenantScope,
         references: &References,
         also: Option<(usize, ResourceId)>,
@@ -217,7 +218,7 @@ impl Service {
 
     async fn patch_locked(
         &self,
-        tx: &mut Tx,
+        tx: &mut Tx<'_>,
         address: Address<'_>,
         place: ResourceScope<'_>,
         change: &RequestedPatch,

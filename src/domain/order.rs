@@ -62,6 +62,9 @@ pub enum InvalidOrder {
     /// An entry is not `field` or `field asc|desc`.
     #[error("invalid order format '{0}': expected 'field' or 'field asc|desc'")]
     Syntax(String),
+    /// A direction that stands alone is not `asc` or `desc`.
+    #[error("invalid order '{0}': with orderBy it must be 'asc' or 'desc'")]
+    Direction(String),
     /// There is no such field to order by.
     #[error("invalid field in search or order query")]
     Field,

@@ -7,7 +7,7 @@ use strum::IntoEnumIterator as _;
 use super::request::Call;
 use crate::app::{Collection, ListRequest};
 use crate::domain::ListFilterKind;
-use crate::wire::{self, Fields, Kinds, ListKey, Params, Views};
+use crate::wire::{self, BodyFault, Fields, Kinds, ListKey, Params, Views};
 use hyperfleet_server_kit::http::{PendingResponse, Problem, tell_body};
 
 /// `GET` of a list.
@@ -47,7 +47,13 @@ pub(super) async fn create(call: Call, body: Bytes) -> Result<HttpResponse, Prob
         } => Some((parent, parent_id)),
         Collection::All | Collection::Kind(_) => None,
     };
-    let (entity, new) = wire::resource(&body, kinds)?;
+    let read = wire::resource(&body, kinds);
+    if let (Err(BodyFault::Invalid(_)), Collection::All) = (&read, collection) {
+        // The wrong path says more than what else is wrong.
+        let kind = wire::kind_of(&body).and_then(|kind| registry.get(&kind));
+        kind.map_or(Ok(()), |kind| call.service.require_root(kind))?;
+    }
+    let (entity, new) = read?;
     let origin = call.origin()?;
     let author = (&call.tenant, &origin);
     let made = call.service.create(entity, parent, new, author).await?;

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use serde::Serialize;
+use tracing::Instrument as _;
 
 use super::{database, telemetry};
 use crate::config::{self, MigrateArgs, MigrateCommand, Output, Settings, StatusFormat};
@@ -25,10 +26,14 @@ pub(super) async fn run(args: &MigrateArgs) -> anyhow::Result<ExitCode> {
     // Whatever a file says that is for the service, too: standard output is for what was asked for.
     loaded.settings.logging.output = Output::Stderr;
     let telemetry = telemetry::start_with(&loaded)?;
-    let result = match of_status {
-        None => migrate(&loaded.settings).await,
-        Some(args) => status(&loaded.settings, args.output).await,
+    let command = async {
+        match of_status {
+            None => migrate(&loaded.settings).await,
+            Some(args) => status(&loaded.settings, args.output).await,
+        }
     };
+    // Statements are traced below a span only.
+    let result = command.instrument(tracing::info_span!("migrate")).await;
     telemetry.traces.end().await;
     result
 }

@@ -16,6 +16,7 @@ use rustls::ServerConfig;
 use tokio::task::JoinSet;
 
 use super::BUILD;
+use super::fleet_adapter::Role;
 use super::metrics::ApiMetrics;
 use super::plan::Plan;
 use super::{authentication, database, readiness, retention, telemetry, tls};
@@ -172,6 +173,7 @@ impl Process {
         service.count_from_zero();
         let authentication = authentication::start(plan.issuers, &Clock::system());
         let fleet = plan.fleet.map(Prepared::new).transpose()?;
+        let adapter = plan.adapter.zip(fleet.clone());
         let server = &settings.server;
         let limits = sockets::admission(&server.limits, &server.timeouts);
         let api = Api {
@@ -212,11 +214,24 @@ impl Process {
         if let Some(fleet) = fleet {
             fleet.keep(&mut beside);
         }
+        // Only now: it calls this API.
+        let adapter = adapter.map(|(adapter, fleet)| {
+            Role::start(
+                adapter,
+                fleet,
+                Some(self.addresses.api),
+                settings.health.shutdown_timeout,
+            )
+        });
         let failed = tokio::select! {
             () = self.signals.next() => Ok(()),
             error = failure(&mut serving, &mut self.sides) => Err(error),
         };
         manager::stopping();
+        // While the API still answers: work under way can be reported.
+        if let Some(adapter) = &adapter {
+            adapter.stop();
+        }
         let times = shutdown::Times {
             // Nobody has to notice that a listener is gone: it is gone already.
             delay: if failed.is_ok() {
@@ -232,6 +247,10 @@ impl Process {
         }
         let drained = shutdown::drain(&gate, &serving, &mut self.signals, times).await;
         let rest = async {
+            // Before what keeps the mirror of fleet.
+            if let Some(adapter) = adapter {
+                adapter.ended().await;
+            }
             beside.shutdown().await;
             store.close();
             let stop_sides = async {
@@ -271,16 +290,16 @@ impl Process {
         connections: postgres::Settings,
     ) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
-        let store = store.clone();
+        let trimmed = store.clone();
         tasks.spawn(supervise("close idle connections", PAUSE, move || {
-            database::keep_trim(store.clone())
+            database::keep_trim(trimmed.clone())
         }));
         let ping_time = settings.health.db_ping_timeout;
-        let (mut probe, gate) = (Some(probe), self.gate.clone());
+        let (mut probe, gate, store) = (Some(probe), self.gate.clone(), store.clone());
         tasks.spawn(supervise("watch the database", PAUSE, move || {
             let another = || Probe::new(connections.clone());
             let probe = probe.take().unwrap_or_else(another);
-            readiness::watch(probe, ping_time, gate.clone())
+            readiness::watch(probe, ping_time, gate.clone(), store.clone())
         }));
         let stuck_threshold = settings.metrics.reconciliation_stuck_threshold;
         let (metrics, counted) = (self.metrics.clone(), service.clone());

@@ -6,7 +6,7 @@ use tokio::time::{sleep, timeout};
 
 use super::database;
 use crate::config::Settings;
-use crate::storage::postgres::{Probe, SchemaStatus};
+use crate::storage::postgres::{Probe, SchemaStatus, Store};
 use hyperfleet_server_kit::http::Gate;
 
 /// How often the database is asked.
@@ -49,7 +49,10 @@ pub(super) async fn wait(
 }
 
 /// Tells the gate how the database is, again and again. Goes on from what the gate says.
-pub(super) async fn watch(mut probe: Probe, ping_time: Duration, gate: Gate) {
+///
+/// Where the database fails, the idle connections of `store` are closed: after a restart, a restore or a failover they
+/// lead to a server that has ended.
+pub(super) async fn watch(mut probe: Probe, ping_time: Duration, gate: Gate, store: Store) {
     let mut health = Health {
         fault: gate.fault(),
         ..Health::default()
@@ -57,6 +60,10 @@ pub(super) async fn watch(mut probe: Probe, ping_time: Duration, gate: Gate) {
     loop {
         sleep(PERIOD).await;
         let said = ask(&mut probe, ping_time).await;
+        // A database that is slow still has them.
+        if said == Err(UNAVAILABLE) {
+            store.forget_idle();
+        }
         if !health.changes_after(said) {
             continue;
         }

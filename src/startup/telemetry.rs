@@ -3,8 +3,8 @@
 use super::BUILD;
 use super::metrics::METRIC_TABLES;
 use crate::config::{Loaded, Settings};
-use crate::domain::mapping;
 use hyperfleet_server_kit::http::Masks;
+use hyperfleet_server_kit::program::Build;
 use hyperfleet_server_kit::telemetry::{self, Telemetry, Told};
 
 /// The target of single statements.
@@ -12,8 +12,13 @@ const STATEMENTS: &str = "hyperfleet::sql";
 
 /// Starts them by these settings.
 pub(super) fn start(settings: &Settings) -> anyhow::Result<Telemetry> {
+    start_of(&BUILD, settings)
+}
+
+/// Starts them for a part of this program that has a name of its own in the log.
+pub(super) fn start_of(build: &Build, settings: &Settings) -> anyhow::Result<Telemetry> {
     telemetry::start(&Told {
-        build: &BUILD,
+        build,
         hostname: &settings.server.hostname,
         logging: &settings.logging,
         has_changing_level: false,
@@ -21,16 +26,21 @@ pub(super) fn start(settings: &Settings) -> anyhow::Result<Telemetry> {
         tracing: &settings.tracing,
         tables: METRIC_TABLES,
         // The rule fails, and the log says so.
-        expects_panic: mapping::is_evaluating,
+        expects_panic: hyperfleet_expressions::is_evaluating,
     })
 }
 
 /// Starts them, and logs the settings.
 pub(super) fn start_with(loaded: &Loaded) -> anyhow::Result<Telemetry> {
     let telemetry = start(&loaded.settings)?;
+    log_settings(loaded);
+    Ok(telemetry)
+}
+
+/// Logs the settings, and what is odd about their sources.
+pub(super) fn log_settings(loaded: &Loaded) {
     tracing::info!(settings = loaded.summary(), "settings");
     warn_of(&loaded.notes);
-    Ok(telemetry)
 }
 
 /// Logs what is odd, but stops nothing.

@@ -289,15 +289,14 @@ fn wrong_type(path: &str, shape: Shape) -> Violation {
     Violation::new(path, Constraint::Format, message)
 }
 
-/// The text is JSON, but holds what cannot be kept as it is: half a character, or a number beyond
-/// all limits.
+/// The text is JSON, but holds what cannot be kept as it is: a number beyond all limits.
 fn unkept(path: &str, error: &serde_json::Error) -> Violation {
     let message = format!("field '{path}' cannot be kept as it is: {error}");
     Violation::new(path, Constraint::Format, message)
 }
 
-/// Checks in one pass what no parser would tell us: nesting, NUL characters (the database cannot
-/// keep them), and integers that 64 bits do not hold (they would silently become another number).
+/// Checks in one pass what no parser would tell us: nesting, NUL characters and unpaired surrogates (the database
+/// cannot keep them), and integers that 64 bits do not hold (they would silently become another number).
 fn check_limits(json: &[u8]) -> Result<(), BodyFault> {
     let (mut depth, mut nests) = (0, 0);
     let mut at = 0;
@@ -341,11 +340,33 @@ fn end_of_text(json: &[u8], quote: usize) -> Result<usize, BodyFault> {
                 let why = r"strings must not contain the NUL character (\u0000)";
                 return Err(no_json(why));
             }
-            b'\\' => at += 2,
+            b'\\' => at += escape_length(&json[at..])?,
             _ => at += 1,
         }
     }
     Ok(at)
+}
+
+/// How long the escape is that stands here. One that is no escape is left to the parser.
+fn escape_length(json: &[u8]) -> Result<usize, BodyFault> {
+    match unit(json) {
+        None => Ok(2),
+        Some(0xd800..=0xdbff) if matches!(json.get(6..).and_then(unit), Some(0xdc00..=0xdfff)) => {
+            Ok(12)
+        }
+        Some(0xd800..=0xdfff) => Err(no_json(
+            r"strings must not contain unpaired surrogates (\ud800 to \udfff)",
+        )),
+        Some(_) => Ok(6),
+    }
+}
+
+/// The unit of UTF-16 that an escape such as `\u00e9` at the start stands for.
+fn unit(json: &[u8]) -> Option<u16> {
+    let digits = json.strip_prefix(br"\u")?.get(..4)?;
+    let is_hex = digits.iter().all(u8::is_ascii_hexdigit);
+    let digits = std::str::from_utf8(digits).ok().filter(|_| is_hex)?;
+    u16::from_str_radix(digits, 16).ok()
 }
 
 fn end_of_number(json: &[u8], start: usize) -> Result<usize, BodyFault> {
@@ -397,6 +418,11 @@ mod tests {
             ("{\"a\":\"\u{1}\"}", "control character"),
             (r#"{"a":"\u0000"}"#, "NUL character"),
             (r#"{"\u0000":1}"#, "NUL character"),
+            (r#"{"a":{"b":"\ud800"}}"#, "unpaired surrogates"),
+            (r#"{"a":["\uD83D\ud83d"]}"#, "unpaired surrogates"),
+            (r#"{"\udc00":1}"#, "unpaired surrogates"),
+            (r#"{"a":"\ud83d\u0000"}"#, "unpaired surrogates"),
+            (r#"{"a":"\ud8"}"#, "invalid escape"),
             (r#"{"a":18446744073709551616}"#, "does not fit in 64 bits"),
             (r#"{"a":-9223372036854775809}"#, "does not fit in 64 bits"),
         ] {
@@ -411,7 +437,9 @@ mod tests {
     #[test]
     fn what_looks_like_a_fault_but_is_none_passes() {
         for json in [
-            r#"{"a":"\\u0000"}"#,              // a backslash and a text
+            r#"{"a":"\\u0000"}"#, // a backslash and a text
+            r#"{"a":"\\ud800"}"#,
+            r#"{"a":"\ud83d\uDE00\u00e9"}"#,
             r#"{"a":"18446744073709551616"}"#, // a text
             r#"{"a":18446744073709551615,"b":-9223372036854775808}"#,
             r#"{"a":1e300,"b":0.12345678901234567890123}"#,

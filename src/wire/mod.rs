@@ -16,5 +16,5 @@ pub use continuation::{Continuation, ListKey};
 pub use fields::{Fields, UnknownFields};
 pub use json::{BodyFault, DEPTH_MAX};
 pub use query::{Params, ParamsFault};
-pub use requests::{Kinds, force_delete, patch, report, resource};
+pub use requests::{Kinds, force_delete, kind_of, patch, report, resource};
 pub use views::{BASE, Views};

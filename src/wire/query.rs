@@ -119,7 +119,7 @@ impl Params {
             (true, Some(default)) => Order::parse(self.entries("orderBy"), default),
             (true, None) => match self.get("order") {
                 None => Order::parse(self.entries("orderBy"), Direction::Ascending),
-                Some(other) => Err(InvalidOrder::Syntax(shown(other))),
+                Some(other) => Err(InvalidOrder::Direction(shown(other))),
             },
             (false, Some(direction)) => Ok(Order::by_creation(direction)),
             (false, None) => Order::parse(self.entries("order"), Direction::Ascending),

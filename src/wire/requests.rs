@@ -66,6 +66,13 @@ pub fn resource<'k>(
     }
 }
 
+/// The kind that a body names, if it names one, whatever else is wrong with it.
+pub fn kind_of(bytes: &[u8]) -> Option<String> {
+    let faults = &Faults::default();
+    let kind = body(bytes, faults).ok()?.text("kind");
+    kind.filter(|_| !faults.has("kind"))
+}
+
 fn entity<'k>(kind: Option<&str>, kinds: Kinds<'k>, faults: &Faults) -> Option<&'k Entity> {
     let expected = match kinds {
         Kinds::One(entity) => Some(entity),
@@ -248,7 +255,7 @@ pub fn report(bytes: &[u8], now: DateTime<Utc>) -> Result<Report, BodyFault> {
 fn adapter(body: &mut Members<'_>) -> String {
     const MAX: usize = Report::ADAPTER_BYTES_MAX;
     let adapter = body.text("adapter").unwrap_or_default();
-    if adapter.is_empty() && !body.faults.has("adapter") {
+    if adapter.trim().is_empty() && !body.faults.has("adapter") {
         let message = "adapter is required";
         body.faults.add("adapter", Constraint::Required, message);
     }

@@ -152,6 +152,24 @@ async fn a_child_kind_cannot_be_created_without_its_owner() {
 }
 
 #[tokio::test]
+async fn a_child_kind_among_all_kinds_is_refused_before_its_other_faults() {
+    let api = TestApi::spawn().await;
+    for body in [
+        json!({"kind": "NodePool", "name": "W", "spec": {}}),
+        json!({"kind": "NodePool", "spec": 1}),
+    ] {
+        let answer = api.post("/resources", body.clone()).await;
+        assert_eq!(answer.problem(), (422, "VAL-000"), "{body}");
+        assert!(answer.detail().contains("is a child kind"), "{body}");
+    }
+    let root = json!({"kind": "Cluster", "name": "W", "spec": {}});
+    assert_eq!(api.post("/resources", root).await.status, 400);
+    let unreadable = r#"{"kind": "NodePool", "name": "w"#;
+    let answer = api.send_bytes("POST", "/resources", unreadable).await;
+    assert_eq!(answer.problem(), (400, "VAL-006"));
+}
+
+#[tokio::test]
 async fn a_child_needs_an_owner_that_is_there() {
     let api = TestApi::spawn().await;
     let body = json!({"kind": "NodePool", "name": "workers", "spec": {}});

@@ -9,6 +9,7 @@
 
 mod support;
 
+mod adapter;
 mod audit;
 mod auth;
 mod bad_input;
@@ -21,6 +22,7 @@ mod encodings;
 mod families;
 mod faults;
 mod fields;
+mod fleet_adapter;
 mod force_delete;
 mod gathered_reads;
 mod histories;

@@ -186,6 +186,8 @@ async fn an_order_that_cannot_be_is_explained() {
     let syntax = |entry: &str| {
         format!("invalid order format '{entry}': expected 'field' or 'field asc|desc'")
     };
+    let direction =
+        |text: &str| format!("invalid order '{text}': with orderBy it must be 'asc' or 'desc'");
     let field = || "invalid field in search or order query".to_owned();
     for (query, detail) in [
         ("order=name%20up", syntax("name up")),
@@ -201,8 +203,9 @@ async fn an_order_that_cannot_be_is_explained() {
         ("order=created_at", field()),
         ("orderBy=nmae", field()),
         ("orderBy=asc", field()),
-        ("orderBy=name&order=up", syntax("up")),
-        ("orderBy=name&order=name%20desc", syntax("name desc")),
+        ("orderBy=name&order=up", direction("up")),
+        ("orderBy=name&order=DESC", direction("DESC")),
+        ("orderBy=name&order=name%20desc", direction("name desc")),
     ] {
         for list in ["/clusters", "/resources"] {
             let answer = api.get(&format!("{list}?{query}")).await;

@@ -124,7 +124,7 @@ impl PrivatePostgres {
         let ready = wait_for(PATIENCE, || {
             let file = pid_file(data);
             let state = file.lines().last().unwrap_or_default().trim();
-            if state == "ready" && self.is_ours(&file) {
+            if matches!(state, "ready" | "standby") && self.is_ours(&file) {
                 return Ok(Some(()));
             }
             match self.child.try_wait()? {

@@ -59,12 +59,21 @@ fn cannot_listen(error: &io::Error, host: &str, port: u16, name: &str) -> anyhow
     anyhow!("cannot listen on {host}:{port}: {advice} ({error})")
 }
 
+/// What Linux takes for times of `TCP_KEEPIDLE`.
+const KEEPALIVE_MIN: Duration = Duration::from_secs(1);
+const KEEPALIVE_MAX: Duration = Duration::from_secs(32767);
+
 /// Connections of this listener are closed once what was sent over them has not been taken for so
 /// long: accepted sockets inherit `TCP_USER_TIMEOUT` on Linux. It bounds a client that takes
-/// nothing at all, not one that takes a little now and then.
+/// nothing at all, not one that takes a little now and then. Where nothing is sent for as long, the kernel asks whether
+/// the client is still there: an answer that waits for news would outlive a client that was cut off.
 pub fn give_up_after(socket: &TcpListener, time: Duration) -> io::Result<()> {
     let milliseconds = u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
-    Ok(sockopt::set_tcp_user_timeout(socket, milliseconds)?)
+    sockopt::set_tcp_user_timeout(socket, milliseconds)?;
+    let time = time.clamp(KEEPALIVE_MIN, KEEPALIVE_MAX);
+    sockopt::set_tcp_keepidle(socket, time)?;
+    sockopt::set_tcp_keepintvl(socket, KEEPALIVE_MIN)?;
+    Ok(sockopt::set_socket_keepalive(socket, true)?)
 }
 
 /// What lets requests in, by these settings.
@@ -165,6 +174,9 @@ mod tests {
         let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (accepted, _) = listener.accept().unwrap();
         assert_eq!(sockopt::tcp_user_timeout(&accepted).unwrap(), 7000);
+        assert!(sockopt::socket_keepalive(&accepted).unwrap());
+        assert_eq!(sockopt::tcp_keepidle(&accepted).unwrap().as_secs(), 7);
+        assert_eq!(sockopt::tcp_keepintvl(&accepted).unwrap().as_secs(), 1);
     }
 
     #[test]

@@ -88,6 +88,11 @@ impl Value {
 }
 
 impl Property {
+    /// Whether only deleted resources have it.
+    pub fn is_of_deleted(self) -> bool {
+        matches!(self, Self::DeletedTime | Self::DeletedBy)
+    }
+
     fn value_type(self) -> Type {
         match self {
             Self::Generation => Type::Integer,

@@ -1,7 +1,7 @@
 //! A search that makes sense.
 
 use super::expression::Comparison;
-use super::field::{Field, Property, Type, Value};
+use super::field::{Field, Type, Value};
 
 /// Which resources match. `not` stands at single tests only.
 ///
@@ -82,10 +82,9 @@ impl Filter {
         }
     }
 
-    /// Whether it asks about a property anywhere.
-    pub fn mentions(&self, property: Property) -> bool {
-        let field = Field::Property(property);
+    /// Whether it asks anywhere about a property that only deleted resources have.
+    pub fn mentions_deletion(&self) -> bool {
         let mut fields = self.tests().into_iter().flat_map(Test::fields);
-        fields.any(|asked| *asked == field)
+        fields.any(|asked| matches!(asked, Field::Property(property) if property.is_of_deleted()))
     }
 }

@@ -441,11 +441,14 @@ fn it_is_known_whether_a_search_speaks_of_deletion() {
             true,
         ),
         ("created_time < deleted_time", true),
+        ("deleted_by = 'a'", true),
+        ("created_by = deleted_by", true),
+        ("updated_by = 'a'", false),
         ("labels.deleted_time = 'a'", false),
         ("name = 'deleted_time'", false),
     ] {
         let filter = parse(text).unwrap();
-        assert_eq!(filter.mentions(Property::DeletedTime), mentions, "{text}");
+        assert_eq!(filter.mentions_deletion(), mentions, "{text}");
     }
 }
 

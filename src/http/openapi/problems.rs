@@ -155,7 +155,7 @@ fn examples_of(status: u16, registry: &EntityRegistry) -> Vec<(&'static str, Pro
         503 => vec![
             ("database away", unavailable("")),
             ("too much to do", Problem::busy()),
-            ("starting", Problem::starting()),
+            ("starting", Problem::starting(None)),
         ],
         504 => vec![("slow search", app::Error::TooSlow.into())],
         _ => vec![("fault", Problem::internal(""))],

@@ -9,7 +9,7 @@ const STATEMENT_SECONDS: MetricKind =
     MetricKind::Histogram(&[0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0]);
 
 /// What the API counts beside what every program does.
-pub const METRIC_TABLES: &[MetricTable] = &[API_METRICS];
+pub const METRIC_TABLES: &[MetricTable] = &[API_METRICS, hyperfleet_fleet_adapter::METRICS];
 
 #[rustfmt::skip]
 const API_METRICS: MetricTable = &[
@@ -72,9 +72,15 @@ mod tests {
 
     /// Every metric of this program and of fleetd.
     fn all() -> impl Iterator<Item = &'static Metric> {
-        [KIT_METRICS, API_METRICS, engine::METRICS, agent::METRICS]
-            .into_iter()
-            .flatten()
+        [
+            KIT_METRICS,
+            API_METRICS,
+            hyperfleet_fleet_adapter::METRICS,
+            engine::METRICS,
+            agent::METRICS,
+        ]
+        .into_iter()
+        .flatten()
     }
 
     #[test]
@@ -112,7 +118,9 @@ mod tests {
                 let is_word = text.chars().all(|c| c.is_ascii_lowercase() || c == '_');
                 is_word
                     && !text.ends_with('_')
-                    && (text.starts_with("hyperfleet_api_") || text.starts_with("hyperfleet_db_"))
+                    && ["hyperfleet_api_", "hyperfleet_db_", "hyperfleet_adapter_"]
+                        .iter()
+                        .any(|prefix| text.starts_with(prefix))
             }));
         }
     }

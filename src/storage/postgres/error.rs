@@ -64,6 +64,17 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether a row that others have written or removed stands in the way.
+    pub fn is_conflict(&self) -> bool {
+        match self {
+            Self::Duplicate { .. } => true,
+            Self::Failed { source, .. } => source
+                .as_database_error()
+                .is_some_and(sqlx::error::DatabaseError::is_foreign_key_violation),
+            _ => false,
+        }
+    }
+
     /// A connection could not be had.
     pub(super) fn no_connection(source: PoolError<sqlx::Error>) -> Self {
         if let PoolError::Backend(sqlx::Error::Database(error)) = &source

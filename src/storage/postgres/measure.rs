@@ -113,9 +113,13 @@ impl Statement {
     }
 }
 
-/// The span of a statement below the one that is entered. The log wants none of that target at this
-/// level, so that it is made only where traces go somewhere.
+/// The span of a statement below the one that is entered. Probes and background work have none: each of their
+/// statements would be a trace of its own. The log wants none of that target at this level, so that it is made only
+/// where traces go somewhere.
 fn span(sql: &str) -> Span {
+    if Span::current().is_none() {
+        return Span::none();
+    }
     tracing::info_span!(
         target: "hyperfleet::sql",
         "sql",

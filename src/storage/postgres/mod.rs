@@ -46,7 +46,7 @@ use uuid::Uuid;
 
 pub use error::Error;
 pub use imports::{
-    Conflict, Digests, ImportSource, ImportState, SourcePosition, SourceSettings, WrittenReference,
+    Conflict, Digests, ImportSource, ImportState, LeftOut, SourceSettings, WrittenReference,
 };
 pub use list::ListQuery;
 pub use measure::count_from_zero;
@@ -92,9 +92,15 @@ pub struct Session {
 /// One open transaction. Only [`Tx::finish`] with an `Ok` keeps what it did; dropped, it rolls
 /// back at once, because its connection is closed.
 #[must_use = "a transaction that is not finished did nothing"]
-pub struct Tx {
-    session: Session,
+pub struct Tx<'s> {
+    session: TxSession<'s>,
     is_open: bool,
+}
+
+/// The connection of a transaction: its own, or one that outlives it.
+enum TxSession<'s> {
+    Own(Session),
+    Lent(&'s mut Session),
 }
 
 /// A connection to run statements on, inside or outside a transaction.
@@ -181,16 +187,8 @@ impl Store {
     }
 
     /// Opens a transaction (READ COMMITTED).
-    pub async fn begin(&self) -> Result<Tx, Error> {
-        let mut session = self.session().await?;
-        session
-            .db()
-            .execute("BEGIN", Begin, "open a transaction")
-            .await?;
-        Ok(Tx {
-            session,
-            is_open: true,
-        })
+    pub async fn begin(&self) -> Result<Tx<'static>, Error> {
+        Tx::open(TxSession::Own(self.session().await?)).await
     }
 
     /// How all connections are used, those of shares, too.
@@ -210,6 +208,14 @@ impl Store {
     /// Closes the connections that idle and need not be kept, those of shares, too.
     pub fn trim(&self) {
         pool::trim(&self.pools(), &self.settings.keep);
+    }
+
+    /// Closes all idle connections, those of shares, too: the server that they lead to has ended, and each would
+    /// cost a request its answer. What is needed next is made anew.
+    pub fn forget_idle(&self) {
+        for pool in self.pools().iter() {
+            pool.retain(|_, _| false);
+        }
     }
 
     /// Closes the connections of its own that idle, but not those of shares: what was needed once need
@@ -244,6 +250,11 @@ impl Session {
         };
         Db { link: lease }
     }
+
+    /// Opens a transaction (READ COMMITTED) on this connection, which keeps its session locks.
+    pub async fn begin(&mut self) -> Result<Tx<'_>, Error> {
+        Tx::open(TxSession::Lent(self)).await
+    }
 }
 
 impl Drop for Session {
@@ -264,10 +275,25 @@ impl Drop for Session {
     }
 }
 
-impl Tx {
+impl<'s> Tx<'s> {
+    async fn open(session: TxSession<'s>) -> Result<Self, Error> {
+        let mut tx = Self {
+            session,
+            is_open: false,
+        };
+        tx.db()
+            .execute("BEGIN", Begin, "open a transaction")
+            .await?;
+        tx.is_open = true;
+        Ok(tx)
+    }
+
     /// The connection.
     pub fn db(&mut self) -> Db<'_> {
-        self.session.db()
+        match &mut self.session {
+            TxSession::Own(session) => session.db(),
+            TxSession::Lent(session) => session.db(),
+        }
     }
 
     /// Commits what an `Ok` stands for, rolls back what an `Err` does not.
@@ -297,7 +323,7 @@ impl Tx {
     }
 }
 
-impl Drop for Tx {
+impl Drop for Tx<'_> {
     fn drop(&mut self) {
         let is_open = self.is_open;
         let link = self.db().link;

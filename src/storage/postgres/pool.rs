@@ -85,7 +85,8 @@ impl managed::Manager for Maker {
     }
 
     /// Asks the server nothing: that would cost each request a round trip. A connection that
-    /// broke while idle shows in the next request, which is answered with 503.
+    /// broke while idle shows in the next request, which is answered with 503, unless the probe has noticed before
+    /// ([`Store::forget_idle`](super::Store::forget_idle)).
     async fn recycle(&self, _: &mut Link, metrics: &Metrics) -> RecycleResult<sqlx::Error> {
         match self.lifetime {
             Some(lifetime) if metrics.age() > lifetime => {

@@ -124,6 +124,9 @@ impl Store {
             .await?;
         db.execute("SET lock_timeout = '2s'", Raw, "limit the wait for locks")
             .await?;
+        // Every run asks for the table of migrations `IF NOT EXISTS`, which the server notes each time.
+        let quiet = "SET client_min_messages = warning";
+        db.execute(quiet, Raw, "silence notices").await?;
         let deadline = Instant::now() + lock_time;
         loop {
             // Many statements, none of which is counted by itself.
@@ -146,9 +149,10 @@ impl Store {
         let migrations = db.migrations().await;
         db.execute(
             // A run that failed before has kept the lock of all migrations.
-            "SELECT pg_advisory_unlock_all(); RESET statement_timeout; RESET lock_timeout",
+            "SELECT pg_advisory_unlock_all();
+             RESET statement_timeout; RESET lock_timeout; RESET client_min_messages",
             Raw,
-            "restore the time limits",
+            "restore the settings",
         )
         .await?;
         Ok(SchemaStatus::of(&migrations?))

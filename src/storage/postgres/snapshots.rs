@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
+use hyperfleet_expressions::TEXTS_BYTES_MAX;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use sqlx::types::Json;
@@ -13,7 +14,7 @@ use super::measure::SqlOperation::Query;
 use super::measure::SqlTable::Resources;
 use super::row::state_of;
 use super::{Db, Error, LockedRow, ResourceScope, uuids};
-use crate::domain::mapping::{Data, Facts, TEXTS_BYTES_MAX};
+use crate::domain::mapping::{Data, Facts};
 use crate::domain::{
     Condition, Labels, ReportState, ReportedCondition, ResourceSnapshot, ResourceState, Tenancy,
 };

@@ -101,7 +101,7 @@ pub fn filter(filter: ListFilterKind, kinds: &[&str]) -> Vec<Parameter> {
         ListFilterKind::IncludeDeleted => vec![query(
             "includeDeleted",
             "Whether resources that are being deleted are listed, too. Unless given, they are where \
-             `search` names `deleted_time`, or where the service is set so.",
+             `search` names `deleted_time` or `deleted_by`, or where the service is set so.",
             Object::with_type(Type::Boolean),
             json!(false),
         )],

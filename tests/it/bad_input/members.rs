@@ -214,6 +214,12 @@ async fn a_report_says_who_when_and_what() {
         ),
         (
             "/adapter",
+            json!(" \t\u{a0}"),
+            "adapter",
+            "adapter is required".to_owned(),
+        ),
+        (
+            "/adapter",
             json!(null),
             "adapter",
             "adapter is required".to_owned(),

@@ -70,27 +70,27 @@ async fn texts_without_meaning_are_refused_wherever_they_stand() {
         json!({"reason": "x"}),
     ));
     for (method, path, body) in bodies {
-        for (by, is_malformed) in [
-            (&br"\u0000"[..], true),
-            (br"a\u0000b", true),
-            (b"a\0b", true),
-            (b"\xff", true),
-            (b"\xc3\x28", true),
-            (b"\xed\xa0\x80", true), // half a character, as UTF-8 would spell it
-            (br"\ud800", false),
-            (br"\udc00\ud800", false),
-            (br"a\ud83db", false),
-            (br"\x41", true),
-            (b"a\nb", true),
+        for by in [
+            &br"\u0000"[..],
+            br"a\u0000b",
+            b"a\0b",
+            b"\xff",
+            b"\xc3\x28",
+            b"\xed\xa0\x80", // half a character, as UTF-8 would spell it
+            br"\ud800",
+            br"\udc00\ud800",
+            br"a\ud83db",
+            br"\x41",
+            b"a\nb",
         ] {
             for sent in texts_replaced(&body, by) {
                 let shown = String::from_utf8_lossy(&sent).into_owned();
                 let answer = api.send_bytes(method, &path, sent).await;
-                assert_eq!(answer.status, 400, "{shown}: {}", answer.body);
-                let code = answer.code();
-                assert!(
-                    code == "VAL-006" || !is_malformed && code == "VAL-000",
-                    "{code} {shown}"
+                assert_eq!(
+                    answer.problem(),
+                    (400, "VAL-006"),
+                    "{shown}: {}",
+                    answer.body
                 );
             }
         }

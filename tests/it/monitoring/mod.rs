@@ -10,7 +10,7 @@ use hyperfleet_testkit::monitoring_files;
 use serde_json::Value;
 
 /// Files of dashboards.
-const DASHBOARDS: &[&str] = &["hyperfleet-api.json", "fleet.json"];
+const DASHBOARDS: &[&str] = &["hyperfleet-api.json", "fleet.json", "fleet-adapter.json"];
 /// Values of the variables of dashboards that select everything.
 const ALL: &[(&str, &str)] = &[
     ("namespace", ".*"),

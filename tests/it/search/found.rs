@@ -78,15 +78,18 @@ async fn whoever_asks_about_deletion_sees_what_is_being_deleted() {
         ("deleted_time is not null", vec!["going"]),
         ("deleted_time is null", vec!["staying"]),
         ("name = 'going' and deleted_time > created_time", vec![]),
-        ("deleted_by is not null", vec![]),
+        ("deleted_by is not null", vec!["going"]),
+        ("not deleted_by is null", vec!["going"]),
+        ("deleted_by is null", vec!["staying"]),
     ] {
         let names = names(&api, "/clusters", text).await;
         // The clock stands still: it was deleted when it was made.
         assert_eq!(names, found, "{text}");
     }
-    let text = "deleted_time is not null";
-    let hidden = search(&api, "/clusters?includeDeleted=false", text).await;
-    assert_eq!(hidden.body["total"], 0);
+    for text in ["deleted_time is not null", "deleted_by is not null"] {
+        let hidden = search(&api, "/clusters?includeDeleted=false", text).await;
+        assert_eq!(hidden.body["total"], 0, "{text}");
+    }
 }
 
 #[tokio::test]

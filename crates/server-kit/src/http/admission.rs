@@ -25,7 +25,8 @@ use super::telemetry::{RequestLog, RoutePath};
 /// Clients that watch at a time. Each keeps a connection for as long as it likes, and there are others who need one.
 const WATCHERS_MAX: usize = 256;
 /// What one of them takes of the memory for clients, in bytes: what it was told last, about, and what is written of it.
-const WATCHER_BYTES: usize = 2 * PIECE;
+/// Those that take more count as several.
+pub const WATCHER_BYTES: usize = 2 * PIECE;
 /// The part of that memory that they may have together, so that it is never they who keep others out: one in so many.
 const WATCHERS_SHARE: usize = 4;
 
@@ -90,12 +91,13 @@ impl Admission {
         &self.0.gate
     }
 
-    /// A place among those who watch, if there is one, and the memory that it takes. They are not among the requests
-    /// under way: an answer that goes on for ever would keep others out.
-    pub fn watch(&self) -> Option<Watching> {
-        let slot = self.0.watchers.take(1);
+    /// A place among those who watch, if there is one, for a client that takes this much memory. They are not among the
+    /// requests under way: an answer that goes on for ever would keep others out.
+    pub fn watch(&self, bytes: usize) -> Option<Watching> {
+        let count = bytes.div_ceil(WATCHER_BYTES).max(1);
+        let slot = self.0.watchers.take(count);
         let watching = slot.and_then(|slot| {
-            let reservation = self.0.budget.reserve(WATCHER_BYTES)?;
+            let reservation = self.0.budget.reserve(count * WATCHER_BYTES)?;
             Some(Watching {
                 _slot: slot,
                 _reservation: reservation,
@@ -147,7 +149,8 @@ impl Parts {
         request: &mut ServiceRequest,
     ) -> Result<Slot, Problem> {
         if self.gate.phase() == Phase::Starting {
-            return Err(refusals::counted(refusals::STARTING, Problem::starting()));
+            let problem = Problem::starting(self.gate.fault());
+            return Err(refusals::counted(refusals::STARTING, problem));
         }
         if let Err(problem) = identify(request).await {
             // Who is turned away counts, too. Not before its token was looked at: behind a proxy,
@@ -197,5 +200,25 @@ pub(super) fn end_when_stopping<B>(response: &mut ServiceResponse<B>) {
     if admission.is_some_and(|admission| admission.0.gate.phase() == Phase::Stopping) {
         let head = response.response_mut().head_mut();
         head.set_connection_type(ConnectionType::Close);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_watches_and_takes_more_memory_counts_as_several() {
+        let limits = Limits {
+            buffered_bytes_max: 5 * WATCHER_BYTES * WATCHERS_SHARE,
+            ..Limits::default()
+        };
+        let admission = Admission::new(Gate::serving(), &limits);
+        let large = admission.watch(3 * WATCHER_BYTES + 1);
+        let small = admission.watch(1);
+        assert!(large.is_some() && small.is_some());
+        assert!(admission.watch(1).is_none());
+        drop(large);
+        assert!(admission.watch(4 * WATCHER_BYTES).is_some());
     }
 }

@@ -26,7 +26,7 @@ mod request_id;
 mod routes;
 mod telemetry;
 
-pub use admission::{Admission, Limits, ProvenCaller, Watching, admit};
+pub use admission::{Admission, Limits, ProvenCaller, WATCHER_BYTES, Watching, admit};
 pub use answer::{PIECE, PendingResponse, pieces};
 pub use body::leave;
 pub use caching::{CallerHeaders, FOR_EVERYBODY, FOR_ITS_CALLER};

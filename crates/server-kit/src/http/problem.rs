@@ -118,9 +118,10 @@ impl Problem {
         Self::new(ProblemKind::PACKED, detail).with_header(header::ACCEPT_ENCODING, understood)
     }
 
-    /// The service does not take requests yet.
-    pub fn starting() -> Self {
-        Self::new(ProblemKind::UNAVAILABLE, "The service is starting").retry_after(STARTING_SECONDS)
+    /// The service does not take requests yet; `fault` is what is in the way, where that is known.
+    pub fn starting(fault: Option<String>) -> Self {
+        let detail = fault.unwrap_or_else(|| "The service is starting".to_owned());
+        Self::new(ProblemKind::UNAVAILABLE, detail).retry_after(STARTING_SECONDS)
     }
 
     /// As many requests as may be are under way.
