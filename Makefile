@@ -10,7 +10,7 @@ help: ## List the targets
 
 # ---- Use ------------------------------------------------------------------------------------
 
-.PHONY: setup run run-auth run-fleet services demo conformance demo-fleet
+.PHONY: setup run run-auth run-fleet services demo conformance demo-fleet demo-fleet-api
 setup: ## Install what is missing, or say exactly what to install
 	@scripts/setup
 
@@ -41,29 +41,47 @@ conformance: setup ## Play the API's rules against a server (BASE=http://host:po
 demo-fleet: setup ## Boot three machines, run units on them, kill a machine and watch its units move (root)
 	@examples/demo-fleet
 
+demo-fleet-api: setup ## Boot three machines and the API; create, change and delete a node pool, kill a machine (root)
+	@examples/demo-fleet-api
+
 # ---- Package --------------------------------------------------------------------------------
 
-.PHONY: image
+.PHONY: image packages
 image: setup ## Build the container image with docker or podman, and check it (IMAGE=hyperfleet:dev BASE_IMAGE=…)
 	@scripts/image
 
-.PHONY: packages
 packages: setup ## Build Debian packages into target/debian (cargo-deb)
 	@scripts/packages
 
+.PHONY: release release-check
+release: setup ## Build all that a release has, with checksums, into target/release-VERSION
+	@scripts/release
+
+release-check: setup ## Build the release twice, in two folders, and compare the bytes (two release builds)
+	@scripts/release-check
+
 # ---- Test -----------------------------------------------------------------------------------
 
-.PHONY: test test-image test-packages check chart chart-reference fuzz deny sbom chaos check-long fmt lint doc sqlx sqlx-check openapi etcd-protoset config-reference fleetctl-reference mutants fuzz-search fuzz-units test-cluster fleet-seeds
+.PHONY: test test-image test-kubernetes test-operations test-packages test-upgrade check chart chart-reference fuzz deny sbom chaos check-long fmt lint doc sqlx sqlx-check openapi etcd-protoset config-reference fleetctl-reference mutants fuzz-search fuzz-units test-cluster fleet-seeds
 test: setup ## Build and run every test; they start their own PostgreSQL
 	cargo test
 
 test-image: setup ## Run the container image and docker-compose.yml by podman, with programs as `make test` builds them (root)
 	@tests/image/run
 
+test-kubernetes: setup ## Install, upgrade and remove the Helm chart on a Kubernetes of its own, built from Go modules, once (root)
+	@tests/kubernetes/run
+
+test-operations: setup ## Run the commands of docs/operations/backup.md and restore.md on a real PostgreSQL and etcd (root)
+	@tests/operations/run
+
 test-packages: setup ## Install, upgrade and purge the Debian packages on a machine with a systemd of its own (root)
 	@tests/packages/run
 
-check: fmt lint doc deny sqlx-check chart test fuzz test-image test-packages ## Everything that CI runs
+test-upgrade: setup ## Upgrade from the previous release and back under load; builds it from its commit, once
+	@tests/upgrade/run
+
+check: fmt lint doc deny sqlx-check chart test test-upgrade fuzz test-image test-kubernetes test-operations test-packages ## Everything that CI runs
 
 chart: setup ## Lint the Helm chart; builds helm from Go modules, once
 	@scripts/chart
@@ -132,7 +150,7 @@ fleetctl-reference: setup ## Renew docs/fleet/fleetctl.md after changing the com
 
 mutants: ## Change the domain in every small way and see that a test fails (cargo-mutants)
 	@command -v cargo-mutants >/dev/null || cargo install --locked cargo-mutants
-	cargo mutants --workspace --file 'src/domain/**' --file 'crates/fleet-model/src/**' --baseline skip --timeout 120 --jobs 2 --output target --cargo-arg=--lib
+	cargo mutants --workspace --file 'src/domain/**' --file 'crates/expressions/src/**' --file 'crates/fleet-model/src/**' --baseline skip --timeout 120 --jobs 2 --output target --cargo-arg=--lib
 
 # Stable Rust will do: without a sanitizer cargo-fuzz asks the compiler for nothing unstable. What is
 # found goes beside the corpus, not into it (docs/testing.md).
@@ -149,6 +167,7 @@ fuzz-units: setup ## Look for a unit file that breaks a law of unit files (cargo
 		-max_len=4200 -max_total_time=$(if $(filter command line environment,$(origin SECONDS)),$(SECONDS),60)
 
 test-cluster: setup ## Boot machines with a systemd of their own, and break fleet on them (root; OUTAGE_SECONDS=300 without etcd)
+	@cargo build --quiet --bin hyperfleet-api
 	SYSTEMD_REQUIRED=1 OUTAGE_SECONDS=$(or $(OUTAGE_SECONDS),300) cargo test -p fleetd --test it -- machines:: agent:: --nocapture
 
 fleet-seeds: setup ## Simulate engines that freeze, fail and are killed (SEEDS=1000; FLEET_SEED=n repeats one)
@@ -156,7 +175,7 @@ fleet-seeds: setup ## Simulate engines that freeze, fail and are killed (SEEDS=1
 
 # ---- Measure --------------------------------------------------------------------------------
 
-.PHONY: setup-bench bench bench-import bench-search bench-engine bench-fleet
+.PHONY: setup-bench bench bench-import bench-search bench-engine bench-fleet bench-fleet-adapter
 setup-bench: setup ## Install the load generator
 	@bench/setup
 
@@ -177,5 +196,8 @@ bench-engine: setup ## Measure what the engine's decisions cost, up to 10,000 ma
 bench-fleet: setup ## Measure fleet with 200 agents and 10,000 units on one etcd (ARGS="units=500 machines=10 idle=5")
 	@cargo build --quiet --release --bin fleetctl
 	cargo bench --quiet -p fleetd --bench fleet -- $(ARGS)
+
+bench-fleet-adapter: setup ## Measure node pools that become units on 50 simulated machines (ARGS="pools=100 restart=300 idle=5")
+	cargo bench --quiet -p hyperfleet --bench fleet_adapter -- $(ARGS)
 
 FORCE:
