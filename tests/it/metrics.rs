@@ -210,7 +210,8 @@ async fn pending_resources_are_counted_from_their_index_alone() {
     assert_eq!(sum(&metrics.render(), PENDING, &labels), 200.0);
 }
 
-/// Counts the warnings of deletions that no list has included.
+/// Counts the warnings of deletions that no list has included. Every test that leads to one reads them: `tracing` asks
+/// once which threads want an event, and a thread without a reader would answer for all.
 #[derive(Clone, Default)]
 struct Warnings(Arc<AtomicUsize>);
 
@@ -286,6 +287,8 @@ async fn deletions_that_no_list_has_included_are_shown_after_ten_minutes() {
 
 #[tokio::test]
 async fn an_instance_that_has_just_started_does_not_know_who_lists_deletions() {
+    let warnings = Warnings::default();
+    let _guard = tracing::subscriber::set_default(warnings.clone());
     let (api, metrics, service) = spawn("Inherited", "inheriteds").await;
     let unlisted = || {
         let labels = [("resource_type", "inherited")];
@@ -304,6 +307,7 @@ async fn an_instance_that_has_just_started_does_not_know_who_lists_deletions() {
     api.clock.advance(600);
     metrics.refresh(&service, now(), TEN_MINUTES).await.unwrap();
     assert_eq!(unlisted(), 1.0);
+    assert_eq!(warnings.0.load(Ordering::Relaxed), 1);
     // Where lists include finalizing resources by default nothing is hidden.
     let registry = Arc::clone(service.registry());
     let open = Service::new(api.database.store(), registry, true);
