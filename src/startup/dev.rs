@@ -1,6 +1,5 @@
 //! `hyperfleet-api dev`: everything on this machine, from nothing.
 
-use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,6 +16,7 @@ use crate::config::{self, DevArgs, Format, Output, Settings};
 use crate::storage::postgres::{Probe, Store};
 use hyperfleet_devkit::{Durability, PrivatePostgres};
 use hyperfleet_server_kit::ending::Misuse;
+use hyperfleet_server_kit::program::{print, print_to_stderr};
 use hyperfleet_server_kit::shutdown;
 
 /// Where data goes when we are root and the folder lies where the server's user cannot reach it.
@@ -51,7 +51,10 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
     let (mut private, mut folder) = (None, None);
     if !config::names_a_database(&loaded) {
         let folder = folder.insert(data_folder(&args.data_dir)?);
-        eprintln!("Starting a private PostgreSQL in {} ...", folder.display());
+        print_to_stderr(&format!(
+            "Starting a private PostgreSQL in {} ...",
+            folder.display()
+        ));
         let postgres = PrivatePostgres::start(folder, Durability::Kept)?;
         settings.database.url = Some(postgres.url("postgres").into());
         private = Some(postgres);
@@ -72,8 +75,7 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
                 &settings,
                 &kinds,
             );
-            // Whoever reads our output may have left: that stops nothing.
-            let _ = std::io::stdout().write_all(banner.as_bytes());
+            print(&banner);
         };
         process.serve(&settings, plan, store, ready).await
     };
@@ -85,7 +87,7 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
         postgres.stop()?;
     }
     shutdown::send_spans(telemetry.traces).await;
-    eprintln!("Stopped.");
+    print_to_stderr("Stopped.");
     result
 }
 

@@ -174,6 +174,26 @@ fn what_only_the_start_would_notice_is_noticed() {
 }
 
 #[test]
+fn a_note_that_nobody_reads_changes_no_exit_code() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("wrong.yaml"), "server: {port: abc}").unwrap();
+    let database = ("DATABASE_URL", "postgres://u@custom/n");
+    let without = "--server-jwt-enabled=false";
+    for (args, code) in [
+        (&["config", "check", without, "--db-host", "named"][..], 0),
+        (&["config", "check", "--config", "wrong.yaml"], 2),
+        (&["dev-token", "--folder", "/dev/null/no-folder"], 1),
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = program(folder.path(), args);
+        let command = command.envs([database]).stdout(Stdio::null());
+        let status = command.stderr(writer).status().unwrap();
+        assert_eq!(status.code(), Some(code), "{args:?}");
+    }
+}
+
+#[test]
 fn the_usual_file_is_found_and_a_named_one_counts_instead() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("configs")).unwrap();
