@@ -13,6 +13,7 @@ mod claims;
 mod config;
 mod fetch;
 mod gate;
+mod gauges;
 mod identity;
 mod key;
 mod keys;
