@@ -1,5 +1,6 @@
 //! Who may call: tokens of any issuer that is set, in their order.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -99,9 +100,11 @@ impl Authenticator {
         let _ = timeout(limit, fetched).await;
     }
 
-    /// The names of the issuers, in their order.
+    /// The names of the issuers, in their order, each once.
     pub fn issuers(&self) -> impl Iterator<Item = &str> {
-        self.issuers.iter().map(|live| live.issuer.url.as_str())
+        let mut seen = BTreeSet::new();
+        let names = self.issuers.iter().map(|live| live.issuer.url.as_str());
+        names.filter(move |name| seen.insert(*name))
     }
 
     /// The headers that tokens and identities are looked for in.
