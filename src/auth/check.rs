@@ -56,6 +56,15 @@ pub fn issuers(configs: &[IssuerConfig], pace: Pace) -> Result<Vec<Issuer>, Vec<
     }
 }
 
+/// Checks that settings can name an issuer so.
+///
+/// # Errors
+///
+/// What is wrong with the address.
+pub fn issuer_url(text: &str) -> Result<(), &'static str> {
+    url(text).map(drop)
+}
+
 /// Gathers what is wrong with one issuer.
 struct Check<'a> {
     issuer: usize,

@@ -19,6 +19,8 @@ use hyperfleet_server_kit::ending::Misuse;
 use hyperfleet_server_kit::program::{print, print_to_stderr};
 use hyperfleet_server_kit::shutdown;
 
+/// Where data goes unless a folder is named.
+const DATA_FOLDER: &str = ".dev/postgres";
 /// Where data goes when we are root and the folder lies where the server's user cannot reach it.
 const FALLBACK: &str = "/var/lib/hyperfleet";
 
@@ -49,8 +51,15 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
     let mut process = Process::start(&settings, std::mem::take(&mut plan.tls), telemetry.clone())?;
 
     let (mut private, mut folder) = (None, None);
-    if !config::names_a_database(&loaded) {
-        let folder = folder.insert(data_folder(&args.data_dir)?);
+    if let Some((key, origin)) = config::named_database(&loaded) {
+        if args.data_dir.is_some() {
+            tracing::warn!(
+                "--data-dir does not count: the settings name a database ({key}, from {origin})"
+            );
+        }
+    } else {
+        let data_dir = args.data_dir.as_deref().unwrap_or(Path::new(DATA_FOLDER));
+        let folder = folder.insert(data_folder(data_dir)?);
         print_to_stderr(&format!(
             "Starting a private PostgreSQL in {} ...",
             folder.display()

@@ -194,7 +194,11 @@ async fn a_dev_uses_the_database_that_any_setting_names() {
     let api = program.serving(database).await;
     assert_eq!(api.get("/clusters").await.status, 200);
     assert!(!folder.data().exists());
-    assert!(program.said().contains("the PostgreSQL that was named"));
+    let said = program.said();
+    assert!(said.contains("the PostgreSQL that was named"), "{said}");
+    let note =
+        "--data-dir does not count: the settings name a database (database.host, from --db-host)";
+    assert!(said.contains(note), "{said}");
 }
 
 #[tokio::test]
