@@ -14,7 +14,7 @@ use super::{database, telemetry};
 use crate::auth::Authentication;
 use crate::config::{self, DevArgs, Format, Output, Settings};
 use crate::storage::postgres::{Probe, Store};
-use hyperfleet_devkit::{Durability, PrivatePostgres};
+use hyperfleet_devkit::{Durability, PostgresFailed, PrivatePostgres};
 use hyperfleet_server_kit::ending::Misuse;
 use hyperfleet_server_kit::program::{print, print_to_stderr};
 use hyperfleet_server_kit::shutdown;
@@ -64,7 +64,7 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
             "Starting a private PostgreSQL in {} ...",
             folder.display()
         ));
-        let postgres = PrivatePostgres::start(folder, Durability::Kept)?;
+        let postgres = PrivatePostgres::start(folder, Durability::Kept).map_err(shown)?;
         settings.database.url = Some(postgres.url("postgres").into());
         private = Some(postgres);
     }
@@ -90,7 +90,7 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
     };
     let result = tokio::select! {
         result = served => result,
-        error = end_of(private.as_mut()) => Err(error),
+        ended = end_of(private.as_mut()) => Err(shown(ended.into())),
     };
     if let Some(postgres) = private {
         postgres.stop()?;
@@ -114,17 +114,26 @@ async fn prepare(settings: &Settings, store: &Store) -> anyhow::Result<()> {
 }
 
 /// Waits until the private server ends by itself, which it should not.
-async fn end_of(postgres: Option<&mut PrivatePostgres>) -> anyhow::Error {
+async fn end_of(postgres: Option<&mut PrivatePostgres>) -> PostgresFailed {
     let Some(postgres) = postgres else {
         return std::future::pending().await;
     };
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        if let Some(said) = postgres.last_words() {
-            return anyhow!(
-                "the private PostgreSQL has ended; start again to recover its data. It said:\n{said}"
-            );
+        if let Some(ended) = postgres.ended() {
+            return ended;
         }
+    }
+}
+
+/// Prints the end of the server's log, on lines of its own: in our log an error is one line, which says where the rest is.
+fn shown(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast::<PostgresFailed>() {
+        Ok(failed) => {
+            print_to_stderr(&failed.to_string());
+            anyhow!("{}; its log is {}", failed.what(), failed.log().display())
+        }
+        Err(error) => error,
     }
 }
 
