@@ -98,6 +98,7 @@ impl Service {
             after: request.after,
         };
         let listing = session.db().list_resources(&query).await?;
+        self.finalizing_lists.note(&query.filters);
         if listing.total == 0 {
             self.require_owner(view, collection, &mut session.db())
                 .await?;

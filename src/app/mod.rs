@@ -9,6 +9,7 @@ mod audit;
 mod deletion;
 mod effects;
 mod error;
+mod finalizing_lists;
 pub mod import;
 mod list;
 mod reports;
@@ -24,6 +25,7 @@ pub use list::ListRequest;
 
 use crate::domain::{Entity, EntityRegistry, shown};
 use crate::storage::postgres::{self, Store};
+use finalizing_lists::FinalizingLists;
 
 /// How often a writer saves on the chance that nobody else does, before it locks the row.
 const UNLOCKED_ATTEMPTS_MAX: usize = 5;
@@ -34,6 +36,7 @@ pub struct Service {
     store: Store,
     registry: Arc<EntityRegistry>,
     lists_include_deleted: bool,
+    finalizing_lists: Arc<FinalizingLists>,
 }
 
 impl Service {
@@ -41,6 +44,7 @@ impl Service {
     /// lists that do not say (setting `lists.include_deleted`, decision H3).
     pub fn new(store: Store, registry: Arc<EntityRegistry>, lists_include_deleted: bool) -> Self {
         Self {
+            finalizing_lists: Arc::new(FinalizingLists::new(&registry)),
             store,
             registry,
             lists_include_deleted,

@@ -6,18 +6,27 @@ use super::{Error, Service};
 use crate::storage::postgres::{Connections, Unreconciled};
 
 impl Service {
-    /// Counts what is not reconciled, and what has not been since `stuck_before`. Only kinds with
-    /// required adapters count: others wait for nothing (decision H15).
+    /// Counts what is not reconciled: what has not been since `stuck_before`, and what is finalizing
+    /// since before `finalizing_before`, too. Only kinds with required adapters count: others wait
+    /// for nothing (decision H15).
     pub async fn count_unreconciled(
         &self,
         stuck_before: DateTime<Utc>,
+        finalizing_before: DateTime<Utc>,
     ) -> Result<Vec<Unreconciled>, Error> {
-        let entities = self.registry.entities().iter();
-        let kinds = entities.filter(|e| e.is_reconcilable());
-        let kinds: Vec<_> = kinds.map(|e| e.kind.clone()).collect();
+        let kinds: Vec<_> = self.reconcilable_kinds().map(ToOwned::to_owned).collect();
         let mut tx = self.store.begin().await?;
-        let counted = tx.db().count_unreconciled(&kinds, stuck_before).await;
+        let mut db = tx.db();
+        let counted = db.count_unreconciled(&kinds, stuck_before, finalizing_before);
+        let counted = counted.await;
         tx.finish(counted.map_err(Error::from)).await
+    }
+
+    /// The kinds with required adapters.
+    pub fn reconcilable_kinds(&self) -> impl Iterator<Item = &str> {
+        let entities = self.registry.entities().iter();
+        let reconcilable = entities.filter(|e| e.is_reconcilable());
+        reconcilable.map(|e| e.kind.as_str())
     }
 
     /// How the connections to the database are used.

@@ -1,5 +1,6 @@
 //! Who may call: tokens of any issuer that is set, in their order.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,8 +10,9 @@ use tokio::time::timeout;
 
 use super::bearer::{HeaderField, NotBearer};
 use super::config::Issuer;
+use super::gauges::{Origin, gauges_of};
 use super::keys::Verified;
-use super::live::{Live, Origin};
+use super::live::Live;
 use super::pace::Pace;
 use super::refusal::reasons;
 use super::{IdentityFault, Refusal, TokenFault, signature};
@@ -52,8 +54,20 @@ impl Authenticator {
     pub fn start(issuers: Vec<Issuer>, pace: Pace, clock: &Clock) -> Self {
         signature::install();
         let mut tasks = JoinSet::new();
-        let live = |issuer| Arc::new(Live::new(issuer, pace, clock.clone()));
-        let issuers: Arc<[_]> = issuers.into_iter().map(live).collect();
+        let names: Vec<_> = issuers.iter().map(|issuer| issuer.url.clone()).collect();
+        let issuers = issuers.into_iter().zip(gauges_of(&names));
+        let live = |(issuer, gauges): (Issuer, _)| {
+            let same = names.iter().filter(|name| **name == issuer.url);
+            let is_named_again = same.count() > 1;
+            Arc::new(Live::new(
+                issuer,
+                is_named_again,
+                gauges,
+                pace,
+                clock.clone(),
+            ))
+        };
+        let issuers: Arc<[_]> = issuers.map(live).collect();
         for reason in reasons() {
             // So that the first refusal is seen as growth.
             metrics::counter!(FAILURES, "reason" => reason).absolute(0);
@@ -86,9 +100,11 @@ impl Authenticator {
         let _ = timeout(limit, fetched).await;
     }
 
-    /// The names of the issuers, in their order.
+    /// The names of the issuers, in their order, each once.
     pub fn issuers(&self) -> impl Iterator<Item = &str> {
-        self.issuers.iter().map(|live| live.issuer.url.as_str())
+        let mut seen = BTreeSet::new();
+        let names = self.issuers.iter().map(|live| live.issuer.url.as_str());
+        names.filter(move |name| seen.insert(*name))
     }
 
     /// The headers that tokens and identities are looked for in.
@@ -154,14 +170,16 @@ impl Authenticator {
     }
 }
 
-/// Which of several refusals is told: what says most about the token.
+/// Which of several refusals is told: what says most about the token. An entry that is for its audience says more than
+/// others of the issuer.
 fn weight(refusal: &Refusal) -> u8 {
     match refusal {
         Refusal::Missing => 0,
         Refusal::NotBearer => 1,
         Refusal::Invalid(TokenFault::Issuer) => 2,
-        Refusal::Invalid(TokenFault::Expired) | Refusal::Unidentified(_) => 4,
-        Refusal::Invalid(_) => 3,
+        Refusal::Invalid(TokenFault::Audience) => 3,
+        Refusal::Invalid(TokenFault::Expired) | Refusal::Unidentified(_) => 5,
+        Refusal::Invalid(_) => 4,
     }
 }
 

@@ -41,8 +41,11 @@ pub fn issuers(configs: &[IssuerConfig], pace: Pace) -> Result<Vec<Issuer>, Vec<
         };
         issuers.push(check.issuer(config, pace));
         let mut others = configs[..issuer].iter();
-        if let Some(first) = others.position(|c| is_of_same_issuer(c, config)) {
-            let text = format!("is that of configs[{first}], too: name each issuer once");
+        if let Some(first) = others.position(|c| takes_same_tokens(c, config)) {
+            let text = format!(
+                "is that of configs[{first}], too, with the same header and audience: \
+                 remove one of the two, or give it another header or audience"
+            );
             check.fault("issuer_url", text);
         }
     }
@@ -51,6 +54,15 @@ pub fn issuers(configs: &[IssuerConfig], pace: Pace) -> Result<Vec<Issuer>, Vec<
     } else {
         Err(faults)
     }
+}
+
+/// Checks that settings can name an issuer so.
+///
+/// # Errors
+///
+/// What is wrong with the address.
+pub fn issuer_url(text: &str) -> Result<(), &'static str> {
+    url(text).map(drop)
 }
 
 /// Gathers what is wrong with one issuer.
@@ -186,10 +198,13 @@ fn check_header(name: &str, refused: &[&str], what: &str) -> Result<(), String> 
     Ok(())
 }
 
-/// Whether both speak of one issuer, which would be tried twice with other rules each time, and be one in
-/// metrics. To the letter, as `iss` is compared.
-fn is_of_same_issuer(one: &IssuerConfig, other: &IssuerConfig) -> bool {
-    !one.issuer_url.is_empty() && one.issuer_url == other.issuer_url
+/// Whether both take the same tokens, so that the second one would never decide who is calling. Issuers and audiences
+/// are compared to the letter, as those of tokens are.
+fn takes_same_tokens(one: &IssuerConfig, other: &IssuerConfig) -> bool {
+    !one.issuer_url.is_empty()
+        && one.issuer_url == other.issuer_url
+        && one.header.eq_ignore_ascii_case(&other.header)
+        && one.audience == other.audience
 }
 
 #[cfg(test)]
@@ -266,11 +281,32 @@ mod tests {
     type Change = fn(&mut IssuerConfig);
 
     #[test]
-    fn an_issuer_is_named_once() {
-        let found = faults(|config| config.issuer_url = self::config().issuer_url);
-        assert_eq!(found.len(), 1, "{found:?}");
-        let says = "configs[1].issuer_url is that of configs[0], too: ";
-        assert!(found[0].starts_with(says), "{found:?}");
+    fn entries_of_an_issuer_differ_in_header_or_audience() {
+        let again: [Change; 2] = [
+            |config| config.issuer_url = self::config().issuer_url,
+            |config| {
+                config.issuer_url = self::config().issuer_url;
+                config.header = "AUTHORIZATION".to_owned();
+                config.identity_claim = "sub".to_owned();
+            },
+        ];
+        for change in again {
+            let found = faults(change);
+            assert_eq!(found.len(), 1, "{found:?}");
+            let says = "configs[1].issuer_url is that of configs[0], too, with the same header";
+            assert!(found[0].starts_with(says), "{found:?}");
+        }
+        let other: [Change; 2] = [
+            |config| config.audience = "api".to_owned(),
+            |config| config.header = "X-Token".to_owned(),
+        ];
+        for change in other {
+            let none = faults(|config| {
+                config.issuer_url = self::config().issuer_url;
+                change(config);
+            });
+            assert!(none.is_empty(), "{none:?}");
+        }
         // `iss` is compared to the letter: this is another one, as after a move.
         let slash = faults(|config| config.issuer_url = self::config().issuer_url + "/");
         assert!(slash.is_empty(), "{slash:?}");

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use chrono::{DateTime, Utc};
-use strum::IntoStaticStr;
 use tokio::time::timeout;
 
 use super::TokenFault;
@@ -15,6 +14,7 @@ use super::claims::{self, Validity};
 use super::config::Issuer;
 use super::fetch::Published;
 use super::gate::Gate;
+use super::gauges::{EntryGauges, Origin};
 use super::keys::{KeySet, Verified, digest};
 use super::pace::Pace;
 use super::token::{TOKEN_BYTES_MAX, Token};
@@ -24,6 +24,9 @@ use hyperfleet_server_kit::clock::Clock;
 #[derive(Debug)]
 pub(super) struct Live {
     pub(super) issuer: Issuer,
+    /// Whether another entry of the settings names the issuer, too.
+    is_named_again: bool,
+    gauges: EntryGauges,
     pub(super) pace: Pace,
     clock: Clock,
     /// Swapped whole; nobody holds the lock for longer than a copy of the pointer.
@@ -33,17 +36,17 @@ pub(super) struct Live {
     pub(super) gate: Gate,
 }
 
-/// Which source keys are from, by its name in metrics. Keys of a file are tried first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
-pub(super) enum Origin {
-    File,
-    Address,
-}
-
 impl Live {
-    pub(super) fn new(issuer: Issuer, pace: Pace, clock: Clock) -> Self {
+    pub(super) fn new(
+        issuer: Issuer,
+        is_named_again: bool,
+        gauges: EntryGauges,
+        pace: Pace,
+        clock: Clock,
+    ) -> Self {
         let live = Self {
+            is_named_again,
+            gauges,
             pace,
             clock,
             keys: RwLock::default(),
@@ -52,7 +55,7 @@ impl Live {
             issuer,
         };
         // An issuer without keys is to be seen, too.
-        live.tell(&live.keys());
+        live.gauges.show_keys(live.keys().len());
         if let Some(file) = &live.issuer.file {
             live.take(Origin::File, file.published.clone());
         }
@@ -76,6 +79,10 @@ impl Live {
         if !claims::is_of(&token.claims, &self.issuer.url) {
             return Err(TokenFault::Issuer);
         }
+        // Another entry may be for it, or none: no key is fetched or tried for that here.
+        if self.is_named_again && !self.is_for(&token) {
+            return Err(TokenFault::Audience);
+        }
         let mut outcome = keys.verify(&token);
         if outcome == Err(TokenFault::UnknownKey) {
             self.refresh().await;
@@ -85,9 +92,7 @@ impl Live {
         outcome?;
         let validity = Validity::of(&token.claims)?;
         validity.check(now)?;
-        if let Some(audience) = &self.issuer.audience
-            && !claims::is_for(&token.claims, audience)
-        {
+        if !self.is_for(&token) {
             return Err(TokenFault::Audience);
         }
         let verified = Arc::new(Verified {
@@ -96,6 +101,12 @@ impl Live {
         });
         keys.remember(digest, verified.clone());
         Ok(verified)
+    }
+
+    /// Whether a token is for the audience that is set, if one is.
+    fn is_for(&self, token: &Token<'_>) -> bool {
+        let audience = self.issuer.audience.as_ref();
+        audience.is_none_or(|audience| claims::is_for(&token.claims, audience))
     }
 
     /// The keys of the moment.
@@ -126,19 +137,9 @@ impl Live {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell(&self, keys: &KeySet) {
-        metrics::gauge!("hyperfleet_api_jwks_keys", "issuer" => self.issuer.url.clone())
-            .set(u32::try_from(keys.len()).unwrap_or(u32::MAX));
-    }
-
     /// The keys of a source were looked at just now, and are as they should be.
     pub(super) fn note_success(&self, origin: Origin) {
-        metrics::gauge!(
-            "hyperfleet_api_jwks_last_success_timestamp_seconds",
-            "issuer" => self.issuer.url.clone(),
-            "source" => <&str>::from(origin)
-        )
-        .set(seconds(self.clock.now()));
+        self.gauges.show_success(origin, seconds(self.clock.now()));
     }
 
     /// Takes the good keys of a source in place of those it had.
@@ -152,7 +153,7 @@ impl Live {
         *part = published;
         let all = parts.values().flat_map(|part| part.keys.iter().cloned());
         let keys = KeySet::new(all.collect());
-        self.tell(&keys);
+        self.gauges.show_keys(keys.len());
         tracing::info!(
             issuer = self.issuer.url,
             keys = keys.len(),

@@ -13,6 +13,7 @@ mod claims;
 mod config;
 mod fetch;
 mod gate;
+mod gauges;
 mod identity;
 mod key;
 mod keys;
@@ -25,7 +26,7 @@ mod upkeep;
 
 pub use authenticator::{Authentication, Authenticator, Need};
 pub use bearer::HeaderField;
-pub use check::issuers;
+pub use check::{issuer_url, issuers};
 pub use config::{Issuer, IssuerConfig};
 pub use fetch::{KEY_SET_BYTES_MAX, KEYS_MAX};
 pub use identity::IdentityFault;

@@ -8,7 +8,8 @@ use ring::rand::SystemRandom;
 use strum::VariantNames as _;
 
 use super::fetch::{self, FetchFault};
-use super::live::{Live, Origin};
+use super::gauges::Origin;
+use super::live::Live;
 
 const REFRESHES: &str = "hyperfleet_api_jwks_refreshes_total";
 

@@ -122,8 +122,9 @@ pub struct CheckArgs {
 #[derive(Debug, clap::Args)]
 pub struct DevArgs {
     /// Folder for the private PostgreSQL and its data: a new or empty one, or that of an earlier run
-    #[arg(long, value_name = "FOLDER", default_value = ".dev/postgres")]
-    pub data_dir: PathBuf,
+    /// [default: .dev/postgres]
+    #[arg(long, value_name = "FOLDER")]
+    pub data_dir: Option<PathBuf>,
     /// The settings.
     #[command(flatten)]
     pub settings: SettingsArgs,

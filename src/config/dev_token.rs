@@ -17,7 +17,7 @@ pub struct DevTokenArgs {
     #[arg(long, value_name = "FOLDER", default_value = ".dev/token")]
     pub folder: PathBuf,
     /// Who the token is from: issuer_url of the service's settings
-    #[arg(long, value_name = "URL", default_value = "http://localhost/dev-token")]
+    #[arg(long, value_name = "URL", default_value = "http://localhost/dev-token", value_parser = issuer)]
     pub issuer: String,
     /// Who the token is about (sub)
     #[arg(long, value_name = "NAME", default_value = "developer")]
@@ -31,4 +31,11 @@ pub struct DevTokenArgs {
     /// How long it is good for
     #[arg(long, value_name = "TIME", default_value = "8h", value_parser = parse_duration)]
     pub valid_for: Duration,
+}
+
+/// An issuer that settings can name: a token of another one is taken nowhere.
+fn issuer(text: &str) -> Result<String, String> {
+    let checked = crate::auth::issuer_url(text);
+    checked.map_err(|fault| format!("no service takes it as issuer_url: it {fault}"))?;
+    Ok(text.to_owned())
 }

@@ -55,9 +55,10 @@ pub fn load(args: &SettingsArgs, defaults: &Settings) -> Loaded {
     loaded
 }
 
-/// Whether a source says which database to use, even if it says what the default says.
-pub fn names_a_database(loaded: &Loaded) -> bool {
-    DATABASE.iter().any(|key| loaded.origin(key).is_some())
+/// The setting that says which database to use, even if it says what the default says, and its source.
+pub fn named_database(loaded: &Loaded) -> Option<(&'static str, &str)> {
+    let mut keys = DATABASE.into_iter();
+    keys.find_map(|key| Some((key, loaded.origin(key)?)))
 }
 
 /// The file that was named, or else the one that is where one usually is.

@@ -27,7 +27,7 @@ pub use args::{
 pub use dev_token::DevTokenArgs;
 pub use fleet_adapter::{FleetAdapterCommand, RenderArgs, with_command_of_name};
 pub use import::{ImportOptions, VerifyArg};
-pub use load::{load, names_a_database};
+pub use load::{load, named_database};
 pub use settings::*;
 pub use shared_args::{SettingsArgs, StatusFormat};
 

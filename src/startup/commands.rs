@@ -21,7 +21,7 @@ use hyperfleet_server_kit::check;
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::ending::Misuse;
 use hyperfleet_server_kit::openapi::print_document;
-use hyperfleet_server_kit::program::{self, Build, print, print_completion};
+use hyperfleet_server_kit::program::{self, Build, print, print_completion, print_to_stderr};
 use hyperfleet_server_kit::shutdown;
 
 /// Runs a command to its end; gives what the process is to end with.
@@ -91,7 +91,7 @@ fn openapi_of_kinds(args: &OpenapiArgs) -> anyhow::Result<serde_json::Value> {
     let loaded = loaded.sound().context(Misuse)?;
     let Attached { registry, notes } = loaded.settings.kinds().context(Misuse)?;
     for note in notes {
-        eprintln!("{note}");
+        print_to_stderr(&note);
     }
     Ok(http::openapi(&registry, BUILD.version))
 }

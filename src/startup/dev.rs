@@ -1,6 +1,5 @@
 //! `hyperfleet-api dev`: everything on this machine, from nothing.
 
-use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,10 +14,13 @@ use super::{database, telemetry};
 use crate::auth::Authentication;
 use crate::config::{self, DevArgs, Format, Output, Settings};
 use crate::storage::postgres::{Probe, Store};
-use hyperfleet_devkit::{Durability, PrivatePostgres};
+use hyperfleet_devkit::{Durability, PostgresFailed, PrivatePostgres};
 use hyperfleet_server_kit::ending::Misuse;
+use hyperfleet_server_kit::program::{print, print_to_stderr};
 use hyperfleet_server_kit::shutdown;
 
+/// Where data goes unless a folder is named.
+const DATA_FOLDER: &str = ".dev/postgres";
 /// Where data goes when we are root and the folder lies where the server's user cannot reach it.
 const FALLBACK: &str = "/var/lib/hyperfleet";
 
@@ -49,10 +51,20 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
     let mut process = Process::start(&settings, std::mem::take(&mut plan.tls), telemetry.clone())?;
 
     let (mut private, mut folder) = (None, None);
-    if !config::names_a_database(&loaded) {
-        let folder = folder.insert(data_folder(&args.data_dir)?);
-        eprintln!("Starting a private PostgreSQL in {} ...", folder.display());
-        let postgres = PrivatePostgres::start(folder, Durability::Kept)?;
+    if let Some((key, origin)) = config::named_database(&loaded) {
+        if args.data_dir.is_some() {
+            tracing::warn!(
+                "--data-dir does not count: the settings name a database ({key}, from {origin})"
+            );
+        }
+    } else {
+        let data_dir = args.data_dir.as_deref().unwrap_or(Path::new(DATA_FOLDER));
+        let folder = folder.insert(data_folder(data_dir)?);
+        print_to_stderr(&format!(
+            "Starting a private PostgreSQL in {} ...",
+            folder.display()
+        ));
+        let postgres = PrivatePostgres::start(folder, Durability::Kept).map_err(shown)?;
         settings.database.url = Some(postgres.url("postgres").into());
         private = Some(postgres);
     }
@@ -72,20 +84,19 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
                 &settings,
                 &kinds,
             );
-            // Whoever reads our output may have left: that stops nothing.
-            let _ = std::io::stdout().write_all(banner.as_bytes());
+            print(&banner);
         };
         process.serve(&settings, plan, store, ready).await
     };
     let result = tokio::select! {
         result = served => result,
-        error = end_of(private.as_mut()) => Err(error),
+        ended = end_of(private.as_mut()) => Err(shown(ended.into())),
     };
     if let Some(postgres) = private {
         postgres.stop()?;
     }
     shutdown::send_spans(telemetry.traces).await;
-    eprintln!("Stopped.");
+    print_to_stderr("Stopped.");
     result
 }
 
@@ -103,17 +114,26 @@ async fn prepare(settings: &Settings, store: &Store) -> anyhow::Result<()> {
 }
 
 /// Waits until the private server ends by itself, which it should not.
-async fn end_of(postgres: Option<&mut PrivatePostgres>) -> anyhow::Error {
+async fn end_of(postgres: Option<&mut PrivatePostgres>) -> PostgresFailed {
     let Some(postgres) = postgres else {
         return std::future::pending().await;
     };
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        if let Some(said) = postgres.last_words() {
-            return anyhow!(
-                "the private PostgreSQL has ended; start again to recover its data. It said:\n{said}"
-            );
+        if let Some(ended) = postgres.ended() {
+            return ended;
         }
+    }
+}
+
+/// Prints the end of the server's log, on lines of its own: in our log an error is one line, which says where the rest is.
+fn shown(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast::<PostgresFailed>() {
+        Ok(failed) => {
+            print_to_stderr(&failed.to_string());
+            anyhow!("{}; its log is {}", failed.what(), failed.log().display())
+        }
+        Err(error) => error,
     }
 }
 

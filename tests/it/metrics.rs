@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hyperfleet::app::Service;
@@ -11,7 +12,7 @@ use hyperfleet::domain::entity_config::{self, EntityConfig};
 use hyperfleet::startup::{ApiMetrics, Build, KIT_METRICS, METRIC_TABLES, Metric, Metrics};
 use serde_json::json;
 
-use crate::support::{Series, TestApi, root, store, sum, until};
+use crate::support::{Series, TestApi, TestClock, TestDatabase, root, store, sum, until};
 
 const STARTED: &str = "hyperfleet_api_reconciliation_started_total";
 const PENDING: &str = "hyperfleet_api_resource_pending_reconciliation";
@@ -207,6 +208,111 @@ async fn pending_resources_are_counted_from_their_index_alone() {
     assert_eq!((after.0, after.2), (before.0, before.2), "rows were read");
     let labels = [("resource_type", "indexed"), ("is_delete", "false")];
     assert_eq!(sum(&metrics.render(), PENDING, &labels), 200.0);
+}
+
+/// Counts the warnings of deletions that no list has included. Every test that leads to one reads them: `tracing` asks
+/// once which threads want an event, and a thread without a reader would answer for all.
+#[derive(Clone, Default)]
+struct Warnings(Arc<AtomicUsize>);
+
+impl tracing::Subscriber for Warnings {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.is_event() && metadata.target().ends_with("hidden_deletions")
+    }
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        assert_eq!(event.metadata().level(), &tracing::Level::WARN);
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[tokio::test]
+async fn deletions_that_no_list_has_included_are_shown_after_ten_minutes() {
+    let kinds = [
+        root("Unseen", "unseens", &["dns"]),
+        root("Beside", "besides", &["dns"]),
+    ];
+    let database = TestDatabase::create().await;
+    let registry = entity_config::registry(&kinds).unwrap();
+    let service = Service::new(database.store(), Arc::new(registry), false);
+    let clock = TestClock::at("2026-01-01T10:00:00Z");
+    let api = TestApi::spawn_service(service.clone(), database, clock, |_| ());
+    let warnings = Warnings::default();
+    let _guard = tracing::subscriber::set_default(warnings.clone());
+    let warnings = || warnings.0.load(Ordering::Relaxed);
+    let metrics = metrics();
+    let look = async || {
+        let now = api.clock.now();
+        metrics.refresh(&service, now, TEN_MINUTES).await.unwrap();
+        let text = metrics.render();
+        ["unseen", "beside"].map(|kind| {
+            let labels = [("resource_type", kind)];
+            sum(
+                &text,
+                "hyperfleet_api_finalizing_resources_unlisted",
+                &labels,
+            )
+        })
+    };
+    for (plural, kind) in [("unseens", "Unseen"), ("besides", "Beside")] {
+        let one = make(&api, plural, kind, "one").await;
+        api.deleted(&one).await;
+    }
+    assert_eq!(look().await, [0.0, 0.0]);
+    let list = async |path: &str| assert_eq!(api.get(path).await.status, 200, "{path}");
+    // A list that leaves them out shows nothing of the deletion, and one of another kind not this one's.
+    list("/unseens").await;
+    list("/unseens?includeDeleted=false").await;
+    list("/besides?includeDeleted=true").await;
+    api.clock.advance(600);
+    assert_eq!(look().await, [0.0, 0.0], "not for longer than ten minutes");
+    assert_eq!(warnings(), 0);
+    api.clock.advance(1);
+    for _ in 0..3 {
+        assert_eq!(look().await, [1.0, 0.0]);
+    }
+    assert_eq!(warnings(), 1, "once for each kind");
+    list("/resources?kind=Unseen&includeDeleted=true").await;
+    assert_eq!(look().await, [0.0, 0.0]);
+}
+
+#[tokio::test]
+async fn an_instance_that_has_just_started_does_not_know_who_lists_deletions() {
+    let warnings = Warnings::default();
+    let _guard = tracing::subscriber::set_default(warnings.clone());
+    let (api, metrics, service) = spawn("Inherited", "inheriteds").await;
+    let unlisted = || {
+        let labels = [("resource_type", "inherited")];
+        sum(
+            &metrics.render(),
+            "hyperfleet_api_finalizing_resources_unlisted",
+            &labels,
+        )
+    };
+    let one = make(&api, "inheriteds", "Inherited", "one").await;
+    api.deleted(&one).await;
+    api.clock.advance(3600);
+    let now = || api.clock.now();
+    metrics.refresh(&service, now(), TEN_MINUTES).await.unwrap();
+    assert_eq!(unlisted(), 0.0);
+    api.clock.advance(600);
+    metrics.refresh(&service, now(), TEN_MINUTES).await.unwrap();
+    assert_eq!(unlisted(), 1.0);
+    assert_eq!(warnings.0.load(Ordering::Relaxed), 1);
+    // Where lists include finalizing resources by default nothing is hidden.
+    let registry = Arc::clone(service.registry());
+    let open = Service::new(api.database.store(), registry, true);
+    metrics.refresh(&open, now(), TEN_MINUTES).await.unwrap();
+    assert_eq!(unlisted(), 0.0);
 }
 
 #[tokio::test]

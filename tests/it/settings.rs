@@ -165,12 +165,34 @@ fn what_only_the_start_would_notice_is_noticed() {
     assert!(said.contains("both use the header X-Org"), "{said}");
     let twice = "server: {jwt: {configs: [\
                  {issuer_url: 'https://a.example', jwk_cert_url: 'https://a.example/k', audience: one}, \
-                 {issuer_url: 'https://b.example', jwk_cert_url: 'https://b.example/k'}, \
-                 {issuer_url: 'https://a.example', jwk_cert_url: 'https://a.example/l', audience: two}]}}";
+                 {issuer_url: 'https://a.example', jwk_cert_url: 'https://a.example/k', audience: two}, \
+                 {issuer_url: 'https://a.example', jwk_cert_url: 'https://a.example/k', audience: one, header: X-T}, \
+                 {issuer_url: 'https://a.example', jwk_cert_url: 'https://a.example/l', audience: one}]}}";
     std::fs::write(folder.path().join("twice.yaml"), twice).unwrap();
     let said = refused(folder.path(), &["--config", "twice.yaml"], &[]);
-    let fault = "server.jwt.configs[2].issuer_url is that of configs[0], too";
+    assert_eq!(said.matches("issuer_url").count(), 1, "{said}");
+    let fault = "server.jwt.configs[3].issuer_url is that of configs[0], too";
     assert!(said.contains(fault), "{said}");
+}
+
+#[test]
+fn a_note_that_nobody_reads_changes_no_exit_code() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("wrong.yaml"), "server: {port: abc}").unwrap();
+    let database = ("DATABASE_URL", "postgres://u@custom/n");
+    let without = "--server-jwt-enabled=false";
+    for (args, code) in [
+        (&["config", "check", without, "--db-host", "named"][..], 0),
+        (&["config", "check", "--config", "wrong.yaml"], 2),
+        (&["dev-token", "--folder", "/dev/null/no-folder"], 1),
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = program(folder.path(), args);
+        let command = command.envs([database]).stdout(Stdio::null());
+        let status = command.stderr(writer).status().unwrap();
+        assert_eq!(status.code(), Some(code), "{args:?}");
+    }
 }
 
 #[test]

@@ -90,7 +90,7 @@ pub fn main() -> ExitCode {
         Err(error) => Err(error.to_string()),
     };
     ended.unwrap_or_else(|message| {
-        eprintln!("error: {message}");
+        print_to_stderr(&format!("error: {message}"));
         ExitCode::from(COULD_NOT_RUN)
     })
 }
@@ -155,7 +155,9 @@ fn interruption() -> io::Result<impl Future<Output = ()>> {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
         }
-        eprintln!("interrupted: removing what this run has made (a second signal leaves it there)");
+        print_to_stderr(
+            "interrupted: removing what this run has made (a second signal leaves it there)",
+        );
         tokio::spawn(async move {
             tokio::select! {
                 _ = interrupt.recv() => {}
@@ -172,6 +174,11 @@ fn print(text: &str) -> Result<(), String> {
         .write_all(text.as_bytes())
         .and_then(|()| output.flush());
     written.map_err(|error| error.to_string())
+}
+
+/// Prints a line to standard error. A reader that is gone changes neither the exit status nor the clean-up.
+fn print_to_stderr(line: &str) {
+    let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
 fn status(report: &Report) -> ExitCode {

@@ -12,6 +12,7 @@ use anyhow::{Context as _, bail};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
 use super::binaries;
+use super::ended::PostgresFailed;
 
 /// How long the server may take to start (recovering after a crash, at worst) and to stop.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -53,7 +54,7 @@ impl PrivatePostgres {
     ///
     /// # Errors
     ///
-    /// What is missing and how to get it; that the folder is in use; or what the server said.
+    /// What is missing and how to get it; that the folder is in use; or [`PostgresFailed`].
     pub fn start(folder: &Path, durability: Durability) -> anyhow::Result<Self> {
         let user = server_user()?;
         let folder = claim(folder, user.as_ref()).with_context(|| {
@@ -93,14 +94,17 @@ impl PrivatePostgres {
         format!("postgres://postgres@localhost/{database}?host={socket}")
     }
 
-    /// What it said, if it has ended.
-    pub fn last_words(&mut self) -> Option<String> {
+    /// How it has ended, if it has.
+    pub fn ended(&mut self) -> Option<PostgresFailed> {
         let has_ended = !matches!(self.child.try_wait(), Ok(None));
-        has_ended.then(|| self.said())
+        has_ended.then(|| {
+            let what = "the private PostgreSQL has ended; start again to recover its data";
+            self.failed(what.to_owned())
+        })
     }
 
-    fn said(&self) -> String {
-        fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+    fn failed(&self, what: String) -> PostgresFailed {
+        PostgresFailed::read(what, self.folder.join("log"))
     }
 
     /// Stops the server and waits until it is gone.
@@ -128,16 +132,15 @@ impl PrivatePostgres {
                 return Ok(Some(()));
             }
             match self.child.try_wait()? {
-                Some(status) => bail!(
-                    "PostgreSQL ended at once ({status}). It said:\n{}",
-                    self.said()
-                ),
+                Some(status) => {
+                    bail!(self.failed(format!("PostgreSQL ended at once ({status})")))
+                }
                 None => Ok(None),
             }
         })?;
         ready.with_context(|| {
-            let (seconds, said) = (PATIENCE.as_secs(), self.said());
-            format!("PostgreSQL was not ready after {seconds} s. It said:\n{said}")
+            let seconds = PATIENCE.as_secs();
+            self.failed(format!("PostgreSQL was not ready after {seconds} s"))
         })
     }
 

@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 
 use crate::ending::Misuse;
-use crate::program::print;
+use crate::program::{print, print_to_stderr};
 use crate::settings::{self, CheckFormat};
 
 /// Prints settings with their values and origins, and the notes on them and on the plan made from them.
@@ -28,7 +28,7 @@ pub fn print_check<S>(
     }
     let of_plan_or_none = of_plan.as_ref().map_or(&[][..], |notes| notes);
     for note in loaded.notes.iter().chain(of_plan_or_none) {
-        eprintln!("note: {note}");
+        print_to_stderr(&format!("note: {note}"));
     }
     of_plan.map(drop).context(Misuse)
 }

@@ -1,6 +1,5 @@
 //! How the program ends: why is told, and everything that was told is written.
 
-use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use super::{program, telemetry};
@@ -32,8 +31,7 @@ pub fn conclude(ended: anyhow::Result<ExitCode>) -> ExitCode {
     let text = format!("{error:#}");
     let is_told = telemetry::say_last(|| tracing::error!(error = text, "ended by an error"));
     if !is_told {
-        // Nobody may read that either: it changes nothing.
-        let _ = writeln!(io::stderr(), "{}: {text}", program::name());
+        program::print_to_stderr(&format!("{}: {text}", program::name()));
     }
     match error.downcast_ref() {
         Some(Misuse) => ExitCode::from(MISUSE),

@@ -48,6 +48,12 @@ pub fn print(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
+/// Prints a line to standard error. That its reader has left is no error: `eprintln!` would panic, and the exit code
+/// would say that the program has a defect.
+pub fn print_to_stderr(line: &str) {
+    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
+}
+
 /// Prints a shell completion script.
 pub fn print_completion(shell: clap_complete::Shell, mut command: clap::Command) {
     let (mut script, name) = (Vec::new(), command.get_name().to_owned());

@@ -4,6 +4,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::app::import::{ImportProgress, ImportStep};
+use hyperfleet_server_kit::program::print_to_stderr;
 
 /// Least time between two lines of a step.
 const PERIOD: Duration = Duration::from_secs(2);
@@ -47,7 +48,7 @@ impl ProgressLines {
         let is_last = progress.done == progress.total;
         if is_first || is_last || now - state.shown >= PERIOD {
             state.shown = now;
-            eprintln!("{}", line(progress, now - state.began));
+            print_to_stderr(&line(progress, now - state.began));
         }
     }
 }

@@ -1,11 +1,13 @@
 //! The metrics of the API, beside those that every program has.
 
+mod hidden_deletions;
 mod table;
 mod unreconciled;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::app::Service;
+use hidden_deletions::HiddenDeletions;
 use hyperfleet_server_kit::http::{Gate, Readiness};
 use hyperfleet_server_kit::telemetry::{GaugeFamily, Metrics};
 pub use table::METRIC_TABLES;
@@ -15,6 +17,7 @@ pub use table::METRIC_TABLES;
 pub struct ApiMetrics {
     metrics: Metrics,
     unreconciled: Arc<Mutex<Vec<GaugeFamily>>>,
+    hidden_deletions: Arc<Mutex<HiddenDeletions>>,
 }
 
 impl ApiMetrics {
@@ -26,6 +29,7 @@ impl ApiMetrics {
         Self {
             metrics,
             unreconciled,
+            hidden_deletions: Arc::default(),
         }
     }
 

@@ -23,6 +23,8 @@ const API_METRICS: MetricTable = &[
         "Of these, the ones that have been so for longer than metrics.reconciliation_stuck_threshold."),
     Metric::new("hyperfleet_api_resource_pending_reconciliation_stuck_duration_seconds", Gauge, &["resource_type", "is_delete"],
         "For how long the first of the stuck ones has been so; 0 where none is."),
+    Metric::new("hyperfleet_api_finalizing_resources_unlisted", Gauge, &["resource_type"],
+        "Resources that have been finalizing for ten minutes while no list of this instance included finalizing ones of their kind; 0 once one did."),
     Metric::new("hyperfleet_db_query_duration_seconds", STATEMENT_SECONDS, &["operation", "table"],
         "How long statements took, their way to the database and back included."),
     Metric::new("hyperfleet_db_errors_total", Counter, &["operation", "error_type"],

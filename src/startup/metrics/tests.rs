@@ -27,6 +27,7 @@ fn unreconciled_resources_are_shown_as_alerts_look_for_them() {
         is_deleting,
         count: 3,
         stuck,
+        long_finalizing: 0,
         since: Some(now - TimeDelta::milliseconds(90_500)),
     };
     let counted = [counted("Cluster", false, 2), counted("No\"de", true, 0)];

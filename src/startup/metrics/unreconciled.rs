@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{ApiMetrics, lock};
+use super::{ApiMetrics, hidden_deletions, lock};
 use crate::app::{Service, Unreconciled};
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::telemetry::GaugeFamily;
@@ -59,11 +59,14 @@ impl ApiMetrics {
         let threshold = TimeDelta::from_std(threshold).unwrap_or(TimeDelta::MAX);
         let before = now.checked_sub_signed(threshold);
         let before = before.unwrap_or(DateTime::UNIX_EPOCH);
-        let counted = service.count_unreconciled(before).await;
+        let finalizing_before = now - hidden_deletions::PATIENCE;
+        let counted = service.count_unreconciled(before, finalizing_before).await;
         // Those who answer requests have connections of their own.
         service.rest();
         let counted = counted.inspect_err(|_| metrics::counter!(ERRORS).increment(1))?;
-        *lock(&self.unreconciled) = families(&counted, now);
+        let mut families = families(&counted, now);
+        families.push(lock(&self.hidden_deletions).look(service, &counted, now));
+        *lock(&self.unreconciled) = families;
         let since_1970 = now - DateTime::UNIX_EPOCH;
         metrics::gauge!(REFRESHED).set(since_1970.as_seconds_f64());
         Ok(())

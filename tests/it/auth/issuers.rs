@@ -69,6 +69,64 @@ async fn every_issuer_of_a_header_is_tried_and_the_one_that_fits_says_where_the_
 }
 
 #[tokio::test]
+async fn entries_of_one_issuer_share_its_tokens_by_audience() {
+    let folder = tempfile::tempdir().unwrap();
+    let (old, new) = (Signer::p256("key"), Signer::p256("key"));
+    let entry = |audience: &str, signer| IssuerConfig {
+        audience: audience.to_owned(),
+        ..of_file(ISSUER, &folder, &[signer])
+    };
+    let first = entry("people", &old);
+    // A file of its own: each entry has its own keys.
+    std::fs::rename(&first.jwk_cert_file, folder.path().join("people.json")).unwrap();
+    let first = IssuerConfig {
+        jwk_cert_file: folder.path().join("people.json"),
+        ..first
+    };
+    let second = IssuerConfig {
+        identity_claim: "sub".to_owned(),
+        ..entry("machines", &new)
+    };
+    let api = service(&[first, second], slow()).await;
+    let token = |signer: &Signer, audience: Value| {
+        let mut claims = with("sub", "robot");
+        claims["aud"] = audience;
+        signer.sign(&claims)
+    };
+    for (token, author) in [
+        (token(&old, json!("people")), "ada@example.com"),
+        (token(&new, json!("machines")), "robot"),
+        // For both: the first entry that takes it counts.
+        (
+            token(&old, json!(["machines", "people"])),
+            "ada@example.com",
+        ),
+        (token(&new, json!(["people", "machines"])), "robot"),
+    ] {
+        let bearer = format!("Bearer {token}");
+        for round in 0..2 {
+            let name = format!("c{round}-{}", &token[token.len() - 8..].to_lowercase());
+            let name = name.replace(['_', '-'], "x");
+            let made = change(&api, &name, &[("authorization", &bearer)]).await;
+            assert_eq!(made.status, 201, "{}", made.body);
+            assert_eq!(made.body["created_by"], author);
+        }
+    }
+    for token in [
+        token(&new, json!("people")),
+        token(&old, json!("machines")),
+        token(&old, json!("others")),
+        token(&old, Value::Null),
+    ] {
+        assert_eq!(read(&api, &token).await.problem(), (401, "AUT-002"));
+    }
+    let mut expired = with("aud", "machines");
+    expired["exp"] = json!(NOW - 31);
+    let expired = read(&api, &new.sign(&expired)).await;
+    assert_eq!(expired.problem(), (401, "AUT-003"));
+}
+
+#[tokio::test]
 async fn the_first_good_token_counts_and_the_most_telling_refusal_is_told() {
     let world = World::new("x-second").await;
     let bearer = |token: &str| format!("Bearer {token}");

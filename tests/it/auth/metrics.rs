@@ -118,6 +118,47 @@ async fn refusals_and_refreshes_are_counted_by_a_closed_set_of_reasons() {
 }
 
 #[tokio::test]
+async fn of_two_entries_of_an_issuer_the_worse_one_is_shown() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let clock = TestClock::at("2026-01-01T10:00:00Z");
+    let key = Signer::p256("key");
+    let well = Publisher::start(Says::Keys(key_set(&[&key, &Signer::ed25519("b")])));
+    let sick = Publisher::start(Says::Keys("{}".to_owned()));
+    let entry = |issuer: &Publisher, audience: &str| {
+        let mut config = issuer.config();
+        config.audience = audience.to_owned();
+        config
+    };
+    let entries = [
+        entry(&sick, "one"),
+        entry(&well, "two"),
+        entry(&well, "three"),
+    ];
+    let authenticator = authenticator(&entries, slow(), &clock);
+    let settled = std::time::Duration::from_secs(20);
+    authenticator.settle(settled).await;
+    let seen = counted(&snapshotter);
+    assert_eq!(
+        seen[&format!("hyperfleet_api_jwks_keys issuer={ISSUER}")],
+        0
+    );
+    let refreshes =
+        format!("hyperfleet_api_jwks_refreshes_total issuer={ISSUER},source=address,outcome=");
+    assert_eq!(seen[&format!("{refreshes}success")], 2);
+    assert_eq!(seen[&format!("{refreshes}invalid")], 1);
+    // A token of a key that is not known is a matter of the entry that is for it, and of no other.
+    let unknown = Signer::p256("x").sign(&with("aud", "one"));
+    try_token(&authenticator, &format!("Bearer {unknown}"), Need::Proof).await;
+    let seen = counted(&snapshotter);
+    let name = "hyperfleet_api_auth_failures_total reason=unknown_key";
+    assert_eq!(seen.get(name), Some(&1), "{seen:?}");
+    let others = seen.get(&format!("{refreshes}success"));
+    assert_eq!(others.copied().unwrap_or_default(), 0);
+}
+
+#[tokio::test]
 async fn an_issuer_without_keys_is_to_be_seen() {
     let recorder = DebuggingRecorder::new();
     let snapshotter = recorder.snapshotter();

@@ -143,6 +143,27 @@ async fn a_dev_whose_postgres_dies_ends_and_says_so() {
     assert!(!program.ended().await.success(), "{}", program.said());
     let said = program.said();
     assert!(said.contains("the private PostgreSQL has ended"), "{said}");
+    // The end of its log on lines of their own, and where the rest of it is.
+    let (_, shown) = said.split_once("The end of its log").unwrap();
+    let lines = shown
+        .lines()
+        .skip(1)
+        .take_while(|line| line.starts_with("  "));
+    let lines: Vec<_> = lines.collect();
+    assert!((1..=10).contains(&lines.len()), "{said}");
+    assert!(
+        lines
+            .iter()
+            .any(|l| l.contains("ready to accept connections")),
+        "{said}"
+    );
+    let log = folder.data().join("log").display().to_string();
+    let last = said.lines().last().unwrap();
+    assert!(
+        last.contains("ended by an error") && last.contains(&log),
+        "{said}"
+    );
+    assert!(!last.contains("ready to accept connections"), "{said}");
     let mut again = Program::dev(&folder);
     let api = again.serving(folder.database()).await;
     assert_eq!(api.get(&cluster).await.status, 200);
@@ -194,7 +215,11 @@ async fn a_dev_uses_the_database_that_any_setting_names() {
     let api = program.serving(database).await;
     assert_eq!(api.get("/clusters").await.status, 200);
     assert!(!folder.data().exists());
-    assert!(program.said().contains("the PostgreSQL that was named"));
+    let said = program.said();
+    assert!(said.contains("the PostgreSQL that was named"), "{said}");
+    let note =
+        "--data-dir does not count: the settings name a database (database.host, from --db-host)";
+    assert!(said.contains(note), "{said}");
 }
 
 #[tokio::test]

@@ -118,6 +118,24 @@ async fn a_key_that_others_can_read_signs_nothing() {
 }
 
 #[tokio::test]
+async fn a_token_of_an_issuer_that_no_settings_can_name_is_not_signed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("token");
+    for (issuer, why) in [
+        ("foo", "it is no URL, such as https://issuer.example.com"),
+        ("http://issuer.example", "it must be https"),
+    ] {
+        let args = ["dev-token", "--folder", path.to_str().unwrap()];
+        let mut program = Program::start(&[&args[..], &["--issuer", issuer]].concat());
+        assert_eq!(program.ended().await.code(), Some(2));
+        let said = program.said();
+        assert!(said.contains("--issuer") && said.contains(why), "{said}");
+        assert!(!path.exists());
+    }
+    minted(&path, &["--issuer", "https://issuer.example"]).await;
+}
+
+#[tokio::test]
 async fn dev_with_authentication_says_how_to_call_it() {
     let data = Folder::new();
     let folder = tempfile::tempdir().unwrap();

@@ -198,7 +198,7 @@ impl World {
                 let (found, because, message) = self.reported(path, kind).await;
                 let is_it = found == status && because == reason;
                 if !is_it {
-                    eprintln!("{kind} of {path}: {found} {because} {message}");
+                    println!("{kind} of {path}: {found} {because} {message}");
                 }
                 is_it
             },

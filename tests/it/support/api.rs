@@ -109,7 +109,8 @@ impl TestApi {
         })
     }
 
-    fn spawn_service(
+    /// On a service that the test shares.
+    pub(crate) fn spawn_service(
         service: Service,
         database: TestDatabase,
         clock: TestClock,

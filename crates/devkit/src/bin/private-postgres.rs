@@ -2,6 +2,7 @@
 //! it prints the folder of PostgreSQL's server programs. For scripts, which also work while no other crate compiles.
 
 use std::env;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::{self, Command, ExitCode};
 
@@ -10,7 +11,8 @@ use hyperfleet_devkit::{Durability, PrivatePostgres, find_programs};
 
 fn main() -> ExitCode {
     run().unwrap_or_else(|error| {
-        eprintln!("{error:#}");
+        // Without a reader the exit code says it alone.
+        let _ = writeln!(io::stderr(), "{error:#}");
         ExitCode::FAILURE
     })
 }
@@ -18,7 +20,7 @@ fn main() -> ExitCode {
 fn run() -> anyhow::Result<ExitCode> {
     let mut arguments = env::args_os().skip(1);
     let Some(program) = arguments.next() else {
-        println!("{}", find_programs(Path::new(""))?.display());
+        writeln!(io::stdout(), "{}", find_programs(Path::new(""))?.display())?;
         return Ok(ExitCode::SUCCESS);
     };
     let folder = env::temp_dir().join(format!("hyperfleet-postgres-{}", process::id()));

@@ -108,7 +108,7 @@ async fn sockets_that_are_for_another_process_are_not_taken() {
 #[tokio::test]
 async fn the_first_client_starts_it_by_systemds_own_tool() {
     if !is_there("systemd-socket-activate") {
-        eprintln!("skipped: there is no systemd-socket-activate");
+        println!("skipped: there is no systemd-socket-activate");
         return;
     }
     let place = Place::new().await;

@@ -53,6 +53,20 @@ fn what_is_wrong_with_a_command_line_or_its_settings_ends_it_with_2() {
 }
 
 #[test]
+fn a_note_that_nobody_reads_changes_no_exit_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("noted.conf");
+    std::fs::write(&file, "verify_units=true").unwrap();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = fleetd();
+    command.args(["config", "check", "--config", file.to_str().unwrap()]);
+    command.env("FLEET_MACHINE_ID", "m1").stdout(Stdio::null());
+    let status = command.stderr(writer).status().unwrap();
+    assert_eq!(status.code(), Some(0));
+}
+
+#[test]
 fn all_that_is_wrong_is_told_at_once_even_in_the_files_that_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("fleet.conf");
@@ -155,7 +169,7 @@ fn shells_complete_and_whoever_reads_the_output_may_have_left() {
 #[test]
 fn the_units_for_systemd_are_good_ones() {
     if !is_there("systemd-analyze") {
-        eprintln!("skipped: there is no systemd-analyze");
+        println!("skipped: there is no systemd-analyze");
         return;
     }
     let folder = tempfile::tempdir().unwrap();
