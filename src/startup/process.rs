@@ -44,6 +44,10 @@ const _: () = assert!(
         && 2 * side::DRAIN_TIME.as_millis() <= END_TIME_MAX.as_millis()
 );
 
+/// Fewest connections to the database for each thread that answers requests, as far as there are any: one for reads
+/// of single resources, one that searches may hold, and one that no search holds.
+const CONNECTIONS_PER_THREAD_MIN: usize = 3;
+
 /// How long the start waits for issuers to answer; requests that come sooner wait themselves.
 const SETTLE_TIME_MAX: Duration = Duration::from_secs(5);
 
@@ -271,9 +275,9 @@ impl Process {
     fn open(&mut self, settings: &Settings, api: &Api) -> anyhow::Result<Serving> {
         let (times, tls) = (&settings.server.timeouts, self.tls.take());
         let mut options = Options::new(times, self.room.api, tls);
-        // Each thread has connections of its own: one at least.
-        let connections_max = settings.database.pool.max_connections.max(1);
-        options.workers = options.workers.min(connections_max);
+        // Each thread has connections of its own.
+        let threads_max = settings.database.pool.max_connections / CONNECTIONS_PER_THREAD_MIN;
+        options.workers = options.workers.min(threads_max.max(1));
         let listener = self.listener.take().context("the API has its listener")?;
         Ok(bind(listener, api, &options)?.start())
     }

@@ -188,6 +188,9 @@ async fn a_search_that_takes_too_long_is_told_so_and_not_that_the_database_is_aw
         .get(&format!("/clusters?search=spec.text%20like%20'{pattern}'"))
         .await;
     assert_eq!(answer.problem(), (504, "SVC-002"), "{}", answer.body);
-    assert_eq!(answer.detail(), "the search takes too long: narrow it down");
+    assert_eq!(
+        answer.detail(),
+        "the list takes too long: narrow it down, or try again later"
+    );
     assert_eq!(api.get("/clusters?size=1").await.status, 200);
 }
