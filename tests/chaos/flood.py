@@ -1,6 +1,7 @@
 """Searches that run as long as they may, beside writers and readers."""
 
 import asyncio
+import random
 from collections import Counter
 from urllib.parse import quote
 
@@ -18,9 +19,9 @@ RATE = 50
 
 
 def slow_search():
-    """Within every limit of searches, and the work of half a minute: each test compares a pattern with each place of a
-    spec."""
-    tests = (f"spec.x ilike '%{'a' * 100}b%{number}'" for number in range(16))
+    """Within every limit of searches, and the work of half a minute: each test compares a long pattern with each place
+    of a spec."""
+    tests = (f"spec.x ilike '%a{'_' * 205}c%{number}'" for number in range(16))
     return f"{BASE}/clusters?fields=name&search={quote(' or '.join(tests))}"
 
 
@@ -36,7 +37,7 @@ async def searched(world, options, outcome):
         try:
             # Every place is taken by then.
             await asyncio.sleep(1)
-            times, failed = await latencies(instance.address, seconds, RATE, f"{BASE}{cluster}?fields=name")
+            times, failed = await latencies(instance.address, seconds, RATE, f"{BASE}{cluster}")
             meanwhile = ledger.count - before
         finally:
             for one in searching:
@@ -71,10 +72,12 @@ async def search(address, answers):
 
 
 async def fill(outcome, instance):
-    """Clusters with large specs; gives the path of one."""
+    """Clusters with large specs, and one with none, whose path it gives."""
     client, path = Client(instance.address), None
-    for number in range(SPECS):
-        body = {"kind": "Cluster", "name": f"searched-{number}", "spec": {"x": "a" * SPEC_BYTES}}
+    chance = random.Random("specs")
+    for number in range(SPECS + 1):
+        spec = {"x": "".join(chance.choices("ab", k=SPEC_BYTES))} if number < SPECS else {}
+        body = {"kind": "Cluster", "name": f"searched-{number}", "spec": spec}
         answer = await client.call("POST", f"{BASE}/clusters", body)
         outcome.must(answer.status == 201, f"a cluster was answered {answer.status}")
         path = f"/clusters/{answer.json()['id']}"
@@ -84,5 +87,6 @@ async def fill(outcome, instance):
 
 def empty(world):
     """Removes these clusters: what is left is compared with what writers wrote."""
-    world.postgres.psql(world.database, sql="DELETE FROM resources WHERE name LIKE 'searched-%'; "
+    world.postgres.psql(world.database, sql="SET hyperfleet.audit_retention = 'on'; "
+                                            "DELETE FROM resources WHERE name LIKE 'searched-%'; "
                                             "DELETE FROM audit_entries WHERE name LIKE 'searched-%'")
