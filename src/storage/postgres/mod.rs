@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! Store ── session() ──▶ Session   one statement at a time, each its own transaction
+//!   ├─ slow_session() ─▶ Session   the same for searches: at most half of the connections
 //!   └───── begin() ────▶ Tx        several statements, kept by finish(Ok) only
 //!                          both give Db: every statement is a method of it, in the file of its table
 //! ```
