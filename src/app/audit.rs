@@ -11,14 +11,15 @@ use crate::domain::tenancy::TenantScope;
 const EXPIRED_PER_TRANSACTION: i64 = 10_000;
 
 impl Service {
-    /// One page of what is seen of the trail, newest first.
+    /// One page of what is seen of the trail, newest first. Its total is counted, so that it takes its time where
+    /// the trail is long: it waits in line with searches.
     pub async fn audit(
         &self,
         view: &TenantScope,
         filter: &Filter,
         page: Page,
     ) -> Result<Listing<Entry>, Error> {
-        let mut session = self.store.session().await?;
+        let mut session = self.store.slow_session().await?;
         Ok(session.db().list_audit(view, filter, page).await?)
     }
 

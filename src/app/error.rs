@@ -70,8 +70,8 @@ pub enum Error {
     /// The database cannot serve right now; the same request may succeed later.
     #[error("storage is unavailable")]
     Unavailable(#[source] postgres::Error),
-    /// The search takes more time than a request may.
-    #[error("the search takes too long: narrow it down")]
+    /// The list takes more time than a request may, or waits too long for others that are slow.
+    #[error("the list takes too long: narrow it down, or try again later")]
     TooSlow,
     /// The database failed us.
     #[error("storage failed")]

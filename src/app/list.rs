@@ -87,7 +87,6 @@ impl Service {
                 asks || self.lists_include_deleted,
             ));
         }
-        let mut session = self.store.session().await?;
         let query = ListQuery {
             owner,
             view,
@@ -96,6 +95,11 @@ impl Service {
             order: request.order,
             page: request.page,
             after: request.after,
+        };
+        let mut session = if query.may_be_slow() {
+            self.store.slow_session().await?
+        } else {
+            self.store.session().await?
         };
         let listing = session.db().list_resources(&query).await?;
         self.finalizing_lists.note(&query.filters);

@@ -87,6 +87,12 @@ impl Order {
         Self(vec![(OrderField::CreatedTime, direction)])
     }
 
+    /// Whether it is by time of creation alone, in either direction: then an index has the rows in
+    /// order, and a page is read without the rest of the list.
+    pub fn is_by_creation(&self) -> bool {
+        matches!(self.0.as_slice(), [(OrderField::CreatedTime, _)])
+    }
+
     /// Reads entries such as `name`, `created_time desc`; blank ones are skipped, and nothing but
     /// blanks is newest first. `default` is the direction of entries that name none.
     ///

@@ -44,6 +44,10 @@ const _: () = assert!(
         && 2 * side::DRAIN_TIME.as_millis() <= END_TIME_MAX.as_millis()
 );
 
+/// Fewest connections to the database for each thread that answers requests, as far as there are any: one for reads
+/// of single resources, one that searches may hold, and one that no search holds.
+const CONNECTIONS_PER_THREAD_MIN: usize = 3;
+
 /// How long the start waits for issuers to answer; requests that come sooner wait themselves.
 const SETTLE_TIME_MAX: Duration = Duration::from_secs(5);
 
@@ -271,9 +275,7 @@ impl Process {
     fn open(&mut self, settings: &Settings, api: &Api) -> anyhow::Result<Serving> {
         let (times, tls) = (&settings.server.timeouts, self.tls.take());
         let mut options = Options::new(times, self.room.api, tls);
-        // Each thread has connections of its own: one at least.
-        let connections_max = settings.database.pool.max_connections.max(1);
-        options.workers = options.workers.min(connections_max);
+        options.workers = threads(options.workers, settings.database.pool.max_connections);
         let listener = self.listener.take().context("the API has its listener")?;
         Ok(bind(listener, api, &options)?.start())
     }
@@ -318,6 +320,12 @@ impl Process {
     }
 }
 
+/// How many threads answer requests: one for each processor, unless there are too few connections for so many.
+fn threads(processors: usize, connections: usize) -> usize {
+    let threads_max = connections / CONNECTIONS_PER_THREAD_MIN;
+    processors.min(threads_max.max(1))
+}
+
 /// Binds the API to a listener.
 ///
 /// # Errors
@@ -346,5 +354,26 @@ async fn failure(serving: &mut Serving, [metrics, health]: &mut [Side; 2]) -> an
         error = serving.failed() => error,
         error = health.failed() => error,
         error = metrics.failed() => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::threads;
+
+    #[test]
+    fn threads_have_connections_enough_for_searches_and_everything_else() {
+        for (processors, connections, expected) in [
+            (2, 16, 2),
+            (16, 16, 5),
+            (2, 5, 1),
+            (2, 6, 2),
+            (4, 2, 1),
+            (1, 200, 1),
+            (8, 1, 1),
+        ] {
+            let found = threads(processors, connections);
+            assert_eq!(found, expected, "{processors} {connections}");
+        }
     }
 }

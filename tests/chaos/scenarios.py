@@ -1,6 +1,7 @@
 """What goes wrong, what must hold all the same, and where to look if it does not."""
 
 import faults
+from flood import searched
 from garbage import garbage
 from sabotage import sabotage
 from slow import slow
@@ -33,6 +34,9 @@ ALL = {
     "cut": Scenario(faults.cut, "Connections to PostgreSQL are cut in the middle of transactions, for 20 s.", WRITES),
     "killed": Scenario(
         faults.killed, "One of two instances is killed 50 times during 10,000 acknowledged writes.", WRITES),
+    "searched": Scenario(
+        searched, "20 clients with searches that run as long as they may: no report, read or write is refused.",
+        "src/storage/postgres/lane.rs, src/storage/postgres/list.rs (may_be_slow)"),
     "clock": Scenario(
         faults.clock, "The service's clock is an hour ahead, then an hour behind.",
         "src/domain/lifecycle.rs (next_moment), src/domain/report.rs"),

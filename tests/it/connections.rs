@@ -1,8 +1,10 @@
 //! How long connections to the database are kept.
 
+use std::net::TcpListener;
 use std::time::Duration;
 
-use hyperfleet::storage::postgres::{Keep, Settings, Store};
+use hyperfleet::storage::postgres::{Error, Keep, Settings, Store};
+use sqlx::postgres::PgConnectOptions;
 
 use crate::support::{TestDatabase, until};
 
@@ -135,4 +137,73 @@ async fn old_ones_are_replaced() {
     })
     .await;
     assert_eq!(store.connections().open, 1);
+}
+
+/// Stores of a thread with so many connections, for whose turn and connections a second is waited.
+fn thread(connect: &PgConnectOptions, connections_max: usize) -> Store {
+    let store = Store::new(Settings {
+        connect: connect.clone(),
+        connections_max,
+        acquire_seconds_max: 1,
+        statement_milliseconds_max: 30_000,
+        keep: Keep::default(),
+    });
+    store.share(1)
+}
+
+#[tokio::test]
+async fn slow_statements_leave_a_connection_for_the_others() {
+    let database = TestDatabase::create().await;
+    for (connections, expected) in [(2, 1), (3, 1), (4, 1), (5, 2), (8, 3)] {
+        let store = thread(&database.options(), connections);
+        let mut slow = Vec::new();
+        let refused = loop {
+            match store.slow_session().await {
+                Ok(session) => slow.push(session),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(refused, Error::TooSlow { .. }), "{refused}");
+        assert_eq!(slow.len(), expected, "{connections}");
+        store.session().await.unwrap();
+        drop(slow.pop());
+        store.slow_session().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn slow_statements_that_wait_for_their_turn_are_counted() {
+    let database = TestDatabase::create().await;
+    let store = thread(&database.options(), 2);
+    let session = store.slow_session().await.unwrap();
+    let waiting = [(); 3].map(|()| {
+        let store = store.clone();
+        tokio::spawn(async move { store.slow_session().await.is_ok() })
+    });
+    until("they wait", async || {
+        store.connections().searches_waiting == 3
+    })
+    .await;
+    assert_eq!(store.connections().waiting, 0);
+    drop(session);
+    for one in waiting {
+        assert!(one.await.unwrap());
+    }
+    assert_eq!(store.connections().searches_waiting, 0);
+}
+
+#[tokio::test]
+async fn where_no_connection_comes_about_the_database_is_blamed_and_not_other_searches() {
+    // Takes connections, by the system's hand, and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("postgres://nobody@{}/nothing", silent.local_addr().unwrap());
+    let store = thread(&url.parse().unwrap(), 4);
+    let all = [(); 4].map(|()| {
+        let store = store.clone();
+        tokio::spawn(async move { store.slow_session().await.err() })
+    });
+    for one in all {
+        let error = one.await.unwrap().unwrap();
+        assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+    }
 }

@@ -270,7 +270,7 @@ pub(in crate::http) fn audit(subject: &Subject<'_>) -> OperationBuilder {
     let page = answer("A page of the trail, newest first.", "AuditList", example);
     let described = operation("getAudit", AUDIT, "List changes", text).response("200", page);
     let described = with_parameters(with_request_id_chosen(described), parameters::audit());
-    refuse(refuse(described, &COMMON), &[400])
+    refuse(refuse(described, &COMMON), &[400, 504])
 }
 
 pub(in crate::http) fn metadata(_: &Subject<'_>) -> OperationBuilder {

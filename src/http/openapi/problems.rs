@@ -35,7 +35,7 @@ pub(in crate::http) const REFUSALS: [RefusedStatus; 14] = [
     (429, "TooManyRequests", "The caller sends more requests than it may. `Retry-After` says when to come back."),
     (500, "InternalServerError", "A fault of the service; its log has the cause, under the same id."),
     (503, "ServiceUnavailable", "The database cannot serve right now, too many requests are under way, or the service is starting. The request was not acknowledged."),
-    (504, "GatewayTimeout", "The search takes more time than a request may."),
+    (504, "GatewayTimeout", "The list takes more time than a request may, or waited too long for others that are slow."),
 ];
 
 /// The answers, their schemas and the headers of all answers.
@@ -157,7 +157,7 @@ fn examples_of(status: u16, registry: &EntityRegistry) -> Vec<(&'static str, Pro
             ("too much to do", Problem::busy()),
             ("starting", Problem::starting(None)),
         ],
-        504 => vec![("slow search", app::Error::TooSlow.into())],
+        504 => vec![("slow list", app::Error::TooSlow.into())],
         _ => vec![("fault", Problem::internal(""))],
     }
 }

@@ -63,6 +63,10 @@ fn connections(service: &Service) -> Vec<GaugeFamily> {
         ("hyperfleet_db_connections_in_use", connections.in_use),
         ("hyperfleet_db_connections_max", connections.max),
         ("hyperfleet_db_connections_waiting", connections.waiting),
+        (
+            "hyperfleet_db_searches_waiting",
+            connections.searches_waiting,
+        ),
     ];
     #[expect(clippy::cast_precision_loss, reason = "there are few connections")]
     let family = |(name, value)| GaugeFamily {

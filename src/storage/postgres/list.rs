@@ -19,6 +19,9 @@ use crate::domain::position::Position;
 use crate::domain::tenancy::TenantScope;
 use crate::domain::{EntityRegistry, ListFilter, Resource, ResourceId};
 
+/// How many items a page may skip and still be read quickly: in an index, within a millisecond or two.
+const SKIPPED_QUICKLY_MAX: i64 = 10_000;
+
 /// A page of a list of resources.
 #[derive(Debug, Clone)]
 pub struct ListQuery<'a> {
@@ -61,6 +64,18 @@ impl ListQuery<'_> {
         filters.chain(owned).max().unwrap_or(Total::Kept)
     }
 
+    /// Whether the time of the statement depends on how much is stored, and not on the page alone. Then it belongs
+    /// into the lane ([`Store::slow_session`](super::Store::slow_session)): every search does, because how many rows
+    /// and bytes it reads shows only when it runs. So do lists that are sorted as a whole, and pages far back. A list
+    /// by creation is read from an index, and its total is kept or counted by one.
+    pub fn may_be_slow(&self) -> bool {
+        let skipped = match self.after {
+            Some(_) => 0,
+            None => self.page.offset(),
+        };
+        self.is_found_once() || !self.order.is_by_creation() || skipped > SKIPPED_QUICKLY_MAX
+    }
+
     fn is_found_once(&self) -> bool {
         self.total() == Total::Found
     }
@@ -77,12 +92,12 @@ impl Db<'_> {
         // Planned with its values, each also gets the plan that fits them.
         let query = query.build().persistent(!wanted.is_found_once());
         let result = query.fetch_all(self.wire()).await;
-        // A list waits for nobody's locks: what takes its whole time is the search itself.
-        let is_too_slow = wanted.is_found_once() && result.as_ref().is_err_and(is_out_of_time);
+        // A list waits for nobody's locks: what takes its whole time is the list itself.
+        let is_too_slow = wanted.may_be_slow() && result.as_ref().is_err_and(is_out_of_time);
         let rows = self.done(result, Query(Resources), "list resources");
         if is_too_slow {
             return Err(Error::TooSlow {
-                doing: "search for resources",
+                doing: "list resources",
             });
         }
         let rows = rows?;
@@ -121,7 +136,14 @@ impl Db<'_> {
         query.push(" OFFSET ").push_bind(page.offset());
         query.push(") e ON true ORDER BY e.sequence DESC");
         let result = query.build().fetch_all(self.wire()).await;
-        let rows = self.done(result, Query(Audit), "list the audit trail")?;
+        let is_too_slow = result.as_ref().is_err_and(is_out_of_time);
+        let rows = self.done(result, Query(Audit), "list the audit trail");
+        if is_too_slow {
+            return Err(Error::TooSlow {
+                doing: "list the audit trail",
+            });
+        }
+        let rows = rows?;
         let (total, items) = self.read_page(&rows, "sequence")?;
         Ok(Listing {
             page,

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! Store ── session() ──▶ Session   one statement at a time, each its own transaction
+//!   ├─ slow_session() ─▶ Session   the same for searches: at most half of the connections
 //!   └───── begin() ────▶ Tx        several statements, kept by finish(Ok) only
 //!                          both give Db: every statement is a method of it, in the file of its table
 //! ```
@@ -21,6 +22,7 @@ mod error;
 mod family;
 mod imports;
 mod keyset;
+mod lane;
 mod list;
 mod measure;
 mod pool;
@@ -59,6 +61,7 @@ pub use unreconciled::Unreconciled;
 
 use crate::domain::{Resource, ResourceId};
 use error::{Doing as _, is_connection_lost};
+use lane::{Lane, Place, Waiting};
 use measure::SqlOperation::{self, Begin, Commit, Rollback};
 use pool::{Health, Lease, Link, Pool};
 use reader::{Reader, Unanswered};
@@ -78,6 +81,9 @@ static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
 pub struct Store {
     pool: Pool,
     reader: Option<Reader>,
+    lane: Lane,
+    /// Statements that wait in the lanes of this store and of all its shares.
+    waiting: Waiting,
     settings: Arc<Settings>,
     /// The pools of the first store and of all shares that were made of it: they are counted, trimmed and closed
     /// together.
@@ -87,6 +93,8 @@ pub struct Store {
 /// A connection for single statements. Dropped with an answer still to come, it is closed.
 pub struct Session {
     lease: Option<Lease>,
+    /// Of a statement that may be slow. Given back after the connection, which the next one then finds.
+    place: Option<Place>,
 }
 
 /// One open transaction. Only [`Tx::finish`] with an `Ok` keeps what it did; dropped, it rolls
@@ -119,33 +127,48 @@ pub struct Connections {
     pub max: usize,
     /// Requests that wait for one.
     pub waiting: usize,
+    /// Searches and other long lists that wait for their turn, before they wait for a connection.
+    pub searches_waiting: usize,
 }
 
 impl Store {
     /// Makes a handle. Connects to nothing yet.
     pub fn new(settings: Settings) -> Self {
         let pool = pool::pool(&settings);
+        let waiting = Waiting::default();
         Self {
             pools: Arc::new(Mutex::new(vec![pool.clone()])),
             pool,
             reader: None,
+            lane: Lane::new(settings.connections_max, waiting.clone()),
+            waiting,
             settings: Arc::new(settings),
         }
     }
 
     /// The same database, over connections of its own: one of `shares` equal parts of what the
     /// settings allow, at least one. For threads that answer requests: a connection that stays on
-    /// one thread needs no other thread to be woken for each of its answers. One connection of
-    /// several is kept for [`Store::find_resource`].
+    /// one thread needs no other thread to be woken for each of its answers.
+    ///
+    /// | connections | for [`Store::find_resource`] | for everything | of these for slow statements, at most |
+    /// | ---: | ---: | ---: | ---: |
+    /// | 1 | 0 | 1 | 1 |
+    /// | 2 | 0 | 2 | 1 |
+    /// | 3 | 1 | 2 | 1 |
+    /// | 8 | 1 | 7 | 3 |
     pub fn share(&self, shares: usize) -> Self {
-        let connections = self.settings.connections_max / shares.max(1);
+        let connections = (self.settings.connections_max / shares.max(1)).max(1);
+        // Of two, one must be left that no search holds: that is worth more than quicker reads.
+        let has_reader = connections > 2;
         let settings = Settings {
-            connections_max: connections.saturating_sub(1).max(1),
+            connections_max: connections - usize::from(has_reader),
             ..Settings::clone(&self.settings)
         };
         let share = Self {
             pool: pool::pool(&settings),
-            reader: (connections > 1).then(|| Reader::new(&settings)),
+            reader: has_reader.then(|| Reader::new(&settings)),
+            lane: Lane::new(settings.connections_max, self.waiting.clone()),
+            waiting: self.waiting.clone(),
             settings: Arc::new(settings),
             pools: Arc::clone(&self.pools),
         };
@@ -181,6 +204,21 @@ impl Store {
         Session::of(&self.pool, self.deadline()).await
     }
 
+    /// A connection for a statement whose time depends on what a client asks for, and on how much is
+    /// stored. Waits for a place in the lane first ([`lane`]), then for the connection.
+    pub async fn slow_session(&self) -> Result<Session, Error> {
+        let place = self.lane.enter(self.deadline()).await?;
+        let mut session = match self.session().await {
+            Ok(session) => session,
+            Err(error) => {
+                self.lane.send_away();
+                return Err(error);
+            }
+        };
+        session.place = Some(place);
+        Ok(session)
+    }
+
     /// Until when a connection is waited for that is wanted now.
     fn deadline(&self) -> Instant {
         Instant::now() + Duration::from_secs(self.settings.acquire_seconds_max)
@@ -195,6 +233,7 @@ impl Store {
     pub fn connections(&self) -> Connections {
         let mut sum = Connections {
             max: self.settings.connections_max,
+            searches_waiting: self.waiting.count(),
             ..Connections::default()
         };
         for status in self.pools().iter().map(Pool::status) {
@@ -240,7 +279,10 @@ impl Session {
         let lease = lease.unwrap_or(Err(PoolError::Timeout(TimeoutType::Wait)));
         measure::waited(since.elapsed(), lease.as_ref().err());
         let lease = lease.map_err(Error::no_connection)?;
-        Ok(Self { lease: Some(lease) })
+        Ok(Self {
+            lease: Some(lease),
+            place: None,
+        })
     }
 
     /// The connection.
@@ -264,7 +306,12 @@ impl Drop for Session {
         };
         match lease.health {
             Health::Good => {}
-            Health::Busy => drop(Lease::take(lease)),
+            Health::Busy => {
+                drop(Lease::take(lease));
+                if let Some(place) = self.place.take() {
+                    place.leave_later();
+                }
+            }
             Health::Lost => {
                 if let Some(pool) = Lease::pool(&lease) {
                     pool.retain(|_, _| false);

@@ -11,6 +11,9 @@ use super::measure::Statement;
 /// How long the answer to a statement may take beyond the statement's own time.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
 
+/// Within which time the server notices that the client of a running statement is gone, and ends it.
+pub(super) const GONE_NOTICED: Duration = Duration::from_secs(2);
+
 /// How connections are made and how many there may be. Not to be printed: `connect` would show the
 /// password.
 #[derive(Clone)]
@@ -105,6 +108,7 @@ pub(super) async fn connect(settings: &Settings, name: &str) -> Result<Link, sql
 fn maker(settings: &Settings, name: &str) -> Maker {
     let time = Duration::from_millis(settings.statement_milliseconds_max);
     let statement_timeout = format!("{}ms", settings.statement_milliseconds_max);
+    let check_interval = format!("{}ms", GONE_NOTICED.as_millis());
     // Statements are logged by `measure`, with the request that they belong to.
     let quiet = settings.connect.clone().disable_statement_logging();
     let options = quiet.application_name(name).options([
@@ -112,7 +116,7 @@ fn maker(settings: &Settings, name: &str) -> Maker {
         // A transaction that nobody goes on with must not hold its locks.
         ("idle_in_transaction_session_timeout", "60s"),
         // Nor must a statement whose request was dropped, while it waits for others' locks.
-        ("client_connection_check_interval", "2s"),
+        ("client_connection_check_interval", check_interval.as_str()),
         // Times and texts come in one form whatever the server is set to.
         ("timezone", "UTC"),
     ]);

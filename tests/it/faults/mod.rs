@@ -23,6 +23,7 @@ mod restart;
 mod rolling;
 mod rules;
 mod schemas;
+mod searches;
 mod secure_traces;
 mod shutdown;
 mod silent;

@@ -247,3 +247,94 @@ async fn no_text_that_is_read_fails_in_the_database() {
         assert!([200, 400].contains(&status), "{text}");
     }
 }
+
+#[tokio::test]
+async fn long_texts_of_specs_fit_the_same_patterns_as_short_ones() {
+    let api = TestApi::spawn().await;
+    let texts = [
+        "",
+        "abc",
+        "ABC",
+        "a.c",
+        "a\nb",
+        "a\n",
+        "a%b_c",
+        r"a\b",
+        "(a)[b]{1}^$|+?*",
+        "***:x",
+        "éö",
+        "100%",
+    ];
+    let patterns = [
+        "",
+        "abc",
+        "a_c",
+        "a.c",
+        "%b",
+        "a%",
+        "%a%",
+        "a_b",
+        "a",
+        r"a\\%b\\_c",
+        r"a\\\\b",
+        "(a)[b]{1}^$|+?*",
+        "***:x",
+        "é_",
+        "%\\\\%",
+        "__",
+        "%%%c",
+        "%_%_%_%",
+        "ABC",
+        ".*",
+        "^abc$",
+    ];
+    // The length that is compared by other means; both begin alike.
+    let (short, long) = ("z".repeat(900), "z".repeat(1_100));
+    for (number, text) in texts.iter().enumerate() {
+        let spec = json!({"short": format!("{short}{text}"), "long": format!("{long}{text}")});
+        let body = json!({"kind": "Cluster", "name": format!("text-{number}"), "spec": spec});
+        assert_eq!(api.post("/clusters", body).await.status, 201, "{text}");
+    }
+    let mut found = 0;
+    for pattern in patterns {
+        for operator in ["like", "ilike", "not like"] {
+            let of = async |field| {
+                let query = match operator {
+                    "not like" => format!("not spec.{field} like '%z{pattern}'"),
+                    other => format!("spec.{field} {other} '%z{pattern}'"),
+                };
+                let answer = search(&api, "/clusters", &query).await;
+                assert_eq!(answer.status, 200, "{query}: {}", answer.body);
+                let ids = answer.column("id").into_iter();
+                ids.map(ToOwned::to_owned).collect::<Vec<_>>()
+            };
+            let (short, long) = (of("short").await, of("long").await);
+            assert_eq!(short, long, "{operator} {pattern}");
+            found += usize::from(!long.is_empty() && long.len() < texts.len());
+        }
+    }
+    assert!(found > patterns.len(), "{found} patterns tell texts apart");
+}
+
+#[tokio::test]
+async fn no_pattern_is_too_much_for_long_texts() {
+    let api = TestApi::spawn().await;
+    let spec = json!({"long": "ab".repeat(50_000)});
+    let body = json!({"kind": "Cluster", "name": "long", "spec": spec});
+    assert_eq!(api.post("/clusters", body).await.status, 201);
+    for pattern in [
+        "_".repeat(256),
+        "%a".repeat(128),
+        "%_a".repeat(85),
+        "%".repeat(256),
+        "é".repeat(128),
+        "*".repeat(256),
+        format!("%{}", "a_".repeat(127)),
+    ] {
+        let answer = search(&api, "/clusters", &format!("spec.long like '{pattern}c'")).await;
+        let refused = pattern.len() + 1 > 256;
+        assert_eq!(answer.status, if refused { 400 } else { 200 }, "{pattern}");
+        let answer = search(&api, "/clusters", &format!("spec.long ilike '{pattern}'")).await;
+        assert_eq!(answer.status, 200, "{pattern}: {}", answer.body);
+    }
+}

@@ -1,0 +1,122 @@
+//! The lane of slow statements: searches, and lists whose time grows with what is stored.
+//!
+//! ```text
+//! GET by id, report, write ─────────────────────▶ any connection of the thread
+//! search, long list ──▶ place in the lane ──────▶ any connection, but at most half of them
+//! ```
+//!
+//! A client chooses how long such a statement runs. Without a limit, a few of them hold every
+//! connection, and reports wait behind them. So each thread gives them at most half of its
+//! connections at a time. The other half, at least one, never waits for a search.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use deadpool::managed::{PoolError, TimeoutType};
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::{sleep, sleep_until};
+
+use super::Error;
+use super::pool::GONE_NOTICED;
+
+/// Most statements that wait for a place, over all threads. Each is a request under way: without a
+/// limit they would take the places of all other requests (`server.limits.max_in_flight`).
+const WAITING_MAX: usize = 256;
+
+/// Limits how many slow statements run at a time on one thread.
+#[derive(Clone)]
+pub(super) struct Lane {
+    places: Arc<Semaphore>,
+    waiting: Waiting,
+    no_connection: Arc<Notify>,
+}
+
+/// How many statements wait for a place, in all lanes of a process.
+#[derive(Clone, Default)]
+pub(super) struct Waiting(Arc<AtomicUsize>);
+
+/// One statement that waits; dropped, it does no longer.
+struct Wait<'a>(&'a AtomicUsize);
+
+/// The right to run one slow statement.
+pub(super) struct Place(OwnedSemaphorePermit);
+
+impl Lane {
+    /// Over a pool of that many connections.
+    pub(super) fn new(connections: usize, waiting: Waiting) -> Self {
+        Self {
+            // With a single connection there is no half: then searches share it with everything.
+            places: Arc::new(Semaphore::new((connections / 2).max(1))),
+            waiting,
+            no_connection: Arc::default(),
+        }
+    }
+
+    /// A place, waited for until the deadline.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooSlow`] if other statements keep all places until then, or too many wait already;
+    /// [`Error::Unavailable`] if those with a place get no connection.
+    pub(super) async fn enter(&self, deadline: Instant) -> Result<Place, Error> {
+        let places = Arc::clone(&self.places);
+        if let Ok(permit) = Arc::clone(&places).try_acquire_owned() {
+            return Ok(Place(permit));
+        }
+        let too_slow = Error::TooSlow {
+            doing: "run a search beside others",
+        };
+        let Some(_wait) = self.waiting.begin() else {
+            return Err(too_slow);
+        };
+        let no_connection = self.no_connection.notified();
+        tokio::select! {
+            biased;
+            () = no_connection => Err(Error::no_connection(PoolError::Timeout(TimeoutType::Wait))),
+            permit = places.acquire_owned() => match permit {
+                Ok(permit) => Ok(Place(permit)),
+                Err(closed) => unreachable!("nothing closes it: {closed}"),
+            },
+            () = sleep_until(deadline.into()) => Err(too_slow),
+        }
+    }
+
+    /// Refuses the statements that wait, because one with a place got no connection: each would wait
+    /// for nothing in turn, and be answered as if others were slow.
+    pub(super) fn send_away(&self) {
+        self.no_connection.notify_waiters();
+    }
+}
+
+impl Waiting {
+    /// How many.
+    pub(super) fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn begin(&self) -> Option<Wait<'_>> {
+        let wait = Wait(&self.0);
+        (self.0.fetch_add(1, Ordering::Relaxed) < WAITING_MAX).then_some(wait)
+    }
+}
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Place {
+    /// Keeps the place until the server has noticed that the client of the statement is gone. Until
+    /// then the server works on it: clients that ask and leave would run any number of searches at a time.
+    pub(super) fn leave_later(self) {
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move {
+                sleep(GONE_NOTICED).await;
+                drop(self.0);
+            });
+        }
+    }
+}
