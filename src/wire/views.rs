@@ -182,6 +182,7 @@ pub(super) struct ListView<T> {
     page: u32,
     /// Of the audit trail: what to send as `after` to get the entries that follow.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     position: Option<String>,
     /// How many items are on it.
     #[schema(value_type = i32, minimum = 0)]
