@@ -3,24 +3,40 @@
 use chrono::{DateTime, Utc};
 
 use super::{Error, Service};
-use crate::domain::audit::{Entry, Filter};
-use crate::domain::page::{Listing, Page};
+use crate::domain::audit::{Filter, TrailPage};
+use crate::domain::page::Page;
 use crate::domain::tenancy::TenantScope;
 
 /// Entries that one transaction of the retention removes at most: its locks stay short.
 const EXPIRED_PER_TRANSACTION: i64 = 10_000;
 
 impl Service {
-    /// One page of what is seen of the trail, newest first. Its total is counted, so that it takes its time where
-    /// the trail is long: it waits in line with searches.
+    /// One page of what is seen of the trail, newest first, or behind a position in the order of
+    /// positions. Entries are counted, so that it takes its time where the trail is long: it waits in
+    /// line with searches.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AheadOfTrail`] if the position is not one of this state of the database.
     pub async fn audit(
         &self,
         view: &TenantScope,
         filter: &Filter,
         page: Page,
-    ) -> Result<Listing<Entry>, Error> {
+    ) -> Result<TrailPage, Error> {
         let mut session = self.store.slow_session().await?;
-        Ok(session.db().list_audit(view, filter, page).await?)
+        let rows = session.db().list_audit(view, filter, page).await?;
+        if filter
+            .after
+            .is_some_and(|after| !rows.settled.reaches(after))
+        {
+            return Err(Error::AheadOfTrail);
+        }
+        let end = rows.end.unwrap_or_else(|| rows.settled.end(filter.after));
+        Ok(TrailPage {
+            listing: rows.listing,
+            position: end,
+        })
     }
 
     /// Removes all entries older than `before`; gives how many.

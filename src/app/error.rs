@@ -67,6 +67,12 @@ pub enum Error {
     /// The order of a list cannot be used.
     #[error(transparent)]
     Order(#[from] InvalidOrder),
+    /// Entries are asked for behind a position that the audit trail has not reached.
+    #[error(
+        "after is ahead of the audit trail: the database was set back to an earlier state. Begin again with the \
+         position of a new answer, or with start"
+    )]
+    AheadOfTrail,
     /// The database cannot serve right now; the same request may succeed later.
     #[error("storage is unavailable")]
     Unavailable(#[source] postgres::Error),

@@ -1,8 +1,11 @@
 //! The audit trail: who changed what, when and why. Written with the change, never changed after.
 
+use std::fmt;
+
 use chrono::{DateTime, Utc};
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
+use super::page::Listing;
 use super::{ResourceId, ResourceState, Tenancy};
 
 /// What was done to a resource, stored and shown by its name.
@@ -28,7 +31,8 @@ pub struct Origin {
     pub actor: String,
     /// The request's id, as in its answer and in the log.
     pub request_id: String,
-    /// The time of the change, in whole microseconds.
+    /// When the service began to work on the request, in whole microseconds. Not the order of
+    /// changes: requests wait for each other, and instances have clocks of their own.
     pub at: DateTime<Utc>,
 }
 
@@ -78,7 +82,8 @@ impl Change {
 /// A change as it stands in the trail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its place: later changes have higher numbers.
+    /// Its number: later changes of a resource have higher ones. An entry may appear after one
+    /// with a higher number.
     pub sequence: i64,
     /// Who and when.
     pub origin: Origin,
@@ -103,4 +108,186 @@ pub struct Filter {
     pub since: Option<DateTime<Utc>>,
     /// Before this time.
     pub until: Option<DateTime<Utc>>,
+    /// Behind this position: settled entries alone, in the order of positions.
+    pub after: Option<TrailPosition>,
+}
+
+/// A place in the order in which entries settle. An entry is settled when no entry can appear before
+/// it any more (`docs/database.md`, "The order of the audit trail").
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TrailPosition {
+    /// Raised when the database is restored: transactions are counted from an earlier number then.
+    pub era: i64,
+    /// The number of the entry's transaction, or of the latest one that had ended before it was
+    /// written, whichever is higher.
+    pub commit_order: i64,
+    /// The entry's number.
+    pub sequence: i64,
+}
+
+impl TrailPosition {
+    /// Before all entries.
+    pub const START: Self = Self {
+        era: 0,
+        commit_order: 0,
+        sequence: 0,
+    };
+    /// How [`TrailPosition::START`] is written.
+    const START_TEXT: &str = "start";
+
+    /// Reads what [`TrailPosition`] prints.
+    pub fn parse(text: &str) -> Option<Self> {
+        if text == Self::START_TEXT {
+            return Some(Self::START);
+        }
+        // No signs: a position is written in one way.
+        let number = |text: &str| {
+            let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
+            is_plain.then(|| text.parse().ok()).flatten()
+        };
+        let mut numbers = text.split('-').map(number);
+        let mut next = || numbers.next().flatten();
+        let (era, commit_order, sequence) = (next()?, next()?, next()?);
+        numbers.next().is_none().then_some(Self {
+            era,
+            commit_order,
+            sequence,
+        })
+    }
+}
+
+impl fmt::Display for TrailPosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Self::START {
+            return f.write_str(Self::START_TEXT);
+        }
+        write!(f, "{}-{}-{}", self.era, self.commit_order, self.sequence)
+    }
+}
+
+/// How far the trail is settled at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SettledTrail {
+    /// The era of new entries.
+    pub era: i64,
+    /// The oldest transaction that is open: entries of this era below its number are settled.
+    pub transaction: i64,
+    /// The last settled entry.
+    pub last: Option<TrailPosition>,
+}
+
+impl SettledTrail {
+    /// Whether readers can have got as far as `position`. They cannot have in this state of the
+    /// database if it was set back since.
+    pub fn reaches(&self, position: TrailPosition) -> bool {
+        (position.era, position.commit_order) < (self.era, self.transaction)
+    }
+
+    /// From where a reader goes on who has got all settled entries behind `after`, or has seen the
+    /// newest ones.
+    pub fn end(&self, after: Option<TrailPosition>) -> TrailPosition {
+        let last = self.last.max(after);
+        last.unwrap_or(TrailPosition::START)
+    }
+}
+
+/// A page of the trail.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrailPage {
+    /// The entries.
+    pub listing: Listing<Entry>,
+    /// Where to go on: every entry that is not settled yet is behind it.
+    pub position: TrailPosition,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn position(era: i64, commit_order: i64, sequence: i64) -> TrailPosition {
+        TrailPosition {
+            era,
+            commit_order,
+            sequence,
+        }
+    }
+
+    #[test]
+    fn a_position_is_read_as_it_was_printed() {
+        for (expected, text) in [
+            (TrailPosition::START, "start"),
+            (position(0, 0, 7), "0-0-7"),
+            (position(1_767_261_600, 7_432, 12), "1767261600-7432-12"),
+            (position(0, i64::MAX, 1), "0-9223372036854775807-1"),
+        ] {
+            assert_eq!(expected.to_string(), text);
+            assert_eq!(TrailPosition::parse(text), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_texts_are_no_positions() {
+        for text in [
+            "",
+            "0",
+            "1-2",
+            "1-2-3-4",
+            "1-2-",
+            "--",
+            "-1-2-3",
+            "1-+2-3",
+            "1-2-x",
+            "1 -2-3",
+            "1-2-9223372036854775808",
+            "Start",
+            "0x1-2-3",
+        ] {
+            assert_eq!(TrailPosition::parse(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn positions_of_a_later_era_are_later() {
+        assert!(position(0, 900, 900) < position(1, 5, 1));
+        assert!(position(1, 5, 9) < position(1, 6, 1));
+        assert!(position(1, 6, 1) < position(1, 6, 2));
+    }
+
+    #[test]
+    fn a_position_that_no_reader_can_have_got_is_not_reached() {
+        let settled = SettledTrail {
+            era: 5,
+            transaction: 100,
+            last: None,
+        };
+        for (position, is_reached) in [
+            (TrailPosition::START, true),
+            (position(5, 99, 1_000), true),
+            (position(4, 2_000, 1), true),
+            (position(5, 100, 0), false),
+            (position(6, 1, 1), false),
+        ] {
+            assert_eq!(settled.reaches(position), is_reached, "{position}");
+        }
+    }
+
+    #[test]
+    fn a_reader_never_goes_back() {
+        let last = Some(position(0, 9, 4));
+        let settled = |last| SettledTrail {
+            era: 0,
+            transaction: 100,
+            last,
+        };
+        assert_eq!(settled(last).end(None), position(0, 9, 4));
+        assert_eq!(
+            settled(last).end(Some(position(0, 8, 1))),
+            position(0, 9, 4)
+        );
+        // What was last has expired.
+        let later = position(0, 50, 7);
+        assert_eq!(settled(last).end(Some(later)), later);
+        assert_eq!(settled(None).end(Some(later)), later);
+        assert_eq!(settled(None).end(None), TrailPosition::START);
+    }
 }

@@ -6,11 +6,11 @@ use super::request::Call;
 use crate::wire::Views;
 use hyperfleet_server_kit::http::{PendingResponse, Problem};
 
-/// `GET` of the trail, newest first.
+/// `GET` of the trail, newest first or behind a position.
 pub(super) async fn list(call: Call) -> Result<HttpResponse, Problem> {
     let params = call.params();
     let (filter, page) = (params.audit_filter()?, params.page()?);
     let response = PendingResponse::of_page(&call.request, page.size)?;
-    let listing = call.service.audit(call.view(), &filter, page).await?;
-    response.page(&Views::audit(&listing))
+    let trail = call.service.audit(call.view(), &filter, page).await?;
+    response.page(&Views::audit(&trail))
 }

@@ -248,7 +248,9 @@ impl From<app::Error> for Problem {
         match &error {
             E::NotFound { .. } | E::NothingToDelete { .. } => of(kinds::NOT_FOUND),
             E::Invalid(violations) => invalid_body(violations),
-            E::UnknownKind(_) | E::UnknownReference { .. } | E::Report(_) => of(kinds::INVALID),
+            E::UnknownKind(_) | E::UnknownReference { .. } | E::Report(_) | E::AheadOfTrail => {
+                of(kinds::INVALID)
+            }
             E::ChildKind { .. } => of(kinds::CHILD_KIND),
             E::NameTaken { .. } => of(kinds::TAKEN),
             E::Refused(_) | E::HeldBack { .. } => of(kinds::STATE),

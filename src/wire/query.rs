@@ -1,7 +1,7 @@
 //! Query parameters of lists. Unknown ones are ignored; of repeated ones the first counts.
 
 use super::fields::{Fields, UnknownFields};
-use crate::domain::audit::Filter;
+use crate::domain::audit::{Filter, TrailPosition};
 use crate::domain::moment;
 use crate::domain::page::{Direction, InvalidOrder, Order, Page};
 use crate::domain::tsl;
@@ -189,7 +189,17 @@ impl Params {
             ),
             since: self.parsed("since", TIME_EXPECTED, moment::parse, &mut faults),
             until: self.parsed("until", TIME_EXPECTED, moment::parse, &mut faults),
+            after: self.parsed(
+                "after",
+                "must be the position of an answer as it stands there, or start",
+                TrailPosition::parse,
+                &mut faults,
+            ),
         };
+        if filter.after.is_some() && self.get("page").is_some() {
+            let message = "cannot be combined with page: it says itself where to begin";
+            faults.push(Violation::new("after", Constraint::Format, message));
+        }
         if faults.is_empty() {
             Ok(filter)
         } else {
@@ -340,12 +350,17 @@ mod tests {
             .unwrap();
         assert_eq!(filter.actor.as_deref(), Some("a"));
         assert_eq!(filter.action, Some(Action::ForceDelete));
+        assert_eq!(filter.after, None);
+        let filter = params("after=start&size=5").audit_filter().unwrap();
+        assert_eq!(filter.after, Some(TrailPosition::START));
         for query in [
             "action=drop",
             "since=yesterday",
             "until=2026-01-01T00:00:00",
             "resource_id=1",
             "actor=\0",
+            "after=7",
+            "after=start&page=1",
         ] {
             assert!(params(query).audit_filter().is_err(), "{query:?}");
         }

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::continuation::{Continuation, ListKey};
 use super::fields::Fields;
 use super::members::{AdapterCondition, AdapterMetadata, AuditAction, ResourceCondition};
-use crate::domain::audit::Entry;
+use crate::domain::audit::{Entry, TrailPage};
 use crate::domain::moment;
 use crate::domain::page::Listing;
 use crate::domain::{
@@ -155,12 +155,12 @@ pub(super) struct EntryView<'a> {
     request_id: &'a str,
     /// Which resource.
     resource_id: String,
-    /// Rises with every entry.
+    /// Its number. Later changes of a resource have higher ones.
     sequence: i64,
     /// Which tenant the resource belongs to, by dimension.
     #[schema(value_type = BTreeMap<String, String>)]
     tenancy: &'a Tenancy,
-    /// When.
+    /// When the service began to work on the request. Not the order of changes.
     #[serde(serialize_with = "moment::serialize")]
     time: DateTime<Utc>,
 }
@@ -180,6 +180,10 @@ pub(super) struct ListView<T> {
     /// Which page it is.
     #[schema(value_type = i32, minimum = 1)]
     page: u32,
+    /// Of the audit trail: what to send as `after` to get the entries that follow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    position: Option<String>,
     /// How many items are on it.
     #[schema(value_type = i32, minimum = 0)]
     size: usize,
@@ -194,6 +198,7 @@ fn list<'a, T, V>(kind: String, listing: &'a Listing<T>, view: impl Fn(&'a T) ->
         items: listing.items.iter().map(view).collect(),
         kind,
         page: listing.page.number,
+        position: None,
         size: listing.items.len(),
         total: listing.total,
     }
@@ -306,8 +311,11 @@ impl<'a> Views<'a> {
     }
 
     /// A page of the audit trail.
-    pub fn audit(listing: &'a Listing<Entry>) -> impl Serialize + 'a {
-        list("AuditList".to_owned(), listing, Self::entry)
+    pub fn audit(trail: &'a TrailPage) -> impl Serialize + 'a {
+        ListView {
+            position: Some(trail.position.to_string()),
+            ..list("AuditList".to_owned(), &trail.listing, Self::entry)
+        }
     }
 
     fn owner(self, state: &'a ResourceState) -> Option<LinkView<'a>> {

@@ -23,6 +23,7 @@ mod families;
 mod faults;
 mod fields;
 mod fleet_adapter;
+mod followers;
 mod force_delete;
 mod gathered_reads;
 mod histories;

@@ -209,6 +209,12 @@ async fn reads_are_one_statement() {
             1,
         ),
         (
+            "GET the trail behind a position",
+            "/audit?after=start".to_owned(),
+            200,
+            1,
+        ),
+        (
             "GET the end of the trail",
             "/audit?page=100000".to_owned(),
             200,

@@ -260,14 +260,14 @@ pub(in crate::http) fn report(subject: &Subject<'_>) -> OperationBuilder {
 }
 
 pub(in crate::http) fn audit(subject: &Subject<'_>) -> OperationBuilder {
-    let text = "Every create, patch, delete, removal and force-delete, newest first.";
+    let text = "Every create, patch, delete, removal and force-delete, newest first; with `after` oldest first.";
     let first = subject.registry.entities().first();
     let created = first.and_then(|entity| Examples::new(subject.registry, entity));
     let example = created.map(Examples::created).map(|resource| {
         let text = |member: &str| resource[member].as_str().unwrap_or_default();
         examples::audit(text("kind"), text("name"))
     });
-    let page = answer("A page of the trail, newest first.", "AuditList", example);
+    let page = answer("A page of the trail.", "AuditList", example);
     let described = operation("getAudit", AUDIT, "List changes", text).response("200", page);
     let described = with_parameters(with_request_id_chosen(described), parameters::audit());
     refuse(refuse(described, &COMMON), &[400, 504])

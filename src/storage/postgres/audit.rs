@@ -10,7 +10,7 @@ use super::measure::SqlOperation::{Create, Delete, Raw};
 use super::measure::SqlTable::Audit;
 use super::{Db, Error};
 use crate::domain::Tenancy;
-use crate::domain::audit::{Change, Entry, Origin};
+use crate::domain::audit::{Change, Entry, Origin, SettledTrail, TrailPosition};
 
 impl FromRow<'_, PgRow> for Entry {
     fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
@@ -36,6 +36,34 @@ impl FromRow<'_, PgRow> for Entry {
                 reason: row.try_get("reason")?,
             },
             tenancy: tenancy.0,
+        })
+    }
+}
+
+impl FromRow<'_, PgRow> for TrailPosition {
+    fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            era: row.try_get("era")?,
+            commit_order: row.try_get("commit_order")?,
+            sequence: row.try_get("sequence")?,
+        })
+    }
+}
+
+impl FromRow<'_, PgRow> for SettledTrail {
+    fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
+        let last: Option<i64> = row.try_get("last_sequence")?;
+        let last = last.map(|sequence| {
+            Ok::<_, sqlx::Error>(TrailPosition {
+                era: row.try_get("last_era")?,
+                commit_order: row.try_get("last_commit_order")?,
+                sequence,
+            })
+        });
+        Ok(Self {
+            era: row.try_get("current_era")?,
+            transaction: row.try_get("open_transaction")?,
+            last: last.transpose()?,
         })
     }
 }

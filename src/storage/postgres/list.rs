@@ -13,7 +13,7 @@ use super::measure::SqlTable::{Audit, Resources};
 use super::row::{COLUMNS, ResourceRow};
 use super::search::Search;
 use super::{Db, Error};
-use crate::domain::audit::{Entry, Filter};
+use crate::domain::audit::{Entry, Filter, SettledTrail, TrailPosition};
 use crate::domain::page::{Direction, Listing, Order, OrderField, Page};
 use crate::domain::position::Position;
 use crate::domain::tenancy::TenantScope;
@@ -21,6 +21,16 @@ use crate::domain::{EntityRegistry, ListFilter, Resource, ResourceId};
 
 /// How many items a page may skip and still be read quickly: in an index, within a millisecond or two.
 const SKIPPED_QUICKLY_MAX: i64 = 10_000;
+/// The oldest transaction that is open anywhere on the server and has written something, as of the statement's
+/// snapshot; if there is none, the next one.
+const OPEN_TRANSACTION: &str = "pg_snapshot_xmin(pg_current_snapshot())::text::bigint";
+/// What the snapshot does not show is of this era and of that transaction or a later one, and its `commit_order` is no
+/// lower than its transaction.
+const IS_SETTLED: &str =
+    "(era, commit_order) < (audit_era(), pg_snapshot_xmin(pg_current_snapshot())::text::bigint)";
+const BY_POSITION: &str = " ORDER BY era, commit_order, sequence";
+/// So many entries behind a position are counted: a reader who begins with a long trail asks for page after page.
+const FOLLOWING_COUNT_MAX: i64 = 1_000;
 
 /// A page of a list of resources.
 #[derive(Debug, Clone)]
@@ -81,6 +91,17 @@ impl ListQuery<'_> {
     }
 }
 
+/// What a page of the audit trail is made from, as of one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrailRows {
+    /// The entries.
+    pub listing: Listing<Entry>,
+    /// How far the trail is settled.
+    pub settled: SettledTrail,
+    /// The position of the last entry, if more follow it in the order of positions.
+    pub end: Option<TrailPosition>,
+}
+
 impl Db<'_> {
     /// One page of a list with the exact total of all pages, as of one moment.
     pub async fn list_resources(
@@ -116,25 +137,15 @@ impl Db<'_> {
         })
     }
 
-    /// One page of what is seen of the audit trail, newest first, with the exact total of all pages.
+    /// One page of what is seen of the audit trail, with the total of all pages: newest first, or behind a
+    /// position in the order of positions.
     pub async fn list_audit(
         &mut self,
         view: &TenantScope,
         filter: &Filter,
         page: Page,
-    ) -> Result<Listing<Entry>, Error> {
-        let mut query = QueryBuilder::new(
-            "SELECT total.count AS total, e.* FROM (SELECT count(*) FROM audit_entries",
-        );
-        push_audit_filter(&mut query, view, filter);
-        query.push(") total LEFT JOIN (SELECT sequence, at, actor, request_id, action, kind, resource_id, name, \
-             generation_before, generation_after, reason, tenancy FROM audit_entries");
-        push_audit_filter(&mut query, view, filter);
-        query
-            .push(" ORDER BY sequence DESC LIMIT ")
-            .push_bind(i64::from(page.size));
-        query.push(" OFFSET ").push_bind(page.offset());
-        query.push(") e ON true ORDER BY e.sequence DESC");
+    ) -> Result<TrailRows, Error> {
+        let mut query = audit_statement(view, filter, page);
         let result = query.build().fetch_all(self.wire()).await;
         let is_too_slow = result.as_ref().is_err_and(is_out_of_time);
         let rows = self.done(result, Query(Audit), "list the audit trail");
@@ -143,13 +154,28 @@ impl Db<'_> {
                 doing: "list the audit trail",
             });
         }
-        let rows = rows?;
+        let mut rows = rows?;
+        // The total of an empty trail has a row, too.
+        let first = rows.first().map(SettledTrail::from_row);
+        let settled = first.unwrap_or(Err(sqlx::Error::RowNotFound));
+        let settled = self.done(settled, Raw, "read how far the trail is settled")?;
+        let size = page.size as usize;
+        let is_last = rows.len() <= size;
+        rows.truncate(size);
+        let end = rows.last().filter(|_| !is_last && filter.after.is_some());
+        let end = end.map(TrailPosition::from_row).transpose();
+        let end = self.done(end, Raw, "read a position of the trail")?;
         let (total, items) = self.read_page(&rows, "sequence")?;
-        Ok(Listing {
+        let listing = Listing {
             page,
             items,
             total,
             next: None,
+        };
+        Ok(TrailRows {
+            listing,
+            settled,
+            end,
         })
     }
 
@@ -175,6 +201,48 @@ impl Db<'_> {
     }
 }
 
+/// The page, with the total and with how far the trail is settled in every row, and in a row of their own if
+/// the page is empty. Behind a position it has one row more than the page holds, which tells whether it is the last one.
+fn audit_statement(view: &TenantScope, filter: &Filter, page: Page) -> QueryBuilder<Postgres> {
+    let mut query = QueryBuilder::new(
+        "SELECT total.count AS total, settled.*, last.*, e.* FROM (SELECT audit_era() AS current_era, ",
+    );
+    query.push(OPEN_TRANSACTION).push(
+        " AS open_transaction) settled
+         LEFT JOIN (SELECT era AS last_era, commit_order AS last_commit_order, sequence AS last_sequence
+                    FROM audit_entries WHERE ",
+    );
+    query.push(IS_SETTLED).push(
+        " ORDER BY era DESC, commit_order DESC, sequence DESC LIMIT 1) last ON true
+         CROSS JOIN (SELECT count(*) FROM ",
+    );
+    let order = if filter.after.is_some() {
+        // With the order the server reads the index of positions, and stops at the limit.
+        query.push("(SELECT FROM audit_entries");
+        push_audit_filter(&mut query, view, filter);
+        query
+            .push(BY_POSITION)
+            .push(" LIMIT ")
+            .push(FOLLOWING_COUNT_MAX);
+        query.push(") counted");
+        BY_POSITION
+    } else {
+        query.push("audit_entries");
+        push_audit_filter(&mut query, view, filter);
+        " ORDER BY sequence DESC"
+    };
+    query.push(
+        ") total LEFT JOIN (SELECT sequence, at, actor, request_id, action, kind, resource_id, name, \
+         generation_before, generation_after, reason, tenancy, era, commit_order FROM audit_entries",
+    );
+    push_audit_filter(&mut query, view, filter);
+    let rows = i64::from(page.size) + i64::from(filter.after.is_some());
+    query.push(order).push(" LIMIT ").push_bind(rows);
+    query.push(" OFFSET ").push_bind(page.offset());
+    query.push(") e ON true").push(order);
+    query
+}
+
 fn push_audit_filter(query: &mut QueryBuilder<Postgres>, view: &TenantScope, filter: &Filter) {
     query.push(" WHERE true");
     push_view(query, view);
@@ -186,6 +254,7 @@ fn push_audit_filter(query: &mut QueryBuilder<Postgres>, view: &TenantScope, fil
         action,
         since,
         until,
+        after,
     } = filter.clone();
     if let Some(id) = resource_id {
         query.push(" AND resource_id = ").push_bind(id.as_uuid());
@@ -204,6 +273,13 @@ fn push_audit_filter(query: &mut QueryBuilder<Postgres>, view: &TenantScope, fil
     }
     if let Some(until) = until {
         query.push(" AND at < ").push_bind(until);
+    }
+    if let Some(after) = after {
+        query.push(" AND (era, commit_order, sequence) > (");
+        query.push_bind(after.era).push(", ");
+        query.push_bind(after.commit_order).push(", ");
+        query.push_bind(after.sequence).push(") AND ");
+        query.push(IS_SETTLED);
     }
 }
 

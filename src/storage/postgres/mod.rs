@@ -50,7 +50,7 @@ pub use error::Error;
 pub use imports::{
     Conflict, Digests, ImportSource, ImportState, LeftOut, SourceSettings, WrittenReference,
 };
-pub use list::ListQuery;
+pub use list::{ListQuery, TrailRows};
 pub use measure::count_from_zero;
 pub use pool::{Keep, Settings};
 pub use probe::Probe;

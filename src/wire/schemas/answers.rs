@@ -53,8 +53,29 @@ pub(super) fn sparse_resource() -> Object {
     schema
 }
 
-/// A page of what is called `item`; its `kind` is `name`.
+/// A page of what is called `item`, and can be continued; its `kind` is `name`.
 pub(super) fn list(name: &str, item: &str) -> Object {
+    let mut schema = any_list(name, item);
+    schema.properties.remove("position");
+    schema
+}
+
+/// The same for lists that have pages by number alone.
+pub(super) fn numbered_list(name: &str, item: &str) -> Object {
+    let mut schema = list(name, item);
+    schema.properties.remove("continue");
+    schema
+}
+
+/// The same for the audit trail, which has positions.
+pub(super) fn trail(name: &str, item: &str) -> Object {
+    let mut schema = any_list(name, item);
+    schema.properties.remove("continue");
+    schema.required.push("position".to_owned());
+    schema
+}
+
+fn any_list(name: &str, item: &str) -> Object {
     let mut schema = object(ListView::<LinkView<'_>>::schema());
     let items = ArrayBuilder::new().items(Ref::from_schema_name(item));
     schema
@@ -64,13 +85,6 @@ pub(super) fn list(name: &str, item: &str) -> Object {
         kind.example = Some(json!(name));
     }
     schema.description = Some(format!("A page of `{item}`."));
-    schema
-}
-
-/// The same for lists that have pages by number alone.
-pub(super) fn numbered_list(name: &str, item: &str) -> Object {
-    let mut schema = list(name, item);
-    schema.properties.remove("continue");
     schema
 }
 

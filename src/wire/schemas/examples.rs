@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::domain::audit::{Action, Change, Entry, Origin};
+use crate::domain::audit::{Action, Change, Entry, Origin, TrailPage, TrailPosition};
 use crate::domain::lifecycle::{self, Draft, Family};
 use crate::domain::page::{Listing, Page};
 use crate::domain::schema::SpecSchema;
@@ -217,7 +217,14 @@ pub fn audit(kind: &str, name: &str) -> Value {
         change,
         tenancy: Tenancy::new(),
     };
-    json(&Views::audit(&listing(entry)))
+    json(&Views::audit(&TrailPage {
+        listing: listing(entry),
+        position: TrailPosition {
+            era: 0,
+            commit_order: 7_432,
+            sequence: 1,
+        },
+    }))
 }
 
 /// The example of a report, read as every other.

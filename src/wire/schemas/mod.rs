@@ -85,7 +85,10 @@ fn fixed_answers() -> ComponentsBuilder {
         .schema_from::<LinkView<'_>>()
         .schemas_from_iter([
             list("AdapterStatusList", "AdapterStatus"),
-            list("AuditList", "AuditEntry"),
+            (
+                "AuditList",
+                Schema::Object(answers::trail("AuditList", "AuditEntry")),
+            ),
             ("SparseResource", Schema::Object(answers::sparse_resource())),
         ])
 }

@@ -173,6 +173,11 @@ pub fn audit() -> Vec<Parameter> {
             formatted(KnownFormat::DateTime),
             Value::Null,
         ),
+        plain(
+            "after",
+            "Only changes behind this `position` of another answer, such as `0-7432-1`, or all from the `start`: oldest \
+             first, and none is missed by a reader who goes on with the `position` of each answer. Not together with `page`.",
+        ),
     ]);
     parameters
 }

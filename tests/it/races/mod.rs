@@ -1,6 +1,7 @@
 //! Many clients at once: nothing is lost, nothing happens twice, nobody waits for ever.
 
 mod families;
+mod followed;
 mod mixed;
 mod single;
 

@@ -1,0 +1,2 @@
+-- The trail from a position on. Writers wait while it is built (docs/operations/upgrades.md).
+CREATE INDEX audit_order ON audit_entries (era, commit_order, sequence);
