@@ -21,6 +21,8 @@ class Ledger:
         self.statuses = Counter()
         # When each write was acknowledged, in order, and how many of them by which address.
         self.moments, self.by_address = [], Counter()
+        # When each request was sent that was answered 503.
+        self.refusals = []
         self.wrong = []
         self.stopping = False
         # Names of one run are not those of another.
