@@ -76,6 +76,10 @@ static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
     migrator
 });
 
+/// One message to the server. A plan that is kept must not read a whole table because it was small then.
+const BEGIN_SETS: &str =
+    "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off";
+
 /// A handle on the database. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
@@ -240,7 +244,13 @@ impl Store {
 
     /// Opens a transaction (READ COMMITTED).
     pub async fn begin(&self) -> Result<Tx<'static>, Error> {
-        Tx::open(TxSession::Own(self.session().await?)).await
+        Tx::open(TxSession::Own(self.session().await?), "BEGIN").await
+    }
+
+    /// Opens a transaction (READ COMMITTED) that changes sets of rows. Its statements are planned once for each connection:
+    /// with values, the server would plan again for each set of ids, which takes longer than changing a few rows.
+    pub async fn begin_sets(&self) -> Result<Tx<'static>, Error> {
+        Tx::open(TxSession::Own(self.session().await?), BEGIN_SETS).await
     }
 
     /// How all connections are used, those of shares, too.
@@ -312,7 +322,7 @@ impl Session {
 
     /// Opens a transaction (READ COMMITTED) on this connection, which keeps its session locks.
     pub async fn begin(&mut self) -> Result<Tx<'_>, Error> {
-        Tx::open(TxSession::Lent(self)).await
+        Tx::open(TxSession::Lent(self), "BEGIN").await
     }
 }
 
@@ -340,14 +350,12 @@ impl Drop for Session {
 }
 
 impl<'s> Tx<'s> {
-    async fn open(session: TxSession<'s>) -> Result<Self, Error> {
+    async fn open(session: TxSession<'s>, sql: &'static str) -> Result<Self, Error> {
         let mut tx = Self {
             session,
             is_open: false,
         };
-        tx.db()
-            .execute("BEGIN", Begin, "open a transaction")
-            .await?;
+        tx.db().execute(sql, Begin, "open a transaction").await?;
         tx.is_open = true;
         Ok(tx)
     }
