@@ -78,10 +78,15 @@ async def restarted(world, options, outcome):
 
     async def trouble(ledger):
         felt, late = 0, 0
-        for _ in range(times):
+        for number in range(times):
             before = ledger.statuses[503]
-            await asyncio.to_thread(world.postgres.halt)
-            await asyncio.to_thread(world.postgres.resume)
+            # Every other time while nothing is sent: connections that idle end with the server, and nobody notices.
+            ledger.pausing = number % 2 == 1
+            try:
+                await asyncio.to_thread(world.postgres.halt)
+                await asyncio.to_thread(world.postgres.resume)
+            finally:
+                ledger.pausing = False
             outcome.over()
             accepts = time.monotonic()
             await asyncio.sleep(1)

@@ -25,6 +25,8 @@ class Ledger:
         self.refusals = []
         self.wrong = []
         self.stopping = False
+        # Set, no writer sends anything.
+        self.pausing = False
         # Names of one run are not those of another.
         self.runs = 0
         # What each writer left behind, to be changed in a later run: nobody else changes it.

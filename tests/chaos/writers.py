@@ -77,6 +77,8 @@ class Writer:
         only an earlier effect of the same request explains (`after_loss`), if there may be one; and an honest 503."""
         is_unsure = False
         for _ in range(self.random.randint(1, TRIES_MAX)):
+            while self.ledger.pausing:
+                await asyncio.sleep(0.002)
             began = time.monotonic()
             try:
                 answer = await self.client.call(method, BASE + path, body)
