@@ -15,7 +15,7 @@ impl Service {
     /// Asks for the deletion of a resource and finishes what can be finished at once. Gives the
     /// resource as it is, or as it was when it was removed.
     pub async fn delete(&self, address: Address<'_>, origin: &Origin) -> Result<Resource, Error> {
-        let mut tx = self.store.begin().await?;
+        let mut tx = self.store.begin_sets().await?;
         let result = self.delete_in(&mut tx, address, origin).await;
         effects::keep(tx, result).await
     }
@@ -58,7 +58,7 @@ impl Service {
         reason: &str,
         origin: &Origin,
     ) -> Result<(), Error> {
-        let mut tx = self.store.begin().await?;
+        let mut tx = self.store.begin_sets().await?;
         let result = self.force_delete_in(&mut tx, address, reason, origin).await;
         let (family, outcome) = tx.finish(result).await?;
         for change in &outcome.changes {

@@ -59,6 +59,15 @@ impl Service {
         }
     }
 
+    /// The same service for one request that begins now: all that it does in the database ends by one deadline,
+    /// whatever the number of statements and waits.
+    pub fn for_request(&self) -> Self {
+        Self {
+            store: self.store.for_request(),
+            ..self.clone()
+        }
+    }
+
     /// Shows what can be counted of these kinds, and of the database, from now on, at 0.
     pub fn count_from_zero(&self) {
         effects::count_from_zero(&self.registry);

@@ -62,7 +62,7 @@ impl Service {
                 return Ok(stored);
             }
         }
-        let mut tx = self.store.begin().await?;
+        let mut tx = self.store.begin_sets().await?;
         let result = self
             .report_locked(&mut tx, address, place, &mut report, origin)
             .await;

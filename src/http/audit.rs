@@ -11,6 +11,7 @@ pub(super) async fn list(call: Call) -> Result<HttpResponse, Problem> {
     let params = call.params();
     let (filter, page) = (params.audit_filter()?, params.page()?);
     let response = PendingResponse::of_page(&call.request, page.size)?;
-    let trail = call.service.audit(call.view(), &filter, page).await?;
+    let service = call.timed_service();
+    let trail = service.audit(call.view(), &filter, page).await?;
     response.page(&Views::audit(&trail))
 }

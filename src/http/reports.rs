@@ -13,7 +13,7 @@ pub(super) async fn list(call: Call) -> Result<HttpResponse, Problem> {
     // Links of reports there are none: the parameters are checked as in every list, and no more.
     let page = call.params().page_with_reference()?;
     let response = PendingResponse::of_page(&call.request, page.size)?;
-    let listing = call.service.reports(address, page).await?;
+    let listing = call.timed_service().reports(address, page).await?;
     response.page(&Views::reports(&listing))
 }
 
@@ -24,7 +24,8 @@ pub(super) async fn put(call: Call, body: Bytes) -> Result<HttpResponse, Problem
     let origin = call.origin()?;
     let report = wire::report(&body, origin.at);
     let report = report.inspect_err(|_| call.service.reject_report(address))?;
-    match call.service.report(address, report, &origin).await? {
+    let service = call.timed_service();
+    match service.report(address, report, &origin).await? {
         Some(stored) => {
             let response = PendingResponse::of(&call.request)?;
             response.item(HttpResponse::Created(), &Views::report(&stored))

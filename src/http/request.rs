@@ -103,6 +103,12 @@ impl Call {
         })
     }
 
+    /// The service for what the request does in the database. The time that this may take begins here: the body is read
+    /// in a time of its own.
+    pub(super) fn timed_service(&self) -> Service {
+        self.service.for_request()
+    }
+
     /// What the caller sees.
     pub(super) fn view(&self) -> &TenantScope {
         self.tenant.view()

@@ -18,12 +18,14 @@ pub(super) async fn list(call: Call) -> Result<HttpResponse, Problem> {
         Ok(wanted) => wanted,
         Err(fault) => {
             // A missing owner says more than a wrong parameter.
+            let service = call.timed_service();
             service.require_collection(view, collection).await?;
             return Err(fault);
         }
     };
     let response = PendingResponse::of_page(&call.request, wanted.page.size)?;
-    let listing = service.list(view, collection, wanted).await?;
+    let timed = call.timed_service();
+    let listing = timed.list(view, collection, wanted).await?;
     let kind = collection.entity().map(|entity| entity.kind.as_str());
     let views = Views(service.registry());
     match fields {
@@ -56,13 +58,14 @@ pub(super) async fn create(call: Call, body: Bytes) -> Result<HttpResponse, Prob
     let (entity, new) = read?;
     let origin = call.origin()?;
     let author = (&call.tenant, &origin);
-    let made = call.service.create(entity, parent, new, author).await?;
+    let service = call.timed_service();
+    let made = service.create(entity, parent, new, author).await?;
     call.shown(HttpResponse::Created(), &made)
 }
 
 /// `GET` of one resource.
 pub(super) async fn get(call: Call) -> Result<HttpResponse, Problem> {
-    let found = call.service.get(call.address()?).await?;
+    let found = call.timed_service().get(call.address()?).await?;
     let response = PendingResponse::of(&call.request)?;
     let view = Views(call.service.registry()).resource(&found);
     match call.params().fields()? {
@@ -77,7 +80,8 @@ pub(super) async fn patch(call: Call, body: Bytes) -> Result<HttpResponse, Probl
     let address = call.address()?;
     let change = wire::patch(&body, address.collection.entity())?;
     let origin = call.origin()?;
-    let patched = call.service.patch(address, &change, &origin).await?;
+    let service = call.timed_service();
+    let patched = service.patch(address, &change, &origin).await?;
     call.shown(HttpResponse::Ok(), &patched)
 }
 
@@ -85,7 +89,7 @@ pub(super) async fn patch(call: Call, body: Bytes) -> Result<HttpResponse, Probl
 pub(super) async fn delete(call: Call) -> Result<HttpResponse, Problem> {
     let address = call.address()?;
     let origin = call.origin()?;
-    let deleted = call.service.delete(address, &origin).await?;
+    let deleted = call.timed_service().delete(address, &origin).await?;
     call.shown(HttpResponse::Accepted(), &deleted)
 }
 
@@ -95,7 +99,8 @@ pub(super) async fn force_delete(call: Call, body: Bytes) -> Result<HttpResponse
     let address = call.address()?;
     let reason = wire::force_delete(&body)?;
     let origin = call.origin()?;
-    call.service.force_delete(address, &reason, &origin).await?;
+    let service = call.timed_service();
+    service.force_delete(address, &reason, &origin).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 

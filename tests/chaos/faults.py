@@ -77,15 +77,24 @@ async def restarted(world, options, outcome):
     await asyncio.to_thread(world.serve)
 
     async def trouble(ledger):
-        felt = 0
-        for _ in range(times):
+        felt, late = 0, 0
+        for number in range(times):
             before = ledger.statuses[503]
-            await asyncio.to_thread(world.postgres.halt)
-            await asyncio.to_thread(world.postgres.resume)
+            # Every other time while nothing is sent: connections that idle end with the server, and nobody notices.
+            ledger.pausing = number % 2 == 1
+            try:
+                await asyncio.to_thread(world.postgres.halt)
+                await asyncio.to_thread(world.postgres.resume)
+            finally:
+                ledger.pausing = False
             outcome.over()
+            accepts = time.monotonic()
             await asyncio.sleep(1)
+            late += sum(accepts <= began for began in ledger.refusals)
             felt += ledger.statuses[503] > before
         outcome.row("restarts that writers felt", felt)
+        outcome.row("answered 503 though sent when PostgreSQL accepted connections again", late)
+        outcome.must(late == 0, f"{late} requests were answered 503 though PostgreSQL accepted connections again")
         outcome.must(felt > 0, "no restart was felt by anybody: were there any?")
 
     await under_load(world, options, outcome, trouble)

@@ -21,8 +21,12 @@ class Ledger:
         self.statuses = Counter()
         # When each write was acknowledged, in order, and how many of them by which address.
         self.moments, self.by_address = [], Counter()
+        # When each request was sent that was answered 503.
+        self.refusals = []
         self.wrong = []
         self.stopping = False
+        # Set, no writer sends anything.
+        self.pausing = False
         # Names of one run are not those of another.
         self.runs = 0
         # What each writer left behind, to be changed in a later run: nobody else changes it.

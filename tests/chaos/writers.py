@@ -3,6 +3,7 @@
 import asyncio
 import datetime
 import random
+import time
 
 from client import BASE, Client, Lost, Refused
 from records import REQUIRED, Record, Report
@@ -76,6 +77,9 @@ class Writer:
         only an earlier effect of the same request explains (`after_loss`), if there may be one; and an honest 503."""
         is_unsure = False
         for _ in range(self.random.randint(1, TRIES_MAX)):
+            while self.ledger.pausing:
+                await asyncio.sleep(0.002)
+            began = time.monotonic()
             try:
                 answer = await self.client.call(method, BASE + path, body)
             except Refused:
@@ -98,6 +102,7 @@ class Writer:
                 self.ledger.wrong.append(
                     f"{method} {path}: {answer.status}{what_of}, expected {sorted(expected)}: {answer.body[:200]!r}")
                 return Told(None, True)
+            self.ledger.refusals.append(began)
             # It was not acknowledged, and may have been carried out all the same (docs/errors.md).
             is_unsure = True
             await asyncio.sleep(0.05)

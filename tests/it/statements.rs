@@ -368,6 +368,32 @@ async fn deletes_cost_the_same_whatever_they_take_along() {
 }
 
 #[tokio::test]
+async fn statements_of_deletes_are_planned_once() {
+    let mut meter = Meter::start().await;
+    let mut direct = meter.api.database.connect().await;
+    // What a session has planned only the session itself sees: a trigger writes it down.
+    let note = "CREATE TABLE plans (statement text, custom_plans bigint);
+         CREATE FUNCTION note_plans() RETURNS trigger LANGUAGE plpgsql AS $$
+         BEGIN
+             INSERT INTO plans SELECT statement, custom_plans FROM pg_prepared_statements;
+             RETURN NULL;
+         END $$;
+         CREATE TRIGGER note_plans AFTER UPDATE ON resources
+             FOR EACH STATEMENT EXECUTE FUNCTION note_plans()";
+    sqlx::raw_sql(note).execute(&mut direct).await.unwrap();
+    for _ in 0..3 {
+        let (cluster, _) = meter.finalizing(2).await;
+        assert_eq!(meter.api.delete(&cluster).await.status, 202);
+    }
+    let sets = "SELECT count(DISTINCT statement), coalesce(sum(custom_plans), 0)::bigint FROM plans
+         WHERE statement LIKE '%unnest(%' OR statement LIKE '%= ANY(%'";
+    let (statements, planned_with_values): (i64, i64) =
+        sqlx::query_as(sets).fetch_one(&mut direct).await.unwrap();
+    assert!(statements >= 4, "{statements}");
+    assert_eq!(planned_with_values, 0);
+}
+
+#[tokio::test]
 async fn a_deletion_that_waits_for_nothing_is_one_transaction() {
     let mut meter = Meter::start().await;
     for round in 0..2 {

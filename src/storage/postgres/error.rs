@@ -1,5 +1,6 @@
 use std::borrow::Cow;
 use std::error::Error as StdError;
+use std::io;
 
 use deadpool::managed::PoolError;
 
@@ -142,6 +143,15 @@ pub(super) fn is_connection_lost(error: &sqlx::Error) -> bool {
             code.starts_with("08") || matches!(&*code, "57P01" | "57P02" | "57P03" | "25006")
         }),
         _ => false,
+    }
+}
+
+/// Whether the connection was closed while a statement was on its way: not whether its server is silent, and not
+/// whether it must not be written to.
+pub(super) fn is_closed(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(error) => error.kind() != io::ErrorKind::TimedOut,
+        _ => is_connection_lost(error) && code(error).is_none_or(|code| code != "25006"),
     }
 }
 

@@ -11,12 +11,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
 
 use deadpool::managed::{PoolError, TimeoutType};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
-use tokio::time::{sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Error;
 use super::pool::GONE_NOTICED;
@@ -79,7 +78,7 @@ impl Lane {
                 Ok(permit) => Ok(Place(permit)),
                 Err(closed) => unreachable!("nothing closes it: {closed}"),
             },
-            () = sleep_until(deadline.into()) => Err(too_slow),
+            () = sleep_until(deadline) => Err(too_slow),
         }
     }
 

@@ -112,7 +112,7 @@ impl Db<'_> {
         // Searches differ in their texts: kept, they would push out the statements that do not.
         // Planned with its values, each also gets the plan that fits them.
         let query = query.build().persistent(!wanted.is_found_once());
-        let result = query.fetch_all(self.wire()).await;
+        let result = query.fetch_all(self.repeatable_wire()).await;
         // A list waits for nobody's locks: what takes its whole time is the list itself.
         let is_too_slow = wanted.may_be_slow() && result.as_ref().is_err_and(is_out_of_time);
         let rows = self.done(result, Query(Resources), "list resources");
@@ -146,7 +146,7 @@ impl Db<'_> {
         page: Page,
     ) -> Result<TrailRows, Error> {
         let mut query = audit_statement(view, filter, page);
-        let result = query.build().fetch_all(self.wire()).await;
+        let result = query.build().fetch_all(self.repeatable_wire()).await;
         let is_too_slow = result.as_ref().is_err_and(is_out_of_time);
         let rows = self.done(result, Query(Audit), "list the audit trail");
         if is_too_slow {

@@ -39,11 +39,11 @@ mod unreconciled;
 mod wire;
 
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use deadpool::managed::{PoolError, TimeoutType};
 use sqlx::migrate::Migrator;
-use tokio::time::timeout_at;
+use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
 pub use error::Error;
@@ -76,6 +76,10 @@ static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
     migrator
 });
 
+/// One message to the server. A plan that is kept must not read a whole table because it was small then.
+const BEGIN_SETS: &str =
+    "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off";
+
 /// A handle on the database. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
@@ -85,6 +89,8 @@ pub struct Store {
     /// Statements that wait in the lanes of this store and of all its shares.
     waiting: Waiting,
     settings: Arc<Settings>,
+    /// Until when the request that it serves may wait; unset for ever.
+    deadline: Option<Instant>,
     /// The pools of the first store and of all shares that were made of it: they are counted, trimmed and closed
     /// together.
     pools: Arc<Mutex<Vec<Pool>>>,
@@ -143,6 +149,7 @@ impl Store {
             lane: Lane::new(settings.connections_max, waiting.clone()),
             waiting,
             settings: Arc::new(settings),
+            deadline: None,
         }
     }
 
@@ -170,6 +177,7 @@ impl Store {
             lane: Lane::new(settings.connections_max, self.waiting.clone()),
             waiting: self.waiting.clone(),
             settings: Arc::new(settings),
+            deadline: None,
             pools: Arc::clone(&self.pools),
         };
         let mut pools = self.pools();
@@ -177,6 +185,15 @@ impl Store {
         pools.extend(share.reader.as_ref().map(Reader::pool));
         drop(pools);
         share
+    }
+
+    /// The same store for one request that begins now: all that it does ends by one deadline, as long after this as
+    /// the answer to one statement may take.
+    pub fn for_request(&self) -> Self {
+        Self {
+            deadline: pool::answer_time(&self.settings).map(|time| Instant::now() + time),
+            ..self.clone()
+        }
     }
 
     fn pools(&self) -> MutexGuard<'_, Vec<Pool>> {
@@ -187,27 +204,27 @@ impl Store {
     /// share. Where it is asked for twice, a connection is waited for once: what the first has
     /// waited, the second does not.
     pub async fn find_resource(&self, place: ResourceScope<'_>) -> Result<Option<Resource>, Error> {
-        let mut deadline = self.deadline();
+        let mut until = self.connected_by();
         if let Some(reader) = &self.reader {
-            match reader.find(place, deadline).await {
+            match reader.find(place, until, self.deadline).await {
                 Ok(found) => return Ok(found),
                 Err(Unanswered::NoConnection) => {}
-                Err(Unanswered::Failed) => deadline = self.deadline(),
+                Err(Unanswered::Failed) => until = self.connected_by(),
             }
         }
-        let mut session = Session::of(&self.pool, deadline).await?;
+        let mut session = Session::of(&self.pool, until, self.deadline).await?;
         session.db().find_resource(place).await
     }
 
     /// A connection for single statements.
     pub async fn session(&self) -> Result<Session, Error> {
-        Session::of(&self.pool, self.deadline()).await
+        Session::of(&self.pool, self.connected_by(), self.deadline).await
     }
 
     /// A connection for a statement whose time depends on what a client asks for, and on how much is
     /// stored. Waits for a place in the lane first ([`lane`]), then for the connection.
     pub async fn slow_session(&self) -> Result<Session, Error> {
-        let place = self.lane.enter(self.deadline()).await?;
+        let place = self.lane.enter(self.connected_by()).await?;
         let mut session = match self.session().await {
             Ok(session) => session,
             Err(error) => {
@@ -220,13 +237,20 @@ impl Store {
     }
 
     /// Until when a connection is waited for that is wanted now.
-    fn deadline(&self) -> Instant {
-        Instant::now() + Duration::from_secs(self.settings.acquire_seconds_max)
+    fn connected_by(&self) -> Instant {
+        let until = Instant::now() + Duration::from_secs(self.settings.acquire_seconds_max);
+        self.deadline.map_or(until, |deadline| deadline.min(until))
     }
 
     /// Opens a transaction (READ COMMITTED).
     pub async fn begin(&self) -> Result<Tx<'static>, Error> {
-        Tx::open(TxSession::Own(self.session().await?)).await
+        Tx::open(TxSession::Own(self.session().await?), "BEGIN").await
+    }
+
+    /// Opens a transaction (READ COMMITTED) that changes sets of rows. Its statements are planned once for each connection:
+    /// with values, the server would plan again for each set of ids, which takes longer than changing a few rows.
+    pub async fn begin_sets(&self) -> Result<Tx<'static>, Error> {
+        Tx::open(TxSession::Own(self.session().await?), BEGIN_SETS).await
     }
 
     /// How all connections are used, those of shares, too.
@@ -271,14 +295,17 @@ impl Store {
 }
 
 impl Session {
-    /// A connection of the pool, waited for until the deadline; one that is free is had even then.
-    async fn of(pool: &Pool, deadline: Instant) -> Result<Self, Error> {
+    /// A connection of the pool, waited for until then; one that is free is had even later. Its answers are waited for
+    /// until the deadline.
+    async fn of(pool: &Pool, until: Instant, deadline: Option<Instant>) -> Result<Self, Error> {
         let since = Instant::now();
         // The pool's own limits are for each step, which may follow one another.
-        let lease = timeout_at(deadline.into(), pool.get()).await;
+        let lease = timeout_at(until, pool.get()).await;
         let lease = lease.unwrap_or(Err(PoolError::Timeout(TimeoutType::Wait)));
         measure::waited(since.elapsed(), lease.as_ref().err());
-        let lease = lease.map_err(Error::no_connection)?;
+        let mut lease = lease.map_err(Error::no_connection)?;
+        lease.deadline = deadline;
+        lease.is_unused = true;
         Ok(Self {
             lease: Some(lease),
             place: None,
@@ -295,7 +322,7 @@ impl Session {
 
     /// Opens a transaction (READ COMMITTED) on this connection, which keeps its session locks.
     pub async fn begin(&mut self) -> Result<Tx<'_>, Error> {
-        Tx::open(TxSession::Lent(self)).await
+        Tx::open(TxSession::Lent(self), "BEGIN").await
     }
 }
 
@@ -323,14 +350,12 @@ impl Drop for Session {
 }
 
 impl<'s> Tx<'s> {
-    async fn open(session: TxSession<'s>) -> Result<Self, Error> {
+    async fn open(session: TxSession<'s>, sql: &'static str) -> Result<Self, Error> {
         let mut tx = Self {
             session,
             is_open: false,
         };
-        tx.db()
-            .execute("BEGIN", Begin, "open a transaction")
-            .await?;
+        tx.db().execute(sql, Begin, "open a transaction").await?;
         tx.is_open = true;
         Ok(tx)
     }
@@ -383,8 +408,23 @@ impl Drop for Tx<'_> {
 impl Db<'_> {
     /// The connection, for one statement whose result must go through [`Db::done`].
     fn wire(&mut self) -> Wire<'_> {
+        self.wire_for(false)
+    }
+
+    /// The same for a statement that does no harm if it is carried out twice: a request that begins with it does not
+    /// fail where its connection was closed before.
+    fn repeatable_wire(&mut self) -> Wire<'_> {
+        self.wire_for(self.link.is_unused)
+    }
+
+    fn wire_for(&mut self, is_repeatable: bool) -> Wire<'_> {
         self.link.health = Health::Busy;
-        Wire(self.link)
+        self.link.is_unused = false;
+        self.link.is_repeated = false;
+        Wire {
+            link: self.link,
+            is_repeatable,
+        }
     }
 
     /// Takes the result of a statement: the answer is complete, and the connection good for
@@ -412,7 +452,11 @@ impl Db<'_> {
         operation: SqlOperation,
         doing: &'static str,
     ) -> Result<(), Error> {
-        let result = sqlx::raw_sql(sql).execute(self.wire()).await;
+        let wire = match operation {
+            Begin => self.repeatable_wire(),
+            _ => self.wire(),
+        };
+        let result = sqlx::raw_sql(sql).execute(wire).await;
         self.done(result.map(drop), operation, doing)
     }
 }

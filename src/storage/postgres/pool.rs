@@ -1,15 +1,23 @@
 //! Connections, kept between requests.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool::managed::{self, Metrics, RecycleError, RecycleResult};
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use sqlx::ConnectOptions as _;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::measure::Statement;
 
 /// How long the answer to a statement may take beyond the statement's own time.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
+/// How long an attempt to connect stays the only one. A packet that was lost is not waited for: another attempt asks
+/// the resolver and the server again.
+const ATTEMPT: Duration = Duration::from_secs(2);
 
 /// Within which time the server notices that the client of a running statement is gone, and ends it.
 pub(super) const GONE_NOTICED: Duration = Duration::from_secs(2);
@@ -50,6 +58,57 @@ pub(super) struct Link {
     pub(super) statement: Option<Statement>,
     /// How long an answer is waited for; unset for ever.
     pub(super) limit: Option<Duration>,
+    /// Until when the request that uses it may wait; unset for ever.
+    pub(super) deadline: Option<Instant>,
+    /// Whether its user has not sent a statement yet.
+    pub(super) is_unused: bool,
+    /// Whether the last statement was sent twice.
+    pub(super) is_repeated: bool,
+    connector: Arc<Connector>,
+}
+
+impl Link {
+    /// Until when the answer to a statement is waited for that is sent now.
+    pub(super) fn answer_by(&self) -> Option<Instant> {
+        let limit = self.limit.map(|limit| Instant::now() + limit);
+        limit.into_iter().chain(self.deadline).min()
+    }
+
+    /// Puts a new connection in the place of one that was closed.
+    pub(super) async fn renew(&mut self) -> Result<(), sqlx::Error> {
+        let until = Instant::now() + self.connector.time;
+        let until = self.deadline.map_or(until, |deadline| deadline.min(until));
+        let connected = timeout_at(until, self.connector.connect()).await;
+        self.connection = connected.unwrap_or(Err(sqlx::Error::PoolTimedOut))?;
+        Ok(())
+    }
+}
+
+/// How to connect. Not to be printed, as [`Settings`] are not.
+struct Connector {
+    options: PgConnectOptions,
+    /// How long a new connection is waited for.
+    time: Duration,
+}
+
+impl fmt::Debug for Connector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connector").finish_non_exhaustive()
+    }
+}
+
+impl Connector {
+    /// Connects. The first attempt that ends decides; callers limit the time.
+    async fn connect(&self) -> Result<PgConnection, sqlx::Error> {
+        let mut attempts = FuturesUnordered::new();
+        loop {
+            // Beside the earlier ones: a server that is merely slow answers the first.
+            attempts.push(self.options.connect());
+            if let Ok(Some(ended)) = timeout(ATTEMPT, attempts.next()).await {
+                return ended;
+            }
+        }
+    }
 }
 
 /// Whether a connection can be used again.
@@ -66,9 +125,9 @@ pub(super) enum Health {
 pub(super) type Pool = managed::Pool<Maker>;
 pub(super) type Lease = managed::Object<Maker>;
 
-/// Makes connections for the pool. Not to be printed, as [`Settings`] are not.
+/// Makes connections for the pool.
 pub(super) struct Maker {
-    options: PgConnectOptions,
+    connector: Arc<Connector>,
     limit: Option<Duration>,
     lifetime: Option<Duration>,
 }
@@ -78,18 +137,22 @@ impl managed::Manager for Maker {
     type Error = sqlx::Error;
 
     async fn create(&self) -> Result<Link, sqlx::Error> {
-        let connection = self.options.connect().await?;
+        let connection = self.connector.connect().await?;
         Ok(Link {
             connection,
             health: Health::Good,
             statement: None,
             limit: self.limit,
+            deadline: None,
+            is_unused: false,
+            is_repeated: false,
+            connector: Arc::clone(&self.connector),
         })
     }
 
-    /// Asks the server nothing: that would cost each request a round trip. A connection that
-    /// broke while idle shows in the next request, which is answered with 503, unless the probe has noticed before
-    /// ([`Store::forget_idle`](super::Store::forget_idle)).
+    /// Asks the server nothing: that would cost each request a round trip. A connection that was closed while idle shows
+    /// in the first statement of the next request, which is sent again ([`Wire`](super::wire::Wire)), unless the probe
+    /// has noticed before ([`Store::forget_idle`](super::Store::forget_idle)).
     async fn recycle(&self, _: &mut Link, metrics: &Metrics) -> RecycleResult<sqlx::Error> {
         match self.lifetime {
             Some(lifetime) if metrics.age() > lifetime => {
@@ -105,8 +168,14 @@ pub(super) async fn connect(settings: &Settings, name: &str) -> Result<Link, sql
     managed::Manager::create(&maker(settings, name)).await
 }
 
-fn maker(settings: &Settings, name: &str) -> Maker {
+/// How long the answer to a statement may take, and to a request with all its statements; unset for ever. The server
+/// ends a statement before that, if it is there.
+pub(super) fn answer_time(settings: &Settings) -> Option<Duration> {
     let time = Duration::from_millis(settings.statement_milliseconds_max);
+    (!time.is_zero()).then(|| time.saturating_add(SILENCE_MAX))
+}
+
+fn maker(settings: &Settings, name: &str) -> Maker {
     let statement_timeout = format!("{}ms", settings.statement_milliseconds_max);
     let check_interval = format!("{}ms", GONE_NOTICED.as_millis());
     // Statements are logged by `measure`, with the request that they belong to.
@@ -120,10 +189,13 @@ fn maker(settings: &Settings, name: &str) -> Maker {
         // Times and texts come in one form whatever the server is set to.
         ("timezone", "UTC"),
     ]);
-    Maker {
+    let connector = Connector {
         options,
-        // The server ends the statement before that, if it is there.
-        limit: (!time.is_zero()).then(|| time.saturating_add(SILENCE_MAX)),
+        time: Duration::from_secs(settings.acquire_seconds_max),
+    };
+    Maker {
+        connector: Arc::new(connector),
+        limit: answer_time(settings),
         lifetime: settings.keep.lifetime,
     }
 }

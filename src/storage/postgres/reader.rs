@@ -12,12 +12,12 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
-use std::time::Instant;
 
 use futures_util::FutureExt as _;
 use sqlx::types::Json;
 use sqlx::{AssertSqlSafe, FromRow as _, Row as _};
 use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
 use tracing::{Instrument as _, Span};
 use uuid::Uuid;
 
@@ -66,7 +66,7 @@ struct Asked {
     tenancy: Option<Json<Tenancy>>,
     id: Uuid,
     /// Until when a connection is waited for.
-    deadline: Instant,
+    until: Instant,
     answer: oneshot::Sender<Result<Option<Resource>, Unanswered>>,
     /// The request's.
     span: Span,
@@ -99,11 +99,12 @@ impl Reader {
         }
     }
 
-    /// One resource, if it is there. A connection is waited for until the deadline.
+    /// One resource, if it is there. A connection is waited for until then, the answer until the deadline.
     pub(super) async fn find(
         &self,
         place: ResourceScope<'_>,
-        deadline: Instant,
+        until: Instant,
+        deadline: Option<Instant>,
     ) -> Result<Option<Resource>, Unanswered> {
         let (answer, answered) = oneshot::channel();
         let asked = Asked {
@@ -111,7 +112,7 @@ impl Reader {
             owner: place.owner_uuid(),
             tenancy: place.view.tenancy().cloned().map(Json),
             id: place.id.as_uuid(),
-            deadline,
+            until,
             answer,
             span: Span::current(),
         };
@@ -124,7 +125,14 @@ impl Reader {
             // Not by whoever asked first: clients that leave must not take the others' answers.
             tokio::spawn(self.clone().answer_all());
         }
-        answered.await.unwrap_or(Err(Unanswered::Failed))
+        let answered = match deadline {
+            None => Ok(answered.await),
+            // Those who ask together may wait for each other.
+            Some(deadline) => timeout_at(deadline, answered).await,
+        };
+        answered.map_or(Err(Unanswered::Failed), |answered| {
+            answered.unwrap_or(Err(Unanswered::Failed))
+        })
     }
 
     pub(super) fn pool(&self) -> Pool {
@@ -162,9 +170,9 @@ impl Reader {
 
     async fn answer(&self, batch: Vec<Asked>) -> Result<(), Error> {
         // Of those who wait together the first has waited longest.
-        let deadline = batch.iter().map(|asked| asked.deadline).min();
-        let deadline = deadline.unwrap_or_else(Instant::now);
-        let mut session = match Session::of(&self.pool, deadline).await {
+        let until = batch.iter().map(|asked| asked.until).min();
+        let until = until.unwrap_or_else(Instant::now);
+        let mut session = match Session::of(&self.pool, until, None).await {
             Ok(session) => session,
             Err(error) => {
                 self.send_away(batch);
@@ -181,7 +189,7 @@ impl Reader {
         let others = batch.iter().skip(1);
         let shared = others.map(|a| measure::shared(&a.span, &SQL, Query(Resources)));
         let shared: Vec<_> = shared.collect();
-        let result = query.fetch_all(db.wire()).await;
+        let result = query.fetch_all(db.repeatable_wire()).await;
         let rows = db.done(result, Query(Resources), "find resources")?;
         drop(shared);
         let mut batch: Vec<_> = batch.into_iter().map(Some).collect();

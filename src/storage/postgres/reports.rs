@@ -121,7 +121,7 @@ impl Db<'_> {
             page.offset(),
             place.tenancy() as _,
         )
-        .fetch_all(self.wire())
+        .fetch_all(self.repeatable_wire())
         .await;
         let rows = self.done(
             result,

@@ -43,7 +43,7 @@ impl Db<'_> {
             place.owner_uuid(),
             place.tenancy() as _,
         )
-        .fetch_optional(self.wire())
+        .fetch_optional(self.repeatable_wire())
         .await;
         let row = self.done(result, Query(Resources), "find a resource")?;
         Ok(row.map(Resource::from))
@@ -63,14 +63,14 @@ impl Db<'_> {
             kind,
             view.tenancy().map(Json) as _,
         )
-        .fetch_one(self.wire())
+        .fetch_one(self.repeatable_wire())
         .await;
         self.done(result, Query(Resources), "look for a resource")
     }
 
     /// Adds a resource and its audit entry, unless its parent is missing (not seen) or finalizing.
     /// The parent is held, so that it cannot be deleted before this is committed. Links are added
-    /// apart.
+    /// apart. The id must be a new one: a statement of unknown fate is sent again, and the row of that id is its own.
     pub async fn insert_resource(
         &mut self,
         view: &TenantScope,
@@ -111,14 +111,23 @@ impl Db<'_> {
             Action::Create.into_str(),
             view.tenancy().map(Json) as _,
         )
-        .fetch_one(self.wire())
+        .fetch_one(self.repeatable_wire())
         .await;
-        let row = self.done(result, Create(Resources), "insert a resource")?;
-        Ok(match (row.is_made, row.has_parent) {
+        let is_repeated = self.link.is_repeated;
+        let result = self.done(result, Create(Resources), "insert a resource");
+        let created = result.map(|row| match (row.is_made, row.has_parent) {
             (true, _) => Created::Yes,
             (false, true) => Created::ParentFinalizing,
             (false, false) => Created::NoParent,
-        })
+        });
+        if is_repeated && !matches!(created, Ok(Created::Yes)) {
+            // The first time it may have been carried out, although no answer came. Nobody else makes this id.
+            let is_there = self.has_resource(view, &state.kind, state.id).await?;
+            if is_there {
+                return Ok(Created::Yes);
+            }
+        }
+        created
     }
 
     /// Saves what a patch changed, with its audit entry, unless the row has moved on from

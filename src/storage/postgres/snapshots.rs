@@ -97,7 +97,7 @@ macro_rules! snapshots {
     ($fetch:ident, $db:expr, $which:literal, $kinds_with_rules:expr, $($arg:tt)*) => {
         if $kinds_with_rules.is_empty() {
             let statement = statement!("NULL::jsonb", $which, $kinds_with_rules, $($arg)*);
-            statement.$fetch($db.wire()).await
+            statement.$fetch($db.repeatable_wire()).await
         } else {
             let statement = statement!(
                 r#"jsonb_build_object(
@@ -112,7 +112,7 @@ macro_rules! snapshots {
                 $kinds_with_rules,
                 $($arg)*
             );
-            statement.$fetch($db.wire()).await
+            statement.$fetch($db.repeatable_wire()).await
         }
     };
 }

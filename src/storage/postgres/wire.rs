@@ -1,22 +1,36 @@
-//! The way of every statement to the database: as sqlx's own, but that its text is noted.
+//! The way of every statement to the database: as sqlx's own, but that its text is noted, its time limited, and that
+//! it may be sent again where its connection was closed.
+//!
+//! A connection that was closed while nobody used it looks like any other: the statement that is sent over it fails.
+//! Nothing was done before the first statement of a request, so that it can be sent again if doing it twice does no
+//! harm.
 
 use std::io;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
-use futures_util::stream::{BoxStream, unfold};
+use futures_util::stream::{self, BoxStream, unfold};
 use sqlx::error::BoxDynError;
 use sqlx::postgres::{PgArguments, PgQueryResult, PgRow, PgStatement, PgTypeInfo};
 use sqlx::{Describe, Either, Error, Execute, Executor, Postgres, SqlStr};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
+use super::error::is_closed;
 use super::measure::Statement;
 use super::pool::Link;
 
+/// A statement that fails later than this is not sent again: a connection that is closed already shows at once, and
+/// what runs longer was ended for a reason.
+const REPEATED_WITHIN: Duration = Duration::from_secs(2);
+
 /// A connection for one statement.
 #[derive(Debug)]
-pub(super) struct Wire<'c>(pub(super) &'c mut Link);
+pub(super) struct Wire<'c> {
+    pub(super) link: &'c mut Link,
+    /// Whether the statement is sent once more if its connection is closed.
+    pub(super) is_repeatable: bool,
+}
 
 /// A statement whose text was looked at, which sqlx allows only in exchange for the statement.
 struct Noted {
@@ -30,7 +44,7 @@ impl Wire<'_> {
         let is_persistent = query.persistent();
         let arguments = query.take_arguments();
         let sql = query.sql();
-        self.0.statement = Some(Statement::begin(sql.clone()));
+        self.link.statement = Some(Statement::begin(sql.clone()));
         Noted {
             sql,
             arguments,
@@ -41,9 +55,18 @@ impl Wire<'_> {
 
 type Answer = Result<Either<PgQueryResult, PgRow>, Error>;
 
-/// The answers to a statement, all of which must have come in this time.
-fn in_time(answers: BoxStream<'_, Answer>, limit: Duration) -> BoxStream<'_, Answer> {
-    let state = Some((answers, Instant::now() + limit));
+/// The answers to a statement, all of which must have come in time.
+fn send(link: &mut Link, statement: Noted) -> BoxStream<'_, Answer> {
+    let deadline = link.answer_by();
+    let answers = link.connection.fetch_many(statement);
+    match deadline {
+        None => answers,
+        Some(deadline) => in_time(answers, deadline),
+    }
+}
+
+fn in_time(answers: BoxStream<'_, Answer>, deadline: Instant) -> BoxStream<'_, Answer> {
+    let state = Some((answers, deadline));
     Box::pin(unfold(state, |state| async {
         let (mut answers, deadline) = state?;
         match timeout_at(deadline, answers.next()).await {
@@ -53,6 +76,37 @@ fn in_time(answers: BoxStream<'_, Answer>, limit: Duration) -> BoxStream<'_, Ans
     }))
 }
 
+/// The answers to a statement, up to the first error. Where that is the end of the connection, the statement is sent
+/// once more, over a new one.
+async fn gather(link: &mut Link, statement: Noted) -> Vec<Answer> {
+    let copy = statement.copy();
+    let since = Instant::now();
+    let answers = until_error(send(link, statement)).await;
+    let (Some(copy), Some(Err(error))) = (copy, answers.last()) else {
+        return answers;
+    };
+    let shows_at_once = since.elapsed() < REPEATED_WITHIN;
+    // Where no new connection is to be had, the first error says more.
+    if !is_closed(error) || !shows_at_once || link.renew().await.is_err() {
+        return answers;
+    }
+    tracing::info!(target: "hyperfleet::sql", %error, "connection was closed, statement is repeated");
+    link.is_repeated = true;
+    until_error(send(link, copy)).await
+}
+
+async fn until_error(mut answers: BoxStream<'_, Answer>) -> Vec<Answer> {
+    let mut all = Vec::new();
+    while let Some(answer) = answers.next().await {
+        let is_error = answer.is_err();
+        all.push(answer);
+        if is_error {
+            break;
+        }
+    }
+    all
+}
+
 /// The connection is there, and nothing comes: no server that works takes longer than the statement
 /// may. It counts as lost, so that it is closed, and not waited for again.
 fn silent() -> Error {
@@ -60,6 +114,18 @@ fn silent() -> Error {
         io::ErrorKind::TimedOut,
         "the server does not answer",
     ))
+}
+
+impl Noted {
+    /// The same again, unless its arguments could not be written.
+    fn copy(&self) -> Option<Self> {
+        let arguments = self.arguments.as_ref().ok()?;
+        Some(Self {
+            sql: self.sql.clone(),
+            arguments: Ok(arguments.clone()),
+            is_persistent: self.is_persistent,
+        })
+    }
 }
 
 impl Execute<'_, Postgres> for Noted {
@@ -91,33 +157,34 @@ impl<'c> Executor<'c> for Wire<'c> {
         'c: 'e,
         E: 'q + Execute<'q, Postgres>,
     {
-        let query = self.note(query);
-        let limit = self.0.limit;
-        let answers = self.0.connection.fetch_many(query);
-        match limit {
-            None => answers,
-            Some(limit) => in_time(answers, limit),
+        let statement = self.note(query);
+        let Self {
+            link,
+            is_repeatable,
+        } = self;
+        if !is_repeatable {
+            return send(link, statement);
         }
+        let answers = async move { stream::iter(gather(link, statement).await) };
+        stream::once(answers).flatten().boxed()
     }
 
-    fn fetch_optional<'e, 'q: 'e, E>(
-        mut self,
-        query: E,
-    ) -> BoxFuture<'e, Result<Option<PgRow>, Error>>
+    fn fetch_optional<'e, 'q: 'e, E>(self, query: E) -> BoxFuture<'e, Result<Option<PgRow>, Error>>
     where
         'c: 'e,
         E: 'q + Execute<'q, Postgres>,
     {
-        let query = self.note(query);
-        let limit = self.0.limit;
-        let answer = self.0.connection.fetch_optional(query);
-        match limit {
-            None => answer,
-            Some(limit) => Box::pin(async move {
-                let answer = timeout(limit, answer).await;
-                answer.unwrap_or_else(|_| Err(silent()))
-            }),
-        }
+        let mut answers = self.fetch_many(query);
+        Box::pin(async move {
+            // All answers: an error may follow the row.
+            let mut found = None;
+            while let Some(answer) = answers.next().await {
+                if let Either::Right(row) = answer? {
+                    found.get_or_insert(row);
+                }
+            }
+            Ok(found)
+        })
     }
 
     fn prepare_with<'e>(
@@ -128,13 +195,13 @@ impl<'c> Executor<'c> for Wire<'c> {
     where
         'c: 'e,
     {
-        self.0.connection.prepare_with(sql, parameters)
+        self.link.connection.prepare_with(sql, parameters)
     }
 
     fn describe<'e>(self, sql: SqlStr) -> BoxFuture<'e, Result<Describe<Postgres>, Error>>
     where
         'c: 'e,
     {
-        self.0.connection.describe(sql)
+        self.link.connection.describe(sql)
     }
 }

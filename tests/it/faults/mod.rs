@@ -1,6 +1,7 @@
 //! What becomes of requests when something breaks: all or nothing, an honest answer, and service
 //! again as soon as what broke is whole.
 
+mod attempts;
 mod balancer;
 mod clients;
 mod connections;
@@ -10,6 +11,7 @@ mod database;
 mod dev;
 mod exhausted;
 mod fleet;
+mod frozen;
 mod healthcheck;
 mod killed;
 mod listeners;

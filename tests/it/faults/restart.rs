@@ -1,17 +1,19 @@
 //! The database is restarted while clients write.
 
-use std::sync::{Arc, mpsc};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
 
 use hyperfleet::domain::entity_config;
 use hyperfleet_devkit::{Durability, PrivatePostgres};
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
 use super::load::Load;
 use super::program::Program;
-use super::{until, until_alone};
+use super::{assert_unavailable, until, until_alone};
 use crate::support::{TestApi, TestDatabase, assert_sound, store};
 
 /// A server whose data is kept, on a thread that lives as long as it.
@@ -57,10 +59,25 @@ impl Server {
 
     /// Ends it as a crash would: without a word, without writing anything down.
     fn crash(&self) {
+        kill_process(self.process(), Signal::QUIT).unwrap();
+    }
+
+    /// Its first process.
+    pub(super) fn process(&self) -> Pid {
         let file = self.folder.path().join("data/postmaster.pid");
         let pid = std::fs::read_to_string(file).unwrap();
         let pid = pid.lines().next().unwrap().parse().unwrap();
-        kill_process(Pid::from_raw(pid).unwrap(), Signal::QUIT).unwrap();
+        Pid::from_raw(pid).unwrap()
+    }
+
+    /// Starts it, with the schema.
+    pub(super) async fn start_migrated(&self) -> TestDatabase {
+        let url = self.order(Order::Start).await;
+        let database = TestDatabase::at(url.parse().unwrap());
+        let store = store(database.options());
+        store.migrate(Duration::ZERO).await.unwrap();
+        store.close();
+        database
     }
 }
 
@@ -140,4 +157,116 @@ async fn created(api: &TestApi, prefix: &str) -> Vec<u16> {
     });
     let answers = futures_util::future::join_all(posts).await;
     answers.iter().map(|answer| answer.status).collect()
+}
+
+/// A server on a database that is restarted.
+fn on(database: TestDatabase) -> TestApi {
+    let registry = entity_config::registry(&entity_config::built_in()).unwrap();
+    let store = store(database.options()).share(1);
+    TestApi::spawn_on(registry, database, store, false)
+}
+
+#[tokio::test]
+async fn connections_that_ended_with_the_database_refuse_no_request() {
+    let server = Server::new();
+    let api = on(server.start_migrated().await);
+    let cluster = api.cluster("abc").await;
+    for round in 0..3 {
+        // All connections of the service idle when the database ends.
+        let paths = [cluster.as_str(), "/clusters"].repeat(4);
+        let fill = paths.iter().map(async |path| api.get(path).await.status);
+        assert_eq!(futures_util::future::join_all(fill).await, [200; 8]);
+        if round == 1 {
+            server.crash();
+        } else {
+            server.order(Order::Stop).await;
+        }
+        server.order(Order::Start).await;
+        let new =
+            |name: &str| json!({"kind": "Cluster", "name": format!("{name}-{round}"), "spec": {}});
+        let answers = tokio::join!(
+            api.get(&cluster),
+            api.get("/clusters"),
+            api.post("/clusters", new("a")),
+            api.send("PATCH", &cluster, json!({"spec": {"round": round}})),
+            api.report(&cluster, "dns", 1, &[]),
+            api.post("/clusters", new("b")),
+        );
+        let (read, list, one, patched, reported, other) = answers;
+        let statuses = [read, list, one, patched, reported, other].map(|answer| answer.status);
+        assert_eq!(statuses, [200, 200, 201, 200, 201, 201], "round {round}");
+    }
+    server.order(Order::Stop).await;
+}
+
+/// Clients that note when they sent what was answered 503.
+struct Clients {
+    api: TestApi,
+    refused: Mutex<Vec<Instant>>,
+    is_over: AtomicBool,
+}
+
+impl Clients {
+    async fn send(&self, method: &str, path: &str, body: Value) -> Option<Value> {
+        let since = Instant::now();
+        let answer = self.api.send(method, path, body).await;
+        if answer.status < 300 {
+            return Some(answer.body);
+        }
+        assert_unavailable(&answer, &format!("{method} {path}"));
+        self.refused.lock().unwrap().push(since);
+        None
+    }
+
+    async fn run(&self, client: usize) {
+        for number in 0.. {
+            if self.is_over.load(Ordering::SeqCst) {
+                return;
+            }
+            let name = format!("c{client}-{number}");
+            let new = json!({"kind": "Cluster", "name": name, "spec": {}});
+            if let Some(made) = self.send("POST", "/clusters", new).await {
+                let path = format!("/clusters/{}", made["id"].as_str().unwrap());
+                let change = json!({"spec": {"a": number}});
+                self.send("PATCH", &path, change).await;
+                self.send("GET", &path, Value::Null).await;
+                self.send("DELETE", &path, Value::Null).await;
+            }
+            self.send("GET", "/clusters?size=3", Value::Null).await;
+        }
+    }
+
+    fn refused_since(&self, moment: Instant) -> usize {
+        let refused = self.refused.lock().unwrap();
+        refused.iter().filter(|sent| **sent >= moment).count()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_request_is_refused_once_a_restarted_database_accepts_connections() {
+    let server = Server::new();
+    let clients = Arc::new(Clients {
+        api: on(server.start_migrated().await),
+        refused: Mutex::default(),
+        is_over: AtomicBool::new(false),
+    });
+    let running: Vec<_> = (0..6)
+        .map(|client| {
+            let clients = clients.clone();
+            tokio::spawn(async move { clients.run(client).await })
+        })
+        .collect();
+    for _ in 0..4 {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        server.order(Order::Stop).await;
+        server.order(Order::Start).await;
+        let accepts = Instant::now();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(clients.refused_since(accepts), 0);
+    }
+    clients.is_over.store(true, Ordering::SeqCst);
+    for client in running {
+        client.await.unwrap();
+    }
+    server.order(Order::Stop).await;
 }
