@@ -225,7 +225,14 @@ impl Store {
     /// stored. Waits for a place in the lane first ([`lane`]), then for the connection.
     pub async fn slow_session(&self) -> Result<Session, Error> {
         let place = self.lane.enter(self.connected_by()).await?;
-        let mut session = match self.session().await {
+        // The wait does not count against the statement: its own time must be up first, which is answered 504, before
+        // the server counts as silent.
+        let deadline = self
+            .deadline
+            .and_then(|_| pool::answer_time(&self.settings));
+        let deadline = deadline.map(|time| Instant::now() + time);
+        let session = Session::of(&self.pool, self.connected_by(), deadline).await;
+        let mut session = match session {
             Ok(session) => session,
             Err(error) => {
                 self.lane.send_away();
