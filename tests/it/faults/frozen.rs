@@ -52,8 +52,8 @@ impl Drop for Frozen {
 
 /// The number of a process, and of its parent.
 fn family(stat: &str) -> Option<(i32, i32)> {
-    let (start, rest) = stat.rsplit_once(')')?;
-    let pid = start.split(' ').next()?.parse().ok()?;
+    let (head, rest) = stat.rsplit_once(')')?;
+    let pid = head.split(' ').next()?.parse().ok()?;
     Some((pid, rest.split(' ').nth(2)?.parse().ok()?))
 }
 
