@@ -12,8 +12,8 @@ const EXPIRED_PER_TRANSACTION: i64 = 10_000;
 
 impl Service {
     /// One page of what is seen of the trail, newest first, or behind a position in the order of
-    /// positions. Entries are counted, so that it takes its time where the trail is long: it waits in
-    /// line with searches.
+    /// positions. All but the whole trail behind a position may take its time where the trail is
+    /// long, for entries are counted or left out: it waits in line with searches.
     ///
     /// # Errors
     ///
@@ -24,7 +24,12 @@ impl Service {
         filter: &Filter,
         page: Page,
     ) -> Result<TrailPage, Error> {
-        let mut session = self.store.slow_session().await?;
+        let is_read_in_order = filter.is_after_alone() && view.tenancy().is_none();
+        let mut session = if is_read_in_order {
+            self.store.session().await?
+        } else {
+            self.store.slow_session().await?
+        };
         let rows = session.db().list_audit(view, filter, page).await?;
         if filter
             .after

@@ -69,8 +69,8 @@ pub enum Error {
     Order(#[from] InvalidOrder),
     /// Entries are asked for behind a position that the audit trail has not reached.
     #[error(
-        "after is ahead of the audit trail: the database was set back to an earlier state. Begin again with the \
-         position of a new answer, or with start"
+        "after is ahead of the audit trail: the database was set back to an earlier state, and its operator has not \
+         begun a new era of the trail (SELECT begin_audit_era())"
     )]
     AheadOfTrail,
     /// The database cannot serve right now; the same request may succeed later.

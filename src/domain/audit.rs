@@ -112,6 +112,17 @@ pub struct Filter {
     pub after: Option<TrailPosition>,
 }
 
+impl Filter {
+    /// Whether it names a position and nothing else: then entries are read one after the other.
+    pub fn is_after_alone(&self) -> bool {
+        let after_alone = Self {
+            after: self.after,
+            ..Self::default()
+        };
+        self.after.is_some() && *self == after_alone
+    }
+}
+
 /// A place in the order in which entries settle. An entry is settled when no entry can appear before
 /// it any more (`docs/database.md`, "The order of the audit trail").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

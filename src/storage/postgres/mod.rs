@@ -225,20 +225,17 @@ impl Store {
     /// stored. Waits for a place in the lane first ([`lane`]), then for the connection.
     pub async fn slow_session(&self) -> Result<Session, Error> {
         let place = self.lane.enter(self.connected_by()).await?;
-        // The wait does not count against the statement: its own time must be up first, which is answered 504, before
-        // the server counts as silent.
-        let deadline = self
-            .deadline
-            .and_then(|_| pool::answer_time(&self.settings));
-        let deadline = deadline.map(|time| Instant::now() + time);
-        let session = Session::of(&self.pool, self.connected_by(), deadline).await;
-        let mut session = match session {
+        let mut session = match Session::of(&self.pool, self.connected_by(), None).await {
             Ok(session) => session,
             Err(error) => {
                 self.lane.send_away();
                 return Err(error);
             }
         };
+        // The waits do not count against the statement: its own time must be up first, which is answered 504, before
+        // the server counts as silent.
+        let answer_time = pool::answer_time(&self.settings).filter(|_| self.deadline.is_some());
+        session.db().link.deadline = answer_time.map(|time| Instant::now() + time);
         session.place = Some(place);
         Ok(session)
     }
@@ -358,12 +355,12 @@ impl Drop for Session {
 
 impl<'s> Tx<'s> {
     async fn open(session: TxSession<'s>, sql: &'static str) -> Result<Self, Error> {
+        // Open from the first statement on: what opens a transaction may fail after it did.
         let mut tx = Self {
             session,
-            is_open: false,
+            is_open: true,
         };
         tx.db().execute(sql, Begin, "open a transaction").await?;
-        tx.is_open = true;
         Ok(tx)
     }
 

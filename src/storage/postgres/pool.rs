@@ -98,14 +98,17 @@ impl fmt::Debug for Connector {
 }
 
 impl Connector {
-    /// Connects. The first attempt that ends decides; callers limit the time.
+    /// Connects. The first attempt that succeeds decides, or the last one that fails; callers limit the time.
     async fn connect(&self) -> Result<PgConnection, sqlx::Error> {
         let mut attempts = FuturesUnordered::new();
+        attempts.push(self.options.connect());
         loop {
-            // Beside the earlier ones: a server that is merely slow answers the first.
-            attempts.push(self.options.connect());
-            if let Ok(Some(ended)) = timeout(ATTEMPT, attempts.next()).await {
-                return ended;
+            match timeout(ATTEMPT, attempts.next()).await {
+                // An earlier one may still succeed: a server without room refuses the later ones.
+                Ok(Some(Err(_))) if !attempts.is_empty() => {}
+                Ok(Some(ended)) => return ended,
+                // Beside the earlier ones: a server that is merely slow answers the first.
+                _ => attempts.push(self.options.connect()),
             }
         }
     }

@@ -25,7 +25,8 @@ pub struct Unreconciled {
 
 impl Db<'_> {
     /// Counts, of these kinds, what is not reconciled, and of that what has not been since
-    /// `stuck_before`, and what has been finalizing since before `finalizing_before`. Ends after five seconds; must run in a transaction, which that limit ends with.
+    /// `stuck_before`, and what has been finalizing since before `finalizing_before`. Ends after five
+    /// seconds; must run in a transaction, which that limit ends with.
     pub async fn count_unreconciled(
         &mut self,
         kinds: &[String],
