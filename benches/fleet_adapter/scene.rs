@@ -147,6 +147,30 @@ impl Scene {
         }
     }
 
+    /// The unit that runs for a node pool.
+    pub(crate) fn unit_of(&self, pool: &str) -> String {
+        let begins = format!("np-{pool}-");
+        let mut running = self.machines.iter().flat_map(SimulatedMachine::running);
+        running
+            .find(|name| name.starts_with(&begins))
+            .expect("it runs")
+    }
+
+    /// Waits until the stored file of a unit has a text.
+    pub(crate) async fn until_stored(&self, unit: &str, text: &str) {
+        loop {
+            let found = self.fleet.find_unit(unit).await.expect("it is there");
+            if found
+                .options
+                .iter()
+                .any(|option| option.value.contains(text))
+            {
+                return;
+            }
+            sleep(LOOK).await;
+        }
+    }
+
     /// Waits until that many node pools are reconciled.
     pub(crate) async fn until_reconciled(&self, count: usize) {
         let client = self.client();
@@ -229,7 +253,7 @@ pub(crate) struct Adapter {
 
 impl Adapter {
     /// Starts one with nothing in memory: its mirror is its own.
-    pub(crate) async fn start(scene: &Scene) -> Self {
+    pub(crate) async fn start(scene: &Scene, workers: usize) -> Self {
         let registry = Registry::new(scene.keys.clone(), Prefix::default());
         let fleet = Fleet::new(registry, 100);
         let mirror = tokio::spawn(fleet.clone().keep_mirror());
@@ -251,6 +275,7 @@ impl Adapter {
             kinds: vec!["clusters".to_owned(), "nodepools".to_owned()],
             runner: RunnerSettings {
                 poll_interval: Duration::from_secs(1),
+                workers,
                 ..RunnerSettings::new("fleet", Vec::new())
             },
             orphans: OrphanSettings {

@@ -13,7 +13,7 @@ use hyperfleet_adapter::{Adapter, Api, Outcome, Report, Resource, Truth, Work};
 use hyperfleet_fleet::keys::KeyStore;
 use hyperfleet_fleet::{Error, Fleet};
 use serde_json::Value;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::domain::{
     Blocker, Brake, DesiredWorkload, FleetHealth, Observation, OwnedUnit, RemovalLimit, plan,
@@ -95,6 +95,8 @@ impl<S: KeyStore> FleetAdapter<S> {
 
     async fn reconcile_one(&self, work: &Work) -> anyhow::Result<Outcome> {
         let resource = &work.resource;
+        // After a start fleet is still being read: etcd is not away because of that.
+        let _ = timeout(AGAIN, self.index.wait_until_read()).await;
         if !self.has_etcd() {
             return self.without_etcd(resource).await;
         }
