@@ -47,7 +47,7 @@ impl Size {
             restart: 3334,
             changes: 100,
             idle_seconds: 30,
-            workers: 8,
+            workers: 32,
         };
         for argument in arguments {
             let Some((name, value)) = argument.split_once('=') else {
@@ -249,7 +249,7 @@ async fn restart(scene: &Scene, cluster: &str, size: Size, adapter: Adapter, tab
     let pool = client.find_pool(cluster, "changed").await;
     let unit = scene.unit_of("changed");
     client.patch(&pool, spec).await;
-    Table::title(&format!("the adapter starts anew beside {units} units"));
+    Table::title(&format!("the adapter starts again beside {units} units"));
     let begun = Instant::now();
     let adapter = Adapter::start(scene, size.workers).await;
     scene.until_stored(&unit, "VERSION=restarted.").await;

@@ -117,7 +117,7 @@ const SETTINGS: &[Setting] = &[
     row("fleet.adapter.api_url", Text, "", "URL of the API, such as https://hyperfleet.example.com; unset: with `serve` its own listener, which must not have TLS"),
     row("fleet.adapter.token_file", File, "", "File with the adapter's token for the API, read again with each request; unset: no token"),
     row("fleet.adapter.workloads", Objects, "[]", "Units that resources of a kind need: kind, unit, file, when, replicas, max_unavailable, min_ready_seconds"),
-    Setting { range: Some(("1", "256")), ..row("fleet.adapter.workers", Number, "8", "Resources that the adapter works on at a time") },
+    Setting { range: Some(("1", "256")), ..row("fleet.adapter.workers", Number, "32", "Resources that the adapter works on at a time") },
     Setting { range: Some(("100ms", "1h")), ..row("fleet.adapter.poll_interval", Duration, "1s", "Interval between lists of resources that are not reconciled") },
     Setting { range: Some(("1s", "1day")), ..row("fleet.adapter.sweep_interval", Duration, "10m", "Interval between lists of all resources, each of which is worked on") },
     Setting { range: Some(("1s", "1day")), ..row("fleet.adapter.report_interval", Duration, "5m", "Interval after which an unchanged report is sent again") },

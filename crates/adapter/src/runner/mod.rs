@@ -52,12 +52,13 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The usual: eight workers, asked every five seconds for changes and every ten minutes for everything.
+    /// The usual: asked every five seconds for changes and every ten minutes for everything. 32 workers, because work
+    /// waits for disks and networks, not for processors.
     pub fn new(name: impl Into<String>, kinds: Vec<Kind>) -> Self {
         Self {
             name: name.into(),
             kinds,
-            workers: 8,
+            workers: 32,
             poll_interval: Duration::from_secs(5),
             sweep_interval: Duration::from_mins(10),
             report_interval: Duration::from_mins(5),
