@@ -13,6 +13,7 @@ mod scene;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use hyperfleet_testkit::named_counts;
 use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
@@ -40,7 +41,7 @@ struct Size {
 }
 
 impl Size {
-    fn read(arguments: impl Iterator<Item = String>) -> Self {
+    fn read() -> Self {
         let mut size = Self {
             machines: 50,
             pools: 1000,
@@ -49,12 +50,8 @@ impl Size {
             idle_seconds: 30,
             workers: 32,
         };
-        for argument in arguments {
-            let Some((name, value)) = argument.split_once('=') else {
-                continue;
-            };
-            let count: usize = value.parse().expect("a number");
-            match name {
+        for (name, count) in named_counts() {
+            match name.as_str() {
                 "machines" => size.machines = count,
                 "pools" => size.pools = count,
                 "restart" => size.restart = count,
@@ -269,7 +266,7 @@ async fn restart(scene: &Scene, cluster: &str, size: Size, adapter: Adapter, tab
 }
 
 fn main() -> ExitCode {
-    let size = Size::read(std::env::args().skip(1));
+    let size = Size::read();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

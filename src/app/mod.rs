@@ -62,9 +62,10 @@ impl Service {
     /// The same service for one request that begins now: all that it does in the database ends by one deadline,
     /// whatever the number of statements and waits.
     pub fn for_request(&self) -> Self {
+        let service = self.clone();
         Self {
-            store: self.store.for_request(),
-            ..self.clone()
+            store: service.store.for_request(),
+            ..service
         }
     }
 

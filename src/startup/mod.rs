@@ -15,6 +15,7 @@ mod plan;
 mod process;
 mod readiness;
 mod retention;
+mod sides;
 mod telemetry;
 #[cfg(test)]
 mod tests;

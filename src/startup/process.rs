@@ -8,7 +8,6 @@
 use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -19,6 +18,7 @@ use super::BUILD;
 use super::fleet_adapter::Role;
 use super::metrics::ApiMetrics;
 use super::plan::Plan;
+use super::sides::SideSockets;
 use super::{authentication, database, readiness, retention, telemetry, tls};
 use crate::app::Service;
 use crate::auth::Authentication;
@@ -27,14 +27,14 @@ use crate::http::{self, Api, Document};
 use crate::storage::postgres::{self, Probe, Store};
 use hyperfleet_fleet::start::Prepared;
 use hyperfleet_server_kit::clock::Clock;
-use hyperfleet_server_kit::http::{self as kit_http, Admission, Gate};
+use hyperfleet_server_kit::http::{Admission, Gate};
 use hyperfleet_server_kit::server::{Listener, Options, Server, Serving};
 use hyperfleet_server_kit::side::{self, Side};
 use hyperfleet_server_kit::signals::Signals;
 use hyperfleet_server_kit::sockets::{self, Needs, Room};
 use hyperfleet_server_kit::supervise::{PAUSE, supervise};
 use hyperfleet_server_kit::telemetry::{FLUSH_TIME_MAX, Telemetry, Traces};
-use hyperfleet_server_kit::{ending, manager, shutdown, tls as kit_tls};
+use hyperfleet_server_kit::{ending, manager, shutdown};
 
 /// How long the end may take beyond `health.shutdown_delay` and `health.shutdown_timeout`: what
 /// docs/deployment.md promises to whoever sets a grace period.
@@ -82,23 +82,19 @@ impl Process {
     /// An address that cannot be had, with the flag to change.
     pub(super) fn start(
         settings: &Settings,
-        tls: tls::Configs,
+        mut tls: tls::Configs,
         telemetry: Telemetry,
     ) -> anyhow::Result<Self> {
         let metrics = ApiMetrics::new(telemetry.metrics.clone());
         let signals = Signals::catch()?;
-        let (server, health) = (&settings.server, &settings.health);
-        let bind = |host: &str, port, name| {
-            sockets::bind(host, port, name, settings.server.timeouts.write)
-        };
+        let server = &settings.server;
         // All of them before anything is started.
-        let api_socket = bind(&server.host, server.port, "server")?;
-        let health_socket = bind(&health.host, health.port, "health")?;
-        let metrics_socket = bind(&settings.metrics.host, settings.metrics.port, "metrics")?;
+        let api_socket = sockets::bind(&server.host, server.port, "server", server.timeouts.write)?;
+        let side_sockets = SideSockets::bind(settings)?;
         let addresses = Addresses {
             api: api_socket.local_addr()?,
-            health: health_socket.local_addr()?,
-            metrics: metrics_socket.local_addr()?,
+            health: side_sockets.health_address()?,
+            metrics: side_sockets.metrics_address()?,
         };
         let room = Room::of(&Needs {
             connections_max: server.limits.max_connections,
@@ -108,28 +104,9 @@ impl Process {
         });
         let gate = Gate::starting();
         metrics.show_readiness(gate.clone());
-        let shown = metrics.clone();
-        let sides = [
-            Side::start(
-                "metrics",
-                metrics_socket,
-                tls.metrics,
-                room.side,
-                http::wording,
-                kit_http::metrics(Arc::new(move || shown.render())),
-            )?,
-            Side::start(
-                "health",
-                health_socket,
-                tls.health,
-                room.side,
-                http::wording,
-                kit_http::health(gate.clone()),
-            )?,
-        ];
         // From now on requests are answered, and counted, if only by saying that there is no service.
-        tokio::spawn(telemetry.metrics.upkeep());
-        kit_tls::watch(tls.watched).context("cannot watch the certificates")?;
+        let api_tls = tls.api.take();
+        let sides = side_sockets.start(tls, room.side, &gate, &telemetry.metrics)?;
         tracing::info!(
             api = %addresses.api, health = %addresses.health, metrics = %addresses.metrics,
             "listening"
@@ -140,7 +117,7 @@ impl Process {
             signals,
             listener: Some(api_socket),
             room,
-            tls: tls.api,
+            tls: api_tls,
             sides,
             metrics,
             traces: telemetry.traces,

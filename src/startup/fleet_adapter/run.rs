@@ -5,7 +5,6 @@
 //! signal ▸ not ready ▸ work under way, lease given back ▸ metrics, health
 //! ```
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -13,20 +12,20 @@ use hyperfleet_fleet::EtcdFleet;
 use hyperfleet_fleet::start::{Prepared, RegistryLocation};
 use hyperfleet_server_kit::ending::{self, Misuse};
 use hyperfleet_server_kit::faults::Faults;
-use hyperfleet_server_kit::http::{self as kit_http, Gate};
+use hyperfleet_server_kit::http::Gate;
 use hyperfleet_server_kit::program::Build;
 use hyperfleet_server_kit::side::Side;
 use hyperfleet_server_kit::signals::Signals;
-use hyperfleet_server_kit::sockets::{self, Needs, Room};
+use hyperfleet_server_kit::sockets::{Needs, Room};
 use hyperfleet_server_kit::supervise::{PAUSE, supervise};
 use hyperfleet_server_kit::telemetry::{Metrics, Telemetry};
-use hyperfleet_server_kit::{manager, shutdown, tls as kit_tls};
+use hyperfleet_server_kit::{manager, shutdown};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::{AdapterPlan, Role};
 use crate::config::{self, Loaded, Settings, SettingsArgs};
-use crate::http;
+use crate::startup::sides::SideSockets;
 use crate::startup::{BUILD, fleet, telemetry, tls};
 
 /// How the program is called in its log and its metrics.
@@ -152,39 +151,15 @@ fn sides(
     gate: &Gate,
     metrics: &Metrics,
 ) -> anyhow::Result<[Side; 2]> {
-    let bind =
-        |host: &str, port, name| sockets::bind(host, port, name, settings.server.timeouts.write);
-    // Both before one is started.
-    let health_socket = bind(&settings.health.host, settings.health.port, "health")?;
-    let metrics_socket = bind(&settings.metrics.host, settings.metrics.port, "metrics")?;
-    let (health, served) = (health_socket.local_addr()?, metrics_socket.local_addr()?);
+    let sockets = SideSockets::bind(settings)?;
+    let (health, served) = (sockets.health_address()?, sockets.metrics_address()?);
     let room = Room::of(&Needs {
         connections_max: 1,
         key: "fleet.adapter.workers",
         others: settings.fleet.adapter.workers,
         has_sides: true,
     });
-    let shown = metrics.clone();
-    let sides = [
-        Side::start(
-            "metrics",
-            metrics_socket,
-            tls.metrics,
-            room.side,
-            http::wording,
-            kit_http::metrics(Arc::new(move || shown.render())),
-        )?,
-        Side::start(
-            "health",
-            health_socket,
-            tls.health,
-            room.side,
-            http::wording,
-            kit_http::health(gate.clone()),
-        )?,
-    ];
-    tokio::spawn(metrics.clone().upkeep());
-    kit_tls::watch(tls.watched).context("cannot watch the certificates")?;
+    let sides = sockets.start(tls, room.side, gate, metrics)?;
     tracing::info!(%health, metrics = %served, "listening");
     Ok(sides)
 }

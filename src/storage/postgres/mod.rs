@@ -189,10 +189,11 @@ impl Store {
 
     /// The same store for one request that begins now: all that it does ends by one deadline, as long after this as
     /// the answer to one statement may take.
-    pub fn for_request(&self) -> Self {
+    #[must_use]
+    pub fn for_request(self) -> Self {
         Self {
             deadline: pool::answer_time(&self.settings).map(|time| Instant::now() + time),
-            ..self.clone()
+            ..self
         }
     }
 

@@ -60,6 +60,14 @@ impl Collector {
         collector
     }
 
+    /// Variables of a program that sends its spans here, by HTTP.
+    fn variables(&self) -> [(&str, &str); 2] {
+        [
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", &self.address),
+            ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
+        ]
+    }
+
     pub(super) fn spans(&self) -> Vec<Span> {
         let received = self.received.lock().unwrap();
         received.iter().flat_map(|body| spans(body)).collect()
@@ -231,9 +239,10 @@ fn assert_says(attributes: &BTreeMap<String, String>, expected: &[(&str, &str)])
 async fn a_request_is_one_span_with_one_below_it_for_each_statement() {
     let collector = Collector::http();
     let database = TestDatabase::create().await;
+    let [endpoint, protocol] = collector.variables();
     let variables = [
-        ("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address.as_str()),
-        ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
+        endpoint,
+        protocol,
         ("OTEL_SERVICE_NAME", "by-the-standard"),
         ("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=test"),
     ];
@@ -328,11 +337,7 @@ async fn a_request_is_one_span_with_one_below_it_for_each_statement() {
 async fn each_of_many_reads_shows_the_statement_that_answered_it() {
     let collector = Collector::http();
     let database = TestDatabase::create().await;
-    let variables = [
-        ("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address.as_str()),
-        ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
-    ];
-    let mut program = serve(&database, &variables);
+    let mut program = serve(&database, &collector.variables());
     let api = program.serving(database).await;
     let cluster = api.cluster("abc").await;
     let reads = (0..200).map(|_| api.get(&cluster));
@@ -405,11 +410,7 @@ async fn a_collector_that_never_answers_does_not_keep_the_program_from_ending() 
 async fn only_requests_begin_traces() {
     let collector = Collector::http();
     let database = TestDatabase::create().await;
-    let variables = [
-        ("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address.as_str()),
-        ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
-    ];
-    let mut program = serve(&database, &variables);
+    let mut program = serve(&database, &collector.variables());
     // By then the schema was looked at.
     let api = program.serving(database).await;
     assert_eq!(api.get("/clusters").await.status, 200);
@@ -425,13 +426,9 @@ async fn only_requests_begin_traces() {
 async fn a_migration_sends_its_last_spans() {
     let database = TestDatabase::create().await;
     let collector = Collector::http();
-    let variables = [
-        ("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address.as_str()),
-        ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
-    ];
     let url = database.url();
     let args = ["migrate", "status", "--database-url", &url];
-    let mut program = Program::start_with(&args, &variables);
+    let mut program = Program::start_with(&args, &collector.variables());
     assert!(program.ended().await.success(), "{}", program.said());
     let spans = collector.spans();
     let (roots, below): (Vec<_>, Vec<_>) = spans.iter().partition(|s| s.parent.is_empty());
@@ -447,9 +444,8 @@ async fn without_a_collector_nothing_is_sent_and_nothing_is_printed() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.yaml");
     std::fs::write(&file, "tracing: {enabled: false}").unwrap();
-    let named = ("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address.as_str());
+    let [named, protocol] = collector.variables();
     let switched_off = ("HYPERFLEET_CONFIG", file.to_str().unwrap());
-    let protocol = ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf");
     for variables in [&[protocol][..], &[protocol, named, switched_off][..]] {
         let database = TestDatabase::at(database.options());
         let mut program = serve(&database, variables);

@@ -72,10 +72,7 @@ async fn a_node_pool_becomes_services_that_change_one_after_the_other_and_go_wit
 async fn a_replica_without_a_machine_says_why_and_one_whose_machine_is_lost_moves() {
     let mut world = World::start(2).await;
     let adapter = world.adapter();
-    let cluster = world.api.make("/clusters", "Cluster", "web").await;
-    let pool = world
-        .pool(&cluster, "workers", json!({"replicas": 3, "version": "1"}))
-        .await;
+    let (_, pool) = world.pool_of(3).await;
     let message = world
         .until_reported(&pool, "Available", "False", "NotPlaced")
         .await;

@@ -178,6 +178,14 @@ impl World {
         format!("{path}/{}", made.body["id"].as_str().unwrap())
     }
 
+    /// A cluster, and its node pool `workers` of that many replicas; their paths.
+    async fn pool_of(&self, replicas: u32) -> (String, String) {
+        let cluster = self.api.make("/clusters", "Cluster", "web").await;
+        let spec = json!({"replicas": replicas, "version": "1"});
+        let pool = self.pool(&cluster, "workers", spec).await;
+        (cluster, pool)
+    }
+
     /// The condition that the adapter has reported: status, reason, message.
     async fn reported(&self, path: &str, kind: &str) -> (String, String, String) {
         let statuses = self.api.get(&format!("{path}/statuses")).await.body;

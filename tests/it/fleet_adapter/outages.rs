@@ -12,10 +12,7 @@ async fn without_etcd_health_falls_and_what_is_available_stays_so() {
     let keys = EtcdKeys::prepare(etcd_settings(&etcd.url())).unwrap();
     let world = World::start_on(keys, 2).await;
     let adapter = world.adapter();
-    let cluster = world.api.make("/clusters", "Cluster", "web").await;
-    let pool = world
-        .pool(&cluster, "workers", json!({"replicas": 2, "version": "1"}))
-        .await;
+    let (_, pool) = world.pool_of(2).await;
     world.until_reconciled(&pool).await;
     etcd.kill();
     world

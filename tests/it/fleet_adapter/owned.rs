@@ -10,10 +10,7 @@ use crate::support::until;
 #[tokio::test]
 async fn a_unit_of_somebody_else_is_never_touched() {
     let world = World::start(1).await;
-    let cluster = world.api.make("/clusters", "Cluster", "web").await;
-    let pool = world
-        .pool(&cluster, "workers", json!({"replicas": 1, "version": "1"}))
-        .await;
+    let (cluster, pool) = world.pool_of(1).await;
     let id = pool.rsplit('/').next().unwrap();
     let name = format!("np-workers-{}@1.service", &id[id.len() - 8..]);
     let theirs = SetUnit {
@@ -42,10 +39,7 @@ async fn a_unit_of_somebody_else_is_never_touched() {
 async fn what_was_destroyed_or_stopped_by_hand_comes_back() {
     let world = World::start(2).await;
     let adapter = world.adapter();
-    let cluster = world.api.make("/clusters", "Cluster", "web").await;
-    let pool = world
-        .pool(&cluster, "workers", json!({"replicas": 2, "version": "1"}))
-        .await;
+    let (_, pool) = world.pool_of(2).await;
     world.until_reconciled(&pool).await;
     let units = world.units().await;
     world.fleet.destroy_unit(&units[0]).await.unwrap();
@@ -69,10 +63,7 @@ async fn what_was_destroyed_or_stopped_by_hand_comes_back() {
 #[tokio::test]
 async fn an_adapter_that_is_killed_again_and_again_converges_and_leaves_nothing() {
     let world = World::start(3).await;
-    let cluster = world.api.make("/clusters", "Cluster", "web").await;
-    let pool = world
-        .pool(&cluster, "workers", json!({"replicas": 3, "version": "1"}))
-        .await;
+    let (cluster, pool) = world.pool_of(3).await;
     kill_until(&world, async || world.services().len() == 3).await;
     let adapter = world.adapter();
     world.until_reconciled(&pool).await;
@@ -142,10 +133,7 @@ async fn release_lease(world: &World) {
 async fn units_of_a_resource_that_was_deleted_by_force_go_after_a_while() {
     let world = World::start(1).await;
     let adapter = world.adapter();
-    let cluster = world.api.make("/clusters", "Cluster", "web").await;
-    let pool = world
-        .pool(&cluster, "workers", json!({"replicas": 1, "version": "1"}))
-        .await;
+    let (_, pool) = world.pool_of(1).await;
     world.until_reconciled(&pool).await;
     adapter.stop().await;
     world.api.delete(&pool).await;

@@ -9,10 +9,7 @@ use crate::support::until;
 async fn of_two_replicas_one_works_and_the_other_takes_over() {
     let world = World::start(1).await;
     let first = start(world.running("replica-1"));
-    let cluster = world.api.make("/clusters", "Cluster", "web").await;
-    let pool = world
-        .pool(&cluster, "workers", json!({"replicas": 1, "version": "1"}))
-        .await;
+    let (_, pool) = world.pool_of(1).await;
     world.until_reconciled(&pool).await;
     let second = start(world.running("replica-2"));
     let instance = async || {

@@ -38,7 +38,9 @@ impl<S: KeyStore> FleetAdapter<S> {
                     Ok(()) => done.push(*step),
                     Err(Error::NoUnit) => {}
                     Err(
-                        Error::Invalid(message) | Error::Conflict(message) | Error::Foreign(message),
+                        Error::Invalid(message)
+                        | Error::Conflict(message)
+                        | Error::Foreign(message),
                     ) => {
                         let unit = step.unit().to_owned();
                         refused.get_or_insert(Blocker::Refused { unit, message });

@@ -24,7 +24,7 @@ use hyperfleet_fleet::etcd::{EtcdKeys, Settings};
 use hyperfleet_fleet::registry::{Prefix, Registry};
 
 use figures::Figures;
-use hyperfleet_testkit::{PrivateSystemd, SimulatedMachine};
+use hyperfleet_testkit::{PrivateSystemd, SimulatedMachine, named_counts};
 use processes::{Etcd, Fleetd};
 use seen::Seen;
 
@@ -42,8 +42,7 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    /// As said on the command line; cargo says something there, too.
-    fn read(arguments: impl Iterator<Item = String>) -> Self {
+    fn read() -> Self {
         let mut size = Self {
             machines: 200,
             units: 10_000,
@@ -51,12 +50,8 @@ impl Size {
             singles: 200,
             lost: 1,
         };
-        for argument in arguments {
-            let Some((name, value)) = argument.split_once('=') else {
-                continue;
-            };
-            let count: usize = value.parse().expect("a number");
-            match name {
+        for (name, count) in named_counts() {
+            match name.as_str() {
                 "machines" => size.machines = count,
                 "units" => size.units = count,
                 "singles" => size.singles = count,
@@ -160,7 +155,7 @@ async fn measure(size: Size) -> Figures {
 }
 
 fn main() -> ExitCode {
-    let size = Size::read(std::env::args().skip(1));
+    let size = Size::read();
     hyperfleet_server_kit::crypto::install();
     processes::allow_many_files();
     let runtime = tokio::runtime::Builder::new_multi_thread()
