@@ -138,22 +138,22 @@ etcd-protoset: ## Renew scripts/etcd.protoset after an update of etcd-client (ne
 config-reference: setup ## Renew the tables of settings in docs/ after changing settings
 	@mkdir -p .dev
 	@cargo build --quiet --bin hyperfleet-api --bin fleetd
-	@for pair in hyperfleet-api:configuration fleetd:fleet-running; do \
+	@for pair in hyperfleet-api:reference/configuration fleetd:operations/fleetd; do \
 		doc=docs/$${pair#*:}.md; \
 		{ sed '/^<!-- settings -->$$/q' $$doc; target/debug/$${pair%:*} config reference; \
 		  sed -n '/^<!-- \/settings -->$$/,$$p' $$doc; } > .dev/reference.md && mv .dev/reference.md $$doc || exit 1; done
 
-fleetctl-reference: setup ## Renew docs/fleet/fleetctl.md after changing the command line of fleetctl
+fleetctl-reference: setup ## Renew docs/reference/fleetctl.md after changing the command line of fleetctl
 	@mkdir -p .dev
 	cargo run --quiet --bin fleetctl -- reference > .dev/fleetctl.md
-	mv .dev/fleetctl.md docs/fleet/fleetctl.md
+	mv .dev/fleetctl.md docs/reference/fleetctl.md
 
 mutants: ## Change the domain in every small way and see that a test fails (cargo-mutants)
 	@command -v cargo-mutants >/dev/null || cargo install --locked cargo-mutants
 	cargo mutants --workspace --file 'src/domain/**' --file 'crates/expressions/src/**' --file 'crates/fleet-model/src/**' --baseline skip --timeout 120 --jobs 2 --output target --cargo-arg=--lib
 
 # Stable Rust will do: without a sanitizer cargo-fuzz asks the compiler for nothing unstable. What is
-# found goes beside the corpus, not into it (docs/testing.md).
+# found goes beside the corpus, not into it (docs/internals/testing.md).
 fuzz-search: setup ## Look for a text that breaks a law of searches (cargo-fuzz; SECONDS=60)
 	@command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
 	@mkdir -p fuzz/found/search

@@ -5,7 +5,7 @@
 //! resource, reports ─▶ view (masked) ─▶ Rules::derive ─▶ conditions, failures
 //! ```
 //!
-//! Rules are written in CEL (`docs/conditions.md`). They run inside every write of a resource, so they may neither
+//! Rules are written in CEL (`docs/guides/derived-conditions.md`). They run inside every write of a resource, so they may neither
 //! harm nor delay it: the guards are those of `hyperfleet_expressions`. A rule that fails leaves its condition as it
 //! was, and its failure is reported.
 
