@@ -109,7 +109,7 @@ impl Data {
 }
 
 impl Paths {
-    /// Where a resource is found (decision H13): below its owner, one level deep.
+    /// The path of a resource: below its owner, one level deep.
     fn href(&self, state: &ResourceState) -> String {
         match self.owner(state) {
             Some((_, owner)) => format!("{owner}/{}/{}", self.plural, state.id),
