@@ -2,7 +2,9 @@
 
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
+use std::time::Duration;
 
+use hyperfleet_server_kit::clock::Clock;
 use regex::Regex;
 
 use crate::support::TestApi;
@@ -42,6 +44,18 @@ fn comparable(text: &str) -> String {
     TIME.replace_all(&text, "<time>").into_owned()
 }
 
+/// A report counts as new only at a later time than the one before it.
+async fn with_running_clock<T>(api: &TestApi, work: impl Future<Output = T>) -> T {
+    let mut ticks = tokio::time::interval(Duration::from_millis(1));
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            done = &mut work => return done,
+            _ = ticks.tick() => api.clock.set(Clock::system().now()),
+        }
+    }
+}
+
 #[tokio::test]
 async fn the_life_of_a_cluster_is_as_the_page_shows() {
     let page = std::fs::read_to_string("docs/start/life-of-a-cluster.md").unwrap();
@@ -50,14 +64,16 @@ async fn the_life_of_a_cluster_is_as_the_page_shows() {
     let api = TestApi::spawn().await;
     let host = api.base.split("/api/").next().unwrap();
     // One shell for all, because later commands use what earlier ones set.
-    let commands = steps.iter().map(|step| format!("{}\nprintf '\\0'\n", step.commands));
+    let commands = steps
+        .iter()
+        .map(|step| format!("{}\nprintf '\\0'\n", step.commands));
     let script = commands.collect::<String>().replace(SHOWN, host);
     let folder = tempfile::tempdir().unwrap();
     let mut shell = Command::new("bash");
     shell.args(["-euo", "pipefail", "-c", &script]);
     shell.current_dir(folder.path()).stdin(Stdio::null());
-    let output = tokio::task::spawn_blocking(move || shell.output());
-    let output = output.await.unwrap().unwrap();
+    let shell = tokio::task::spawn_blocking(move || shell.output());
+    let output = with_running_clock(&api, shell).await.unwrap().unwrap();
     assert!(output.status.success(), "{output:?}");
     let printed = String::from_utf8(output.stdout).unwrap();
     for (step, printed) in steps.iter().zip(printed.split('\0')) {
