@@ -1,4 +1,4 @@
-# One image for hyperfleet-api, fleetd and fleetctl, in two ways (docs/deployment.md, «Container image»):
+# One image for hyperfleet-api, fleetd and fleetctl, in two ways (docs/operations/containers.md):
 #   docker build --tag hyperfleet .                                       builds the programs from source
 #   docker build --tag hyperfleet --target packed --file Dockerfile DIR   packs programs that are in DIR/amd64, DIR/arm64
 # `make image` does the second.

@@ -62,7 +62,7 @@ release-check: setup ## Build the release twice, in two folders, and compare the
 
 # ---- Test -----------------------------------------------------------------------------------
 
-.PHONY: test test-image test-kubernetes test-operations test-packages test-upgrade check chart chart-reference fuzz deny sbom chaos check-long fmt lint doc sqlx sqlx-check openapi etcd-protoset config-reference fleetctl-reference mutants fuzz-search fuzz-units test-cluster fleet-seeds
+.PHONY: book test test-image test-kubernetes test-operations test-packages test-upgrade check chart chart-reference fuzz deny sbom chaos check-long fmt lint doc sqlx sqlx-check openapi etcd-protoset config-reference fleetctl-reference mutants fuzz-search fuzz-units test-cluster fleet-seeds
 test: setup ## Build and run every test; they start their own PostgreSQL
 	cargo test
 
@@ -81,7 +81,7 @@ test-packages: setup ## Install, upgrade and purge the Debian packages on a mach
 test-upgrade: setup ## Upgrade from the previous release and back under load; builds it from its commit, once
 	@tests/upgrade/run
 
-check: fmt lint doc deny sqlx-check chart test test-upgrade fuzz test-image test-kubernetes test-operations test-packages ## Everything that CI runs
+check: fmt lint doc book deny sqlx-check chart test test-upgrade fuzz test-image test-kubernetes test-operations test-packages ## Everything that CI runs
 
 chart: setup ## Lint the Helm chart; builds helm from Go modules, once
 	@scripts/chart
@@ -113,6 +113,9 @@ lint: setup ## Clippy, no warnings allowed
 doc: setup ## Build the API documentation, no warnings allowed
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --document-private-items
 
+book: setup ## Build the documentation as a book in target/book, and check its links (mdBook)
+	@scripts/book
+
 # Query metadata straight from the macros, against the schema that the migrations make: needs no
 # sqlx-cli. `touch`, because cargo does not know that the schema moved.
 .dev/sqlx: setup FORCE
@@ -138,22 +141,22 @@ etcd-protoset: ## Renew scripts/etcd.protoset after an update of etcd-client (ne
 config-reference: setup ## Renew the tables of settings in docs/ after changing settings
 	@mkdir -p .dev
 	@cargo build --quiet --bin hyperfleet-api --bin fleetd
-	@for pair in hyperfleet-api:configuration fleetd:fleet-running; do \
+	@for pair in hyperfleet-api:reference/configuration fleetd:reference/fleetd-settings; do \
 		doc=docs/$${pair#*:}.md; \
 		{ sed '/^<!-- settings -->$$/q' $$doc; target/debug/$${pair%:*} config reference; \
 		  sed -n '/^<!-- \/settings -->$$/,$$p' $$doc; } > .dev/reference.md && mv .dev/reference.md $$doc || exit 1; done
 
-fleetctl-reference: setup ## Renew docs/fleet/fleetctl.md after changing the command line of fleetctl
+fleetctl-reference: setup ## Renew docs/reference/fleetctl.md after changing the command line of fleetctl
 	@mkdir -p .dev
 	cargo run --quiet --bin fleetctl -- reference > .dev/fleetctl.md
-	mv .dev/fleetctl.md docs/fleet/fleetctl.md
+	mv .dev/fleetctl.md docs/reference/fleetctl.md
 
 mutants: ## Change the domain in every small way and see that a test fails (cargo-mutants)
 	@command -v cargo-mutants >/dev/null || cargo install --locked cargo-mutants
 	cargo mutants --workspace --file 'src/domain/**' --file 'crates/expressions/src/**' --file 'crates/fleet-model/src/**' --baseline skip --timeout 120 --jobs 2 --output target --cargo-arg=--lib
 
 # Stable Rust will do: without a sanitizer cargo-fuzz asks the compiler for nothing unstable. What is
-# found goes beside the corpus, not into it (docs/testing.md).
+# found goes beside the corpus, not into it (docs/internals/testing.md).
 fuzz-search: setup ## Look for a text that breaks a law of searches (cargo-fuzz; SECONDS=60)
 	@command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
 	@mkdir -p fuzz/found/search

@@ -1,5 +1,5 @@
 //! The HyperFleet API: resources are declared over REST, adapters report what they achieved, and the reports are
-//! aggregated into conditions. `docs/ARCHITECTURE.md` has the layers and what each may use.
+//! aggregated into conditions. `docs/internals/architecture.md` has the layers and what each may use.
 
 pub mod app;
 pub mod auth;

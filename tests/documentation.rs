@@ -27,14 +27,49 @@ fn every_link_of_a_document_leads_somewhere() {
     assert!(broken.is_empty(), "\n{}", broken.join("\n"));
 }
 
-/// `docs/….md`, as documents, comments and messages name them: from the root of the repository.
+/// The book has every page, and each of them once.
+#[test]
+fn the_summary_names_every_page_once() {
+    let summary = fs::read_to_string("docs/SUMMARY.md").unwrap();
+    let mut named: Vec<PathBuf> = links(&summary)
+        .filter(|link| !link.starts_with("../"))
+        .map(|link| Path::new("docs").join(link))
+        .collect();
+    named.sort();
+    let mut pages = files_below(Path::new("docs"));
+    pages.retain(|path| path.extension().is_some_and(|e| e == "md"));
+    pages.retain(|path| !path.ends_with("SUMMARY.md"));
+    pages.sort();
+    assert_eq!(named, pages);
+}
+
+/// A record that the list leaves out is not found.
+#[test]
+fn the_list_of_decisions_names_every_record() {
+    let list = fs::read_to_string("docs/decisions/index.md").unwrap();
+    let mut named: Vec<_> = links(&list).map(PathBuf::from).collect();
+    named.sort();
+    let records = files_below(Path::new("docs/decisions"));
+    let records = records
+        .into_iter()
+        .map(|path| PathBuf::from(path.file_name().unwrap()));
+    let mut records: Vec<_> = records
+        .filter(|name| name != Path::new("index.md"))
+        .collect();
+    records.sort();
+    assert_eq!(named, records);
+}
+
+/// `docs/….md` and `docs/….md#section`, as documents, comments and messages name them: from the root of the repository.
 #[test]
 fn every_document_that_is_named_is_there() {
     let mut named = documents();
-    for folder in ["src", "crates", "tests", "examples", "charts"] {
+    for folder in [
+        "src", "crates", "tests", "examples", "charts", "deploy", "scripts",
+    ] {
         named.extend(files_below(Path::new(folder)));
     }
-    named.extend(["Makefile", "Cargo.toml"].map(PathBuf::from));
+    named.extend(["Makefile", "Cargo.toml", "Dockerfile", "docker-compose.yml"].map(PathBuf::from));
     let mut broken = Vec::new();
     let mut count = 0;
     for file in named {
@@ -42,8 +77,10 @@ fn every_document_that_is_named_is_there() {
         let text = fs::read_to_string(&file).unwrap_or_default();
         for path in names(&text) {
             count += 1;
-            if !Path::new(&path).exists() {
-                broken.push(format!("{}: {path}", file.display()));
+            let (path, anchor) = path.split_once('#').unwrap_or((&path, ""));
+            let page = Path::new(path);
+            if !page.exists() || !(anchor.is_empty() || has_anchor(page, anchor)) {
+                broken.push(format!("{}: {path}#{anchor}", file.display()));
             }
         }
     }
@@ -94,7 +131,11 @@ fn names(text: &str) -> Vec<String> {
         let is_part = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
         let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
         let (stem, _) = rest[..end].split_once(".md")?;
-        Some(format!("{folder}{stem}.md"))
+        let behind = &rest[stem.len() + ".md".len()..];
+        let anchor = behind.strip_prefix('#').unwrap_or_default();
+        let is_part = |c: char| c.is_alphanumeric() || "-_".contains(c);
+        let end = anchor.find(|c| !is_part(c)).unwrap_or(anchor.len());
+        Some(format!("{folder}{stem}.md#{}", &anchor[..end]))
     };
     behind.filter_map(name).collect()
 }

@@ -41,7 +41,8 @@ pub struct Service {
 
 impl Service {
     /// Serves the kinds of `registry` from `store`. `lists_include_deleted` is the default for
-    /// lists that do not say (setting `lists.include_deleted`, decision H3).
+    /// lists that do not say (setting `lists.include_deleted`,
+    /// `docs/decisions/0003-lists-leave-out-deleted.md`).
     pub fn new(store: Store, registry: Arc<EntityRegistry>, lists_include_deleted: bool) -> Self {
         Self {
             finalizing_lists: Arc::new(FinalizingLists::new(&registry)),

@@ -8,7 +8,7 @@ use crate::storage::postgres::{Connections, Unreconciled};
 impl Service {
     /// Counts what is not reconciled: what has not been since `stuck_before`, and what is finalizing
     /// since before `finalizing_before`, too. Only kinds with required adapters count: others wait
-    /// for nothing (decision H15).
+    /// for nothing (`docs/decisions/0015-kinds-without-adapters.md`).
     pub async fn count_unreconciled(
         &self,
         stuck_before: DateTime<Utc>,

@@ -1,4 +1,4 @@
-//! What settings of issuers must be (hyperfleet-http.md §8.1).
+//! Checks the settings of issuers (`docs/guides/authentication.md`).
 
 use std::fmt::Display;
 use std::path::Path;

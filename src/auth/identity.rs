@@ -1,4 +1,5 @@
-//! Who is calling, according to a request whose token is good (hyperfleet-http.md §8.3).
+//! The caller of a request whose token is good: the identity header, else the claim
+//! (`docs/guides/authentication.md`).
 
 use regex::Regex;
 use serde_json::{Map, Value};

@@ -1,5 +1,5 @@
 //! Every setting of `hyperfleet-api`. The table makes the variables, the flags, `config check` and the tables of
-//! docs/configuration.md.
+//! docs/reference/configuration.md.
 
 use hyperfleet_fleet::settings::{Etcd, PAGE_SIZES};
 use hyperfleet_server_kit::settings::SettingKind::{
@@ -18,7 +18,7 @@ pub(super) static TABLE: SettingTable = SettingTable {
     prefix: "HYPERFLEET_",
     other_variables: &["HYPERFLEET_CONFIG"],
     unknown_variable: "is no setting",
-    reference: "docs/configuration.md",
+    reference: "docs/reference/configuration.md",
     out_of_range: |key, _, value, least, most| {
         format!("{key} is {value}: set it to between {least} and {most}")
     },
@@ -42,10 +42,10 @@ const SETTINGS: &[Setting] = &[
     Setting { flag: Some("server-https-cert-file"), ..row("server.tls.cert_file", File, "", "PEM file with its certificate, then those that it is signed by; read again when it changes") },
     Setting { flag: Some("server-https-key-file"), ..row("server.tls.key_file", File, "", "PEM file with the certificate's private key") },
     Setting { flag: Some("server-jwt-enabled"), ..row("server.jwt.enabled", Bool, "true", "Whether callers must present a token") },
-    row("server.jwt.configs", Objects, "[]", "Whose tokens are taken; see docs/authentication.md"),
+    row("server.jwt.configs", Objects, "[]", "Whose tokens are taken; see docs/guides/authentication.md"),
     Setting { flag: Some("server-tenant-enabled"), ..row("server.tenant.enabled", Bool, "false", "Whether requests must say on whose behalf they come") },
     Setting { flag: Some("server-tenant-system-header"), ..row("server.tenant.system_header", Text, "", "Header that marks system identities by saying true") },
-    row("server.tenant.dimensions", Objects, "[]", "What a tenant consists of: header, key, required; see docs/tenancy.md"),
+    row("server.tenant.dimensions", Objects, "[]", "What a tenant consists of: header, key, required; see docs/guides/tenancy.md"),
     row("server.tenant.enforce", Bool, "false", "Whether callers see and change only what is their tenant's"),
     Setting { key: "server.limits.max_connections", ..Limits::CONNECTIONS },
     Setting { key: "server.limits.max_in_flight", ..Limits::IN_FLIGHT },
@@ -101,7 +101,7 @@ const SETTINGS: &[Setting] = &[
     row("lists.include_deleted", Bool, "false", "Whether lists show finalizing resources to callers that do not say; for pollers that cannot send includeDeleted"),
     row("audit.retention", Duration, "", "How long entries of the audit trail are kept, 1h at least; unset: for ever"),
     Setting { has_file_variable: true, ..row("import.from", Secret, "", "Database of the older service, as postgres://user:password@host:port/name, for `import` alone; its flag --from overrides it") },
-    row("fleet.enabled", Bool, "false", "Whether fleet's API is served, too, at /fleet/v1 and /v1-alpha; see docs/fleet-running.md"),
+    row("fleet.enabled", Bool, "false", "Whether fleet's API is served, too, at /fleet/v1 and /v1-alpha; see docs/operations/fleetd.md"),
     Setting { key: "fleet.etcd.endpoints", ..Etcd::ENDPOINTS },
     Setting { key: "fleet.etcd.username", ..Etcd::USERNAME },
     Setting { key: "fleet.etcd.password_file", ..Etcd::PASSWORD_FILE },

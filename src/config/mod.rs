@@ -36,7 +36,7 @@ pub use hyperfleet_server_kit::settings::{Format, Output, Secret, Tls};
 /// Settings of `hyperfleet-api` with their sources and faults.
 pub type Loaded = kit::settings::Loaded<Settings>;
 
-/// The tables of docs/configuration.md: one for each section.
+/// The tables of docs/reference/configuration.md: one for each section.
 pub fn reference() -> String {
     let used: Vec<_> = catalogue::TABLE
         .settings

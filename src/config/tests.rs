@@ -475,7 +475,7 @@ fn secrets_are_in_nothing_that_settings_can_be_printed_as() {
 /// `make config-reference` renews it.
 #[test]
 fn the_tables_of_the_documentation_are_those_of_the_code() {
-    let document = std::fs::read_to_string(Path::new("docs/configuration.md")).unwrap();
+    let document = std::fs::read_to_string(Path::new("docs/reference/configuration.md")).unwrap();
     let tables = document
         .split_once("<!-- settings -->\n")
         .and_then(|(_, rest)| rest.split_once("<!-- /settings -->"))

@@ -124,7 +124,7 @@ impl Filter {
 }
 
 /// A place in the order in which entries settle. An entry is settled when no entry can appear before
-/// it any more (`docs/database.md`, "The order of the audit trail").
+/// it any more (`docs/internals/database.md`, "The order of the audit trail").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TrailPosition {
     /// Raised when the database is restored: transactions are counted from an earlier number then.

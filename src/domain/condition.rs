@@ -29,7 +29,7 @@ impl ConditionStatus {
     }
 }
 
-/// One fact about a resource, computed from what its adapters report (seed 004, Condition Fields).
+/// One fact about a resource, computed from what its adapters report (`docs/concepts/conditions.md`).
 ///
 /// Stored and shown in this very shape; members are in alphabetical order, as in every answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -132,8 +132,8 @@ impl EntityRegistry {
         }
     }
 
-    /// The path of a resource: below its owner for child kinds (decision H13), one level deep, which is where routes
-    /// are.
+    /// The path of a resource: below its owner for child kinds, one level deep, which is where routes are
+    /// (`docs/decisions/0013-nested-hrefs.md`).
     pub fn href(&self, kind: &str, id: ResourceId, owner: Option<ResourceId>) -> String {
         let entity = self.get(kind);
         let parent = entity.and_then(|e| e.parent.as_deref());

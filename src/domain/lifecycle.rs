@@ -157,7 +157,7 @@ pub struct Patch {
     pub spec: Option<Map<String, Value>>,
     /// The labels.
     pub labels: Option<Labels>,
-    /// The links. Sending them counts as a change whatever they are (decision H5).
+    /// The links. Sending them counts as a change, also if they are the same.
     pub references: Option<References>,
 }
 

@@ -16,7 +16,7 @@ pub struct RequestedReference {
 /// All requested links: reference type to targets.
 pub type RequestedReferences = BTreeMap<String, Vec<RequestedReference>>;
 
-/// Checks requested links against what `entity` declares (domain rule 5.6, steps 1 to 6). Whether
+/// Checks requested links against what `entity` declares. Whether
 /// the targets are there is for [`check_targets`], once they are locked.
 ///
 /// # Errors
@@ -102,7 +102,7 @@ pub struct Target {
     pub is_deleting: bool,
 }
 
-/// Checks that every target is there and active (domain rule 5.6, steps 7 and 8). `targets` are
+/// Checks that every target is there and active. `targets` are
 /// locked, so that none can be deleted before the links to it are committed.
 ///
 /// # Errors

@@ -20,8 +20,8 @@ use serde_json::{Map, Value};
 
 use super::{ConditionStatus, moment};
 
-/// The condition types that every report must carry (domain rule: reports without them say too
-/// little to be aggregated), in the order in which a missing one is named.
+/// The condition types that every report must carry, in the order in which a missing one is named.
+/// A report without them says too little to be aggregated.
 pub const MANDATORY: [&str; 3] = [AVAILABLE, APPLIED, HEALTH];
 /// Whether the adapter's work is done and usable. The one condition that is aggregated.
 pub const AVAILABLE: &str = "Available";

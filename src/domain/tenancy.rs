@@ -1,4 +1,4 @@
-//! On whose behalf callers act (domain rule 7): what a tenant consists of, which resources a caller
+//! On whose behalf callers act: what a tenant consists of, which resources a caller
 //! sees, and what is reserved to those who own what they change.
 //!
 //! ```text

@@ -20,7 +20,7 @@ pub(super) fn issuers(jwt: &Jwt) -> anyhow::Result<Option<Vec<Issuer>>> {
     if jwt.configs.is_empty() {
         bail!(
             "server.jwt.configs requires at least one issuer when jwt is enabled: name one in the \
-             file (docs/authentication.md). To serve without authentication, say so: \
+             file (docs/guides/authentication.md). To serve without authentication, say so: \
              --server-jwt-enabled=false, or HYPERFLEET_SERVER_JWT_ENABLED=false, or \
              server.jwt.enabled: false in the file"
         );

@@ -37,7 +37,7 @@ use hyperfleet_server_kit::telemetry::{FLUSH_TIME_MAX, Telemetry, Traces};
 use hyperfleet_server_kit::{ending, manager, shutdown};
 
 /// How long the end may take beyond `health.shutdown_delay` and `health.shutdown_timeout`: what
-/// docs/deployment.md promises to whoever sets a grace period.
+/// docs/operations/deployment.md promises to whoever sets a grace period.
 const END_TIME_MAX: Duration = Duration::from_secs(4);
 const _: () = assert!(
     FLUSH_TIME_MAX.as_millis() <= END_TIME_MAX.as_millis()

@@ -1,4 +1,4 @@
-//! Sparse answers: `fields=name,status.conditions.type` (hyperfleet-http §5.5).
+//! Sparse answers: `fields=name,status.conditions.type`.
 
 use std::collections::BTreeSet;
 

@@ -51,7 +51,7 @@ impl Params {
     }
 
     /// `page` and `size`, or the older `pageSize`, which wins and is cut to the largest page
-    /// (decision H2).
+    /// (`docs/decisions/0002-page-parameters.md`).
     ///
     /// # Errors
     ///
@@ -111,7 +111,7 @@ impl Params {
         self.parsed(name, "must be a valid integer", integer, faults)
     }
 
-    /// `order=name desc,…`, or the older pair `orderBy=name&order=desc` (decision H2).
+    /// `order=name desc,…`, or the older pair `orderBy=name&order=desc`.
     pub fn order(&self) -> Result<Order, ParamsFault> {
         let direction = self.get("order").and_then(|text| text.parse().ok());
         let is_older = self.entries("orderBy").next().is_some();

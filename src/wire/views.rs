@@ -1,4 +1,5 @@
-//! Bodies of answers. Optional members are absent when empty, never `null` (decision H6).
+//! Bodies of answers. Optional members are absent when empty, never `null`
+//! (`docs/decisions/0006-empty-members.md`).
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! The dependency rules that the compiler does not know: which layer may name which, and no circles.
 //!
-//! What may name what is read from the tables of `docs/ARCHITECTURE.md`, so that the page is true by test.
+//! What may name what is read from the tables of `docs/internals/architecture.md`, so that the page is true by test.
 #![allow(clippy::unwrap_used, reason = "a test that fails, panics")]
 
 mod cycles;
@@ -16,7 +16,7 @@ use hyperfleet_testkit::files_below;
 use crate::cycles::cycles;
 use crate::modules::Modules;
 
-const PAGE: &str = "docs/ARCHITECTURE.md";
+const PAGE: &str = "docs/internals/architecture.md";
 
 /// Words that the code of a layer must not contain.
 #[rustfmt::skip]

@@ -115,7 +115,7 @@ def _of_reports(record, row, reports):
     for adapter, report in reports.items():
         if adapter not in record.said:
             yield f"has a report of {adapter} that nobody sent"
-        # Report and conditions are written together (docs/api.md, "Conditions").
+        # Report and conditions are written together (docs/reference/api.md, "Conditions").
         shown = [c for c in row["conditions"] if c["type"] == f"{adapter.capitalize()}Successful"]
         if [c["observed_generation"] for c in shown] != [report["observed_generation"]]:
             yield f"shows {shown} for the report of {adapter} on generation {report['observed_generation']}"

@@ -2,7 +2,7 @@
 
 import time
 
-# Whoever is answered 503 because of the database is told to come back after so many seconds (docs/errors.md): service
+# Whoever is answered 503 because of the database is told to come back after so many seconds (docs/reference/errors.md): service
 # is there again by then.
 BACK_SECONDS_MAX = 5
 

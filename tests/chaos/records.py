@@ -4,7 +4,7 @@ What was acknowledged is certain. What was sent without an answer, or was answer
 it is kept as `maybe` until something that is certain settles it.
 """
 
-# Adapters that each kind waits for, of the kinds that are built in (docs/configuration.md, `entities`).
+# Adapters that each kind waits for, of the kinds that are built in (docs/reference/configuration.md, `entities`).
 REQUIRED = {
     "Cluster": ("validation", "dns", "pullsecret", "hypershift"),
     "NodePool": ("validation", "hypershift"),
@@ -90,7 +90,7 @@ class Record:
 
     def may_be_gone(self):
         """A finalizing resource goes when every required adapter has said `Finalized=True` at its generation and
-        no child is left, and never otherwise (docs/api.md, "Delete")."""
+        no child is left, and never otherwise (docs/reference/api.md, "Delete")."""
         said = all(self.of(adapter).may_finalize() for adapter in REQUIRED[self.kind])
         children = all(not child.exists or child.may_be_gone() for child in self.children)
         return self.may_be_finalizing() and said and children

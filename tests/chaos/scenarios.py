@@ -15,7 +15,7 @@ class Scenario:
 
 
 # Everything that has to do with what was acknowledged.
-WRITES = "the service's log, then src/storage/postgres and docs/errors.md (503)"
+WRITES = "the service's log, then src/storage/postgres and docs/reference/errors.md (503)"
 
 ALL = {
     "sabotage": Scenario(

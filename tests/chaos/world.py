@@ -98,7 +98,7 @@ class Instance(Api):
 
 
 class Issuer:
-    """An issuer: a key, the settings of a service that takes its tokens, a token (docs/authentication.md)."""
+    """An issuer: a key, the settings of a service that takes its tokens, a token (docs/guides/authentication.md)."""
 
     def __init__(self, folder, binary):
         keys, self.settings = folder / "tokens", folder / "jwt.yaml"

@@ -103,7 +103,7 @@ class Writer:
                     f"{method} {path}: {answer.status}{what_of}, expected {sorted(expected)}: {answer.body[:200]!r}")
                 return Told(None, True)
             self.ledger.refusals.append(began)
-            # It was not acknowledged, and may have been carried out all the same (docs/errors.md).
+            # It was not acknowledged, and may have been carried out all the same (docs/reference/errors.md).
             is_unsure = True
             await asyncio.sleep(0.05)
         return Told(None, is_unsure)
@@ -185,7 +185,7 @@ class Writer:
 
     @staticmethod
     def _expected(record, said, report):
-        """201 or 204, or both where it depends on what nobody knows (docs/api.md, "Reports")."""
+        """201 or 204, or both where it depends on what nobody knows (docs/reference/api.md, "Reports")."""
         if report.generation > record.generation + len(record.maybe) + record.maybe_deleted:
             return {204}
         others = [other.generation if other else 0 for other in said.may_be()]

@@ -55,7 +55,7 @@ async fn a_list_says_what_it_lists() {
     }
 }
 
-/// As hyperfleet-http.md §5.1 has it: clients of newer services send what older ones do not know.
+/// Clients of newer services send parameters that older ones do not know.
 #[tokio::test]
 async fn no_list_minds_a_parameter_that_it_does_not_know() {
     let api = TestApi::spawn().await;

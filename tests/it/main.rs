@@ -45,6 +45,7 @@ mod settings;
 mod slow_readers;
 mod smoke;
 mod spec_schemas;
+mod start;
 mod statements;
 mod tenancy;
 mod upgrades;

@@ -1,4 +1,4 @@
-//! What each kind of request costs in the database. The table stands in `docs/database.md`.
+//! What each kind of request costs in the database. The table stands in `docs/internals/database.md`.
 //!
 //! A round trip is a message that the service waits for an answer to. Every number is exact: one
 //! that changes is a decision.

@@ -32,7 +32,7 @@
 {{- if not $config.existingConfigMap -}}
 {{- $jwt := include "hyperfleet-api.jwt" . -}}
 {{- if not $jwt -}}
-{{- $faults = append $faults "authentication is not decided: name issuers in config.server.jwt.configs (docs/authentication.md), or say that every caller may do anything: --set config.server.jwt.enabled=false" -}}
+{{- $faults = append $faults "authentication is not decided: name issuers in config.server.jwt.configs (docs/guides/authentication.md), or say that every caller may do anything: --set config.server.jwt.enabled=false" -}}
 {{- else if and (eq $jwt "true") (not $config.server.jwt.configs) -}}
 {{- $faults = append $faults "config.server.jwt.enabled is true, but config.server.jwt.configs names no issuer: add one (issuer_url, jwk_cert_url, audience), or set config.server.jwt.enabled=false" -}}
 {{- end -}}

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The interpreter itself has no limits. A scan of the text keeps hostile expressions from its recursive parser;
-//! names, calls and patterns are checked once; at run time all work is counted. `docs/conditions.md` is the reference
+//! names, calls and patterns are checked once; at run time all work is counted. `docs/guides/derived-conditions.md` is the reference
 //! of the language and of its limits.
 //!
 //! ```

@@ -101,7 +101,7 @@ impl<'e> Walk<'_, 'e> {
         };
         let Some((fewest, most)) = arity else {
             return Err(format!(
-                "calls \"{}\" in a way that is not known: see docs/conditions.md for the functions",
+                "calls \"{}\" in a way that is not known: see docs/guides/derived-conditions.md for the functions",
                 shown(name)
             ));
         };

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! It has no store of its own: every unit names its resource. Rules are in [`domain`] and `workloads`; `reconcile` reads,
-//! lets them decide, and writes. `docs/fleet-adapter.md` is for its users.
+//! lets them decide, and writes. `docs/guides/fleet-adapter.md` is for its users.
 
 pub mod approval;
 pub mod domain;

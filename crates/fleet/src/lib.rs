@@ -1,4 +1,4 @@
-//! Fleet: what its users may ask and say, and the loops beside them (`docs/fleet.md`).
+//! Fleet: what its users may ask and say, and the loops beside them (`docs/concepts/fleet.md`).
 //!
 //! ```text
 //! set_unit, units, states, machines, draining, explain, follow, observe, inspect     what users ask and say: the use cases of the API

@@ -61,7 +61,7 @@ pub enum SslMode {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pool {
-    /// Most at a time. Few are faster than many: see docs/performance.md.
+    /// Most at a time. Few are faster than many: see docs/internals/performance.md.
     pub max_connections: usize,
     /// Most that are kept while nobody needs them.
     pub max_idle_connections: usize,

@@ -1,5 +1,5 @@
-//! The registry of kinds as it is configured, and every check that it must pass at start
-//! (domain rule 5.2). All faults are named at once, each with what to change.
+//! The registry of kinds as it is configured, and every check that it must pass at start.
+//! All faults are named at once, each with what to change.
 
 mod checks;
 mod schemas;

@@ -5,7 +5,7 @@
 //! resource, reports ─▶ view (masked) ─▶ Rules::derive ─▶ conditions, failures
 //! ```
 //!
-//! Rules are written in CEL (`docs/conditions.md`). They run inside every write of a resource, so they may neither
+//! Rules are written in CEL (`docs/guides/derived-conditions.md`). They run inside every write of a resource, so they may neither
 //! harm nor delay it: the guards are those of `hyperfleet_expressions`. A rule that fails leaves its condition as it
 //! was, and its failure is reported.
 
@@ -109,7 +109,7 @@ impl Data {
 }
 
 impl Paths {
-    /// Where a resource is found (decision H13): below its owner, one level deep.
+    /// The path of a resource: below its owner, one level deep.
     fn href(&self, state: &ResourceState) -> String {
         match self.owner(state) {
             Some((_, owner)) => format!("{owner}/{}/{}", self.plural, state.id),

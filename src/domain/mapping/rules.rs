@@ -81,8 +81,7 @@ impl Rule {
             "false" => ConditionStatus::False,
             _ => return Err("status: it is neither True nor False".to_owned()),
         };
-        // When what is wanted last changed, whenever the report came that led to the condition (domain
-        // rule 6.4).
+        // The time of the last change of the desired state, not of the report: rules know no clock.
         let reference = subject.state.updated_at;
         let same = previous.filter(|p| p.status == status);
         let condition = Condition {

@@ -1,4 +1,4 @@
-//! What rules see of a resource and its reports (domain rule 6.3).
+//! The part of a resource and its reports that rules see (`docs/guides/derived-conditions.md`).
 
 use hyperfleet_expressions::{CelValue, DataSize, Evaluation, MASK, hides};
 

@@ -1,4 +1,4 @@
-//! Specs against the schema of their kind (hyperfleet-http §9).
+//! Checks specs against the schema of their kind (`docs/reference/configuration.md`).
 //!
 //! ```text
 //! file ─▶ SchemaDocument ─ compile("ClusterSpec") ─▶ SpecSchema ─ check(spec) ─▶ violations

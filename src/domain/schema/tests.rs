@@ -21,7 +21,7 @@ fn faults(schema: &Value, spec: &Value) -> Vec<(String, Constraint, String)> {
     faults.map(|f| (f.field, f.constraint, f.message)).collect()
 }
 
-/// The words of hyperfleet-http §9.3, one schema for the member `a` each.
+/// The messages of the older service, one schema for the member `a` each.
 #[test]
 fn each_keyword_has_its_words() {
     use Constraint::*;

@@ -24,7 +24,7 @@ const FORBIDDEN: [&str; 7] = [
     "Proxy-Authorization",
 ];
 
-/// What an operator says of tenancy (`server.tenant`, domain rule 7), not yet checked.
+/// What an operator says of tenancy (`server.tenant`), not yet checked.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {

@@ -78,7 +78,7 @@ fn each_part_that_differs_moves_the_generation_by_one_in_all() {
     let spec = Some(object(&json!({"list": [2, 1]})));
     let labels = [("k".to_owned(), "v".to_owned())];
     let labels = Labels::parse(labels.into()).ok();
-    // Links count as a change whatever they are (decision H5).
+    // Sending links counts as a change, also if they are the same.
     let references = Some(References::new());
     let all = Patch {
         spec: spec.clone(),

@@ -1,4 +1,4 @@
-//! Every rule for links between resources, with the exact text of its refusal (domain rule 5.6).
+//! Every rule for links between resources, with the exact text of its refusal.
 
 use super::given::{id, kind, link, registry};
 use crate::domain::entity_config::EntityConfig;

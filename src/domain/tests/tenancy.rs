@@ -1,4 +1,4 @@
-//! For whom requests are made (domain rule 7).
+//! For whom requests are made.
 
 use std::collections::BTreeMap;
 

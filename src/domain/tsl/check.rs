@@ -296,7 +296,7 @@ fn of_property(property: Property, literal: Literal<'_>) -> Result<Value, Fault>
         return Ok(Value::Text(literal.text()));
     };
     let fit = match (Field::Property(property).value_type(), literal) {
-        // As the reference has it: a sign is no part of a literal.
+        // As in the older service, a sign is no part of a literal.
         (Type::Integer, Literal::Number(number)) => {
             let is_signed = number.as_str().starts_with('-');
             number.as_i64().filter(|_| !is_signed).map(Value::Integer)

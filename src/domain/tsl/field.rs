@@ -117,7 +117,7 @@ impl Field {
     ///
     /// # Errors
     ///
-    /// The words of the reference (hyperfleet-http §6.6).
+    /// A field that cannot be searched, in the words of the older service.
     pub(super) fn parse(name: &str) -> Result<Self, Fault> {
         if let Some(key) = name.strip_prefix("labels.") {
             return label(key);

@@ -18,8 +18,8 @@
 //! Keywords are read in any case. Arithmetic, `~=`, `~!`, `len` and the like are read, and refused
 //! by name. `lexer` makes tokens, `parser` an expression, `check` a filter of it: what the fields
 //! are, and whether they may be asked that. The scope of a list (kind, owner, tenant) is no part of
-//! the text, and joined to the filter afterwards (decision H10): no text leads out of it. `laws` says
-//! what holds of any text.
+//! the text, and joined to the filter afterwards: no text leads out of it
+//! (`docs/decisions/0010-searches.md`). `laws` says what holds of any text.
 
 mod check;
 mod expression;
@@ -56,7 +56,7 @@ pub const SPEC_VALUES_MAX: usize = 16;
 /// Longest pattern, in bytes: what it costs grows with its length times that of the text.
 pub const PATTERN_BYTES_MAX: usize = 256;
 
-/// Why a search was refused. The words are those of the reference (hyperfleet-http §6), where it
+/// Why a search was refused. The words are those of the older service, where it
 /// has any.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {

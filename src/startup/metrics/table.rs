@@ -100,7 +100,7 @@ mod tests {
             format!("| `{name}` | {kind} | {labels} | {help} |")
         });
         let expected: BTreeSet<_> = expected.collect();
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/observability.md");
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/metrics.md");
         let text = std::fs::read_to_string(file).unwrap();
         let kinds = ["counter", "gauge", "histogram"];
         let is_row = |line: &&str| line.split(" | ").nth(1).is_some_and(|k| kinds.contains(&k));

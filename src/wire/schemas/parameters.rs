@@ -94,7 +94,7 @@ pub fn filter(filter: ListFilterKind, kinds: &[&str]) -> Vec<Parameter> {
         }
         ListFilterKind::Search => vec![query(
             "search",
-            "A condition that resources must meet, such as `labels.shard = '3' and name like 'prod-%'` (docs/search.md).",
+            "A condition that resources must meet, such as `labels.shard = '3' and name like 'prod-%'` (docs/guides/search.md).",
             text(),
             json!("generation >= 1"),
         )],

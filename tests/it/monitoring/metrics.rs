@@ -9,7 +9,7 @@ use super::{ALL, DASHBOARDS, rules_of};
 
 /// Series that Prometheus makes itself.
 const OF_PROMETHEUS: &[&str] = &["up", "ALERTS"];
-/// Every series of the process that is asked for; `docs/observability.md` names their common beginning.
+/// Every series of the process that is asked for; `docs/reference/metrics.md` names their common beginning.
 const OF_THE_PROCESS: &[&str] = &[
     "process_cpu_seconds_total",
     "process_resident_memory_bytes",
@@ -20,7 +20,7 @@ const OF_THE_PROCESS: &[&str] = &[
 
 /// Metrics of the manual, with the kind of each.
 fn documented() -> BTreeMap<String, String> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/observability.md");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/metrics.md");
     let text = std::fs::read_to_string(file).unwrap();
     let rows = text.lines().filter_map(|line| {
         let (name, rest) = line.strip_prefix("| `")?.split_once("` | ")?;

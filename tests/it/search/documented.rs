@@ -1,10 +1,10 @@
-//! docs/search.md says what is so: every search in its tables is run.
+//! docs/guides/search.md says what is so: every search in its tables is run.
 
 use super::{search, world};
 
 /// The tables of the page: title of the section, and the cells of each row.
 fn tables() -> Vec<(String, Vec<String>)> {
-    let page = include_str!("../../../docs/search.md");
+    let page = include_str!("../../../docs/guides/search.md");
     let mut section = String::new();
     let mut rows = Vec::new();
     for line in page.lines() {
@@ -47,5 +47,5 @@ async fn every_search_in_the_manual_does_what_it_says() {
 async fn the_example_of_a_fault_is_one() {
     let api = crate::support::TestApi::spawn().await;
     let answer = search(&api, "/clusters", "name = 'a' andd generation = 1").await;
-    assert!(include_str!("../../../docs/search.md").contains(answer.detail()));
+    assert!(include_str!("../../../docs/guides/search.md").contains(answer.detail()));
 }

@@ -1,4 +1,4 @@
-//! No search leads out of the list that it is of (decision H10).
+//! No search leads out of the list that it is of (`docs/decisions/0010-searches.md`).
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! No search, whatever its text, finds or counts what is of another tenant, kind or owner (decision H10).
+//! No search, whatever its text, finds or counts what is of another tenant, kind or owner.
 //!
 //! What a tenant's search may find is what the same search finds for a system identity, who sees
 //! everything, less what is not the tenant's. So nothing is held against a model of ours.

@@ -7,7 +7,7 @@ use crate::client::ROOT;
 use crate::subject::Subject;
 use crate::verdict::{Failure, Verdict};
 
-const SOURCE: &str = "docs/api.md#resources";
+const SOURCE: &str = "docs/reference/api.md#resources";
 const FINALIZED: &[(&str, &str)] = &[("Available", "False"), ("Finalized", "True")];
 
 pub(super) fn checks() -> Vec<Check> {

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::check::{Check, check};
 use crate::subject::Subject;
 
-const SOURCE: &str = "docs/api.md#conditions";
+const SOURCE: &str = "docs/reference/api.md#conditions";
 
 pub(super) fn checks() -> Vec<Check> {
     vec![

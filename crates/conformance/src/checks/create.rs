@@ -7,7 +7,7 @@ use crate::client::ROOT;
 use crate::subject::{LABEL, Subject};
 use crate::verdict::Verdict;
 
-const SOURCE: &str = "docs/api.md#resources";
+const SOURCE: &str = "docs/reference/api.md#resources";
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
@@ -259,7 +259,7 @@ pub(super) fn checks() -> Vec<Check> {
         check!(
             "create.collected",
             "All faults of a body are named together (the older service: the first)",
-            "docs/errors.md",
+            "docs/reference/errors.md",
             |api| {
                 api.ours_alone("list of several faults")?;
                 let answer = api

@@ -8,7 +8,7 @@ use crate::client::ROOT;
 use crate::subject::Subject;
 use crate::verdict::Verdict;
 
-const SOURCE: &str = "docs/errors.md";
+const SOURCE: &str = "docs/reference/errors.md";
 
 /// Paths whose problems have these statuses, codes, titles and ends of types.
 const PROBLEMS: &[(&str, u16, &str, &str, &str)] = &[

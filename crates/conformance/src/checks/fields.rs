@@ -6,7 +6,7 @@ use crate::answer::Answer;
 use crate::check::{Check, check};
 use crate::verdict::Verdict;
 
-const SOURCE: &str = "docs/api.md#lists";
+const SOURCE: &str = "docs/reference/api.md#lists";
 
 pub(super) fn checks() -> Vec<Check> {
     vec![

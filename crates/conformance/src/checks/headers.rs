@@ -3,8 +3,8 @@
 use crate::check::{Check, check};
 use crate::client::ROOT;
 
-const SOURCE: &str = "docs/api.md";
-const ERRORS: &str = "docs/errors.md";
+const SOURCE: &str = "docs/reference/api.md";
+const ERRORS: &str = "docs/reference/errors.md";
 
 pub(super) fn checks() -> Vec<Check> {
     vec![

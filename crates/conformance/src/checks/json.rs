@@ -6,8 +6,8 @@ use crate::check::{Check, check};
 use crate::subject::{LABEL, Made, Subject};
 use crate::verdict::Verdict;
 
-const SOURCE: &str = "docs/errors.md";
-const NUMBERS: &str = "docs/api.md#resources";
+const SOURCE: &str = "docs/reference/errors.md";
+const NUMBERS: &str = "docs/reference/api.md#resources";
 
 pub(super) fn checks() -> Vec<Check> {
     vec![

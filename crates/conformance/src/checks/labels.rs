@@ -7,7 +7,7 @@ use crate::check::{Check, check};
 use crate::subject::Subject;
 use crate::verdict::Verdict;
 
-const SOURCE: &str = "docs/api.md#resources";
+const SOURCE: &str = "docs/reference/api.md#resources";
 
 pub(super) fn checks() -> Vec<Check> {
     vec![

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::check::{Check, check};
 
-const SOURCE: &str = "docs/api.md#resources";
+const SOURCE: &str = "docs/reference/api.md#resources";
 
 pub(super) fn checks() -> Vec<Check> {
     vec![

@@ -6,7 +6,7 @@ use crate::check::{Check, check};
 use crate::subject::Subject;
 use crate::verdict::Verdict;
 
-const SOURCE: &str = "docs/api.md#reports";
+const SOURCE: &str = "docs/reference/api.md#reports";
 
 pub(super) fn checks() -> Vec<Check> {
     vec![

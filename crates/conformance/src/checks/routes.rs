@@ -3,8 +3,8 @@
 use crate::check::{Check, check};
 use crate::client::ROOT;
 
-const SOURCE: &str = "docs/api.md";
-const ERRORS: &str = "docs/errors.md";
+const SOURCE: &str = "docs/reference/api.md";
+const ERRORS: &str = "docs/reference/errors.md";
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
@@ -26,7 +26,7 @@ pub(super) fn checks() -> Vec<Check> {
         check!(
             "routes.openapi",
             "GET /openapi is the OpenAPI document as JSON",
-            "docs/api.md#openapi",
+            "docs/reference/api.md#openapi",
             |api| {
                 let answer = api.get("/openapi").await?;
                 answer
@@ -133,7 +133,7 @@ pub(super) fn checks() -> Vec<Check> {
         check!(
             "routes.audit",
             "GET /audit lists changes, newest first (the older service: no such route)",
-            "docs/api.md#audit",
+            "docs/reference/api.md#audit",
             |api| {
                 if api.is_go() {
                     api.get("/audit").await?.problem(404, "NTF-000")?;

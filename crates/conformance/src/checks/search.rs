@@ -6,10 +6,10 @@ use crate::check::{Check, check};
 use crate::subject::Subject;
 use crate::verdict::Verdict;
 
-const SOURCE: &str = "docs/search.md#tests";
-const FIELDS: &str = "docs/search.md#fields";
-const MISSING: &str = "docs/search.md#what-is-not-there";
-const BEYOND: &str = "docs/search.md#beyond-the-older-service";
+const SOURCE: &str = "docs/guides/search.md#tests";
+const FIELDS: &str = "docs/guides/search.md#fields";
+const MISSING: &str = "docs/guides/search.md#what-is-not-there";
+const BEYOND: &str = "docs/guides/search.md#beyond-the-older-service";
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
@@ -186,7 +186,7 @@ pub(super) fn checks() -> Vec<Check> {
         check!(
             "search.scope",
             "No search leads out of its list",
-            "docs/search.md",
+            "docs/guides/search.md",
             |api| {
                 let (one, two) = (api.cluster().await?, api.cluster().await?);
                 let pool = api.nodepool(&two).await?;
@@ -204,7 +204,7 @@ pub(super) fn checks() -> Vec<Check> {
         check!(
             "search.injection",
             "Text of a search never becomes a statement",
-            "docs/search.md",
+            "docs/guides/search.md",
             |api| {
                 let made = api.cluster().await?;
                 for search in [

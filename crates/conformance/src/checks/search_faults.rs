@@ -2,7 +2,7 @@
 
 use crate::check::{Check, check};
 
-const SOURCE: &str = "docs/search.md#refused";
+const SOURCE: &str = "docs/guides/search.md#refused";
 
 /// Searches, and the details of the problems that answer them.
 const REFUSED: &[(&str, &str, &str, &str)] = &[

@@ -11,7 +11,7 @@ use crate::check::{Check, check};
 use crate::subject::{Made, Subject};
 use crate::verdict::{Failure, Verdict};
 
-const SOURCE: &str = "docs/api.md#conditions";
+const SOURCE: &str = "docs/reference/api.md#conditions";
 
 /// Seconds that stand for a minute of the vectors, so that all of them are within the time of reports.
 const MINUTE: i64 = 10;

@@ -12,7 +12,7 @@ use crate::check::{Check, check};
 use crate::subject::{Made, Subject};
 use crate::verdict::{Failure, Verdict};
 
-const SOURCE: &str = "docs/api.md#reports";
+const SOURCE: &str = "docs/reference/api.md#reports";
 
 static HISTORIES: LazyLock<Vec<History>> = LazyLock::new(|| {
     let text = include_str!("../../../../tests/vectors/hyperfleet_histories.json");

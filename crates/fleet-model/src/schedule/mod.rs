@@ -12,7 +12,7 @@
 //!
 //! `rules` says what may run where, for the engine (through its indexes) and for the agent on one
 //! machine (over what is there). Whatever is inactive takes part in nothing (decision F4).
-//! `docs/fleet-decisions.md` tells the rules in order, with the reasons for them.
+//! `docs/internals/placement.md` tells the rules in order, with the reasons for them.
 
 mod apply;
 mod choose;

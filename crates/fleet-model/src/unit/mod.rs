@@ -1,5 +1,5 @@
 //! Units: what they are called, what their files say, and what they ask of machines
-//! (`docs/fleet-units.md`; facts in seeds 000–003).
+//! (`docs/reference/unit-files.md`; facts in seeds 000–003).
 //!
 //! ```text
 //! file ─▶ file, lexer ─▶ [UnitOption] ─▶ Options ─▶ text, hash

@@ -12,7 +12,7 @@
 //!
 //! `work` looks at everything each time it wakes: after a change in the registry, after a signal of systemd, when a unit
 //! that failed is to be tried again, and once a minute. Without the registry it goes on with what it last knew; it stops
-//! nothing for that. `docs/fleet-agent.md` tells the rest.
+//! nothing for that. `docs/internals/agent.md` tells the rest.
 
 mod dbus;
 mod disk;

@@ -1,5 +1,5 @@
 //! Fleet's API, version 1: the older system's, at the same paths with the same answers, and what came since
-//! (`docs/fleet-api.md`).
+//! (`docs/reference/fleet-api.md`).
 //!
 //! ```text
 //! frame (panics, errors in fleet's words) ▸ surface (is etcd there, is the path clean) ▸ routes ▸ admission ▸ handler ▸ fleet

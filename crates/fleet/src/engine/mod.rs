@@ -6,7 +6,7 @@
 //!           └── the term ends ─┘  └──▶ registry       every write guarded by the term's epoch
 //! ```
 //!
-//! `docs/fleet-engine.md` tells how leaders change, how batches are cut and what becomes of failures.
+//! `docs/internals/engine.md` tells how leaders change, how batches are cut and what becomes of failures.
 
 mod contact;
 mod decider;

@@ -1,4 +1,4 @@
-//! What the keys are called. Their values are in [`record`](super::record), all of it in `docs/fleet-keys.md`.
+//! What the keys are called. Their values are in [`record`](super::record), all of it in `docs/internals/keys.md`.
 
 use std::fmt;
 

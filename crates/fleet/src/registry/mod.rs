@@ -8,7 +8,7 @@
 //!
 //! Whatever belongs together is written by one transaction, guarded by what was read before: a decision that was
 //! made on what is no longer so changes nothing. All keys, with their values and who writes them, are in
-//! `docs/fleet-keys.md`. The rules of what may be wanted, and of what goes where, are not here.
+//! `docs/internals/keys.md`. The rules of what may be wanted, and of what goes where, are not here.
 //!
 //! The registry is one for every [`KeyStore`]: in etcd, and in memory for simulations.
 

@@ -200,14 +200,17 @@ fn cell(text: &str) -> String {
 mod tests {
     use super::*;
 
-    const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/fleet/fleetctl.md");
+    const PAGE: &str = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/reference/fleetctl.md"
+    );
 
     #[test]
     fn the_committed_reference_is_that_of_the_command_line() {
         let committed = std::fs::read_to_string(PAGE).unwrap();
         assert!(
             committed == markdown(),
-            "docs/fleet/fleetctl.md is out of date: make fleetctl-reference"
+            "docs/reference/fleetctl.md is out of date: make fleetctl-reference"
         );
     }
 

@@ -184,7 +184,7 @@ async fn a_stored_unit_that_cannot_be_read_is_left_as_it_is() {
 }
 
 /// The manual of the move, whose command makes the dump.
-const MANUAL: &str = include_str!("../../../../docs/fleet/moving-from-coreos-fleet.md");
+const MANUAL: &str = include_str!("../../../../docs/guides/moving-from-coreos-fleet.md");
 /// The etcd that the manual's command asks.
 const MANUAL_ETCD: &str = "http://127.0.0.1:2379";
 

@@ -1,4 +1,4 @@
-//! Every setting of fleetd. The table makes the variables, `config check` and the table of docs/fleet-running.md.
+//! Every setting of fleetd. The table makes the variables, `config check` and the table of docs/reference/fleetd-settings.md.
 //!
 //! Names and meanings are those of the older fleetd; what it did not have stands last in its group.
 

@@ -258,7 +258,7 @@ fn a_reload_knows_what_it_can_take_and_what_needs_a_start() {
 /// `make config-reference` renews it.
 #[test]
 fn the_table_of_the_documentation_is_that_of_the_code() {
-    let document = std::fs::read_to_string("../../docs/fleet-running.md").unwrap();
+    let document = std::fs::read_to_string("../../docs/reference/fleetd-settings.md").unwrap();
     let table = document
         .split_once("<!-- settings -->\n")
         .and_then(|(_, rest)| rest.split_once("<!-- /settings -->"))

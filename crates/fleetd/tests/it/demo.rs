@@ -8,7 +8,7 @@ const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
 /// Exit status of a demo where it cannot run.
 const CANNOT_RUN: i32 = 3;
 
-const TUTORIAL: &str = include_str!("../../../../docs/tutorial-fleet-adapter.md");
+const TUTORIAL: &str = include_str!("../../../../docs/guides/fleet-adapter-tutorial.md");
 
 #[test]
 fn every_step_of_the_demo_succeeds() {
@@ -24,7 +24,7 @@ fn every_step_of_the_demo_with_the_api_succeeds() {
     }
 }
 
-/// The commands of `docs/tutorial-fleet-adapter.md` from its third step on, in the shell that the second one opens.
+/// The commands of `docs/guides/fleet-adapter-tutorial.md` from its third step on, in the shell that the second one opens.
 #[test]
 fn every_command_of_the_tutorial_succeeds() {
     let (_, steps) = TUTORIAL.split_once("## 3. ").unwrap();

@@ -44,7 +44,7 @@ pub struct Metric {
     pub help: &'static str,
 }
 
-/// Metrics of one part of a program. `docs/observability.md` shows them all.
+/// Metrics of one part of a program. `docs/reference/metrics.md` shows them all.
 pub type MetricTable = &'static [Metric];
 
 impl Metric {

@@ -1,11 +1,11 @@
-//! The table of `docs/conditions.md`, line by line, and the limits that it names.
+//! The table of `docs/guides/derived-conditions.md`, line by line, and the limits that it names.
 
 use hyperfleet_expressions as language;
 
 use super::{Scene, json};
 use crate::domain::mapping as limits;
 
-const DOCUMENT: &str = include_str!("../../../../docs/conditions.md");
+const DOCUMENT: &str = include_str!("../../../../docs/guides/derived-conditions.md");
 
 #[test]
 fn every_line_of_the_table_gives_what_it_says() {

@@ -1,4 +1,4 @@
-//! Rules that derive conditions: the vectors of the domain rules (M01-M25), what is refused at
+//! Rules that derive conditions: cases that the older service decides (M01-M25), what is refused at
 //! start, and that nothing a rule does harms anything else.
 
 mod cost;

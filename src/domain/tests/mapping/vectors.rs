@@ -1,5 +1,5 @@
-//! M01-M25 of the domain rules. Where those end a request with an error (M06, M07, M08, M18), here
-//! the condition stays as it was, and the rule is told.
+//! Cases that the older service decides, M01-M25. Where it ends a request with an error (M06, M07, M08, M18),
+//! here the condition stays as it was, and the failure is reported.
 
 use super::{Scene, faults, minute, previously, report, rule, saying};
 use crate::domain::ConditionStatus::{False, True, Unknown};

@@ -1,4 +1,4 @@
-//! What the older fleet decides, made with its own functions: `docs/fleet-decisions.md` names the
+//! What the older fleet decides, made with its own functions: `docs/internals/placement.md` names the
 //! cases where decisions differ.
 
 use std::collections::BTreeMap;
