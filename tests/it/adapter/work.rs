@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::anyhow;
-use hyperfleet_adapter::{Finding, Outcome, Report};
+use hyperfleet_adapter::{Finding, Outcome, Report, Settings};
 use serde_json::json;
 
 use super::{Noting, cart_and_wheel, is_reconciled, quick, service, start, until_reconciled, well};
@@ -133,8 +133,11 @@ async fn many_are_worked_on_at_a_time_and_none_twice() {
         carts.push(api.make("/carts", "Cart", &format!("cart-{number}")).await);
     }
     let adapter = Noting::content().slow(Duration::from_millis(30));
-    let settings = quick(&["carts"]);
-    let workers = settings.workers;
+    let workers = 8;
+    let settings = Settings {
+        workers,
+        ..quick(&["carts"])
+    };
     let running = start(&api, settings, &adapter);
     for cart in &carts {
         until_reconciled(&api, cart).await;

@@ -1,17 +1,12 @@
 //! Carries plans out: every write is for a unit that is still the resource's.
 
 use anyhow::bail;
-use futures_util::future::join_all;
 use hyperfleet_fleet::keys::KeyStore;
 use hyperfleet_fleet::{Error, SetUnit};
 use hyperfleet_fleet_model::unit::{DesiredState, UnitOption};
 
 use super::FleetAdapter;
 use crate::domain::{Blocker, DesiredUnit, Ownership, Plan, Step};
-
-/// How many writes of one plan wait for etcd together. The steps of a plan depend on nothing but the state that it was
-/// made from.
-const WRITES_AT_ONCE: usize = 8;
 
 impl<S: KeyStore> FleetAdapter<S> {
     /// Carries a plan out as far as fleet takes it; what it refuses is left out of the plan.
@@ -25,30 +20,25 @@ impl<S: KeyStore> FleetAdapter<S> {
             // Half of a workload is none: nothing is created before all of it can be.
             plan.hold_changes();
         }
-        let steps = std::mem::take(&mut plan.steps);
         let mut refused = None;
-        let mut done = Vec::with_capacity(steps.len());
-        for group in steps.chunks(WRITES_AT_ONCE) {
+        let mut done = Vec::with_capacity(plan.steps.len());
+        for step in std::mem::take(&mut plan.steps) {
             if !self.tenure.is_certain() {
                 bail!(Error::Unavailable(None));
             }
-            let writes = group.iter().map(|step| self.carry_out_one(id, *step));
-            for (step, result) in group.iter().zip(join_all(writes).await) {
-                match result {
-                    Ok(()) => done.push(*step),
-                    Err(Error::NoUnit) => {}
-                    Err(
-                        Error::Invalid(message)
-                        | Error::Conflict(message)
-                        | Error::Foreign(message),
-                    ) => {
-                        let unit = step.unit().to_owned();
-                        refused.get_or_insert(Blocker::Refused { unit, message });
-                    }
-                    Err(error) => {
-                        let context = format!("write {}", step.unit());
-                        return Err(anyhow::Error::from(error).context(context));
-                    }
+            match self.carry_out_one(id, step).await {
+                Ok(()) => done.push(step),
+                Err(Error::NoUnit) => {}
+                Err(
+                    Error::Invalid(message) | Error::Conflict(message) | Error::Foreign(message),
+                ) => {
+                    let unit = step.unit().to_owned();
+                    refused.get_or_insert(Blocker::Refused { unit, message });
+                }
+                Err(error) => {
+                    return Err(
+                        anyhow::Error::from(error).context(format!("write {}", step.unit()))
+                    );
                 }
             }
         }
