@@ -121,6 +121,32 @@ async fn the_life_of_a_resource_is_counted_step_by_step() {
 }
 
 #[tokio::test]
+#[tokio::test]
+async fn stored_reports_of_adapters_that_the_kind_does_not_require_are_counted() {
+    let (api, metrics, _) = spawn("Misnamed", "misnameds").await;
+    let unrequired = |kind: &str| {
+        let name = "hyperfleet_api_unrequired_reports_total";
+        sum(&metrics.render(), name, &[("resource_type", kind)])
+    };
+    let one = make(&api, "misnameds", "Misnamed", "one").await;
+    for (adapter, generation, status, expected) in [
+        ("dns", 1, 201, 0.0),
+        ("dsn", 1, 201, 1.0),
+        // Repeated: the answer does not depend on the name, and it counts, too.
+        ("dsn", 1, 201, 2.0),
+        // Discarded: nothing is stored.
+        ("dsn", 9, 204, 2.0),
+    ] {
+        let answer = api.report(&one, adapter, generation, &[]).await;
+        assert_eq!(answer.status, status, "{adapter}: {}", answer.body);
+        assert_eq!(unrequired("misnamed"), expected, "{adapter}");
+    }
+    // Of a kind that requires none, no name is wrong.
+    let free = make(&api, "freemisnameds", "FreeMisnamed", "one").await;
+    assert_eq!(api.report(&free, "dsn", 1, &[]).await.status, 201);
+    assert_eq!(unrequired("freemisnamed"), 0.0);
+}
+
 async fn what_is_rolled_back_is_not_counted() {
     let (api, metrics, _) = spawn("Refused", "refuseds").await;
     make(&api, "refuseds", "Refused", "one").await;
