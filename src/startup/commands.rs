@@ -65,14 +65,14 @@ async fn serve(args: &SettingsArgs) -> anyhow::Result<()> {
     let mut plan = Plan::of(&loaded).context(Misuse)?;
     let telemetry = telemetry::start_with(&loaded)?;
     telemetry::warn_of(&plan.notes);
-    let settings = loaded.settings;
+    let settings = &loaded.settings;
     let served = async {
         let store = database::store(&settings.database)?;
-        let process = Process::start(&settings, std::mem::take(&mut plan.tls), telemetry.clone())?;
+        let process = Process::start(&loaded, std::mem::take(&mut plan.tls), telemetry.clone())?;
         let ready = |addresses: &Addresses, _: &_| {
             tracing::info!(address = %addresses.api, "serving");
         };
-        process.serve(&settings, plan, store, ready).await
+        process.serve(settings, plan, store, ready).await
     };
     let result = Box::pin(served).await;
     shutdown::send_spans(telemetry.traces).await;

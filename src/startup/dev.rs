@@ -48,7 +48,7 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
     let telemetry = telemetry::start(&settings)?;
     telemetry::warn_of(&loaded.notes);
     telemetry::warn_of(&plan.notes);
-    let mut process = Process::start(&settings, std::mem::take(&mut plan.tls), telemetry.clone())?;
+    let mut process = Process::start(&loaded, std::mem::take(&mut plan.tls), telemetry.clone())?;
 
     let (mut private, mut folder) = (None, None);
     if let Some((key, origin)) = config::named_database(&loaded) {
