@@ -147,7 +147,8 @@ pub struct MigrateArgs {
 pub enum MigrateCommand {
     /// Print which migrations the database has, and which it lacks
     ///
-    /// Changes nothing. Ends with 0 if it has all that this program needs, with 3 if it lacks some.
+    /// Changes nothing. Ends with 0 if it has all that this program needs, with 3 if it lacks some,
+    /// with 1 if it cannot be asked: at once, or with --wait after the retries of `migrate`.
     Status(StatusArgs),
 }
 
@@ -157,6 +158,9 @@ pub struct StatusArgs {
     /// How it is written
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub output: StatusFormat,
+    /// Wait for a database that cannot be reached, as database.pool.conn_retry_… say
+    #[arg(long)]
+    pub wait: bool,
     /// The settings.
     #[command(flatten)]
     pub settings: SettingsArgs,

@@ -25,7 +25,16 @@ pub(super) async fn run(args: &MigrateArgs) -> anyhow::Result<ExitCode> {
     let mut loaded = loaded.sound().context(Misuse)?;
     // Whatever a file says that is for the service, too: standard output is for what was asked for.
     loaded.settings.logging.output = Output::Stderr;
-    let telemetry = telemetry::start_with(&loaded)?;
+    let telemetry = telemetry::start(&loaded.settings)?;
+    match of_status {
+        None => telemetry::log_settings(&loaded),
+        Some(args) => {
+            telemetry::warn_of(&loaded.notes);
+            if !args.wait {
+                loaded.settings.database.pool.conn_retry_attempts = 0;
+            }
+        }
+    }
     let command = async {
         match of_status {
             None => migrate(&loaded.settings).await,
