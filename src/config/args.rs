@@ -10,6 +10,9 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 use humantime_serde::re::humantime::parse_duration;
 
+use super::scope::{
+    DevScope, HealthcheckScope, ImportScope, MigrateScope, OpenapiScope, ScopedArgs,
+};
 use super::{DevTokenArgs, FleetAdapterCommand, ImportOptions, SettingsArgs, StatusFormat};
 use hyperfleet_server_kit::settings::{CheckFormat, OpenapiFormat};
 
@@ -127,7 +130,7 @@ pub struct DevArgs {
     pub data_dir: Option<PathBuf>,
     /// The settings.
     #[command(flatten)]
-    pub settings: SettingsArgs,
+    pub settings: ScopedArgs<DevScope>,
 }
 
 /// Options of `migrate`.
@@ -139,7 +142,7 @@ pub struct MigrateArgs {
     pub command: Option<MigrateCommand>,
     /// The settings.
     #[command(flatten)]
-    pub settings: SettingsArgs,
+    pub settings: ScopedArgs<MigrateScope>,
 }
 
 /// What `migrate` can do instead.
@@ -163,7 +166,7 @@ pub struct StatusArgs {
     pub wait: bool,
     /// The settings.
     #[command(flatten)]
-    pub settings: SettingsArgs,
+    pub settings: ScopedArgs<MigrateScope>,
 }
 
 /// Options of `healthcheck`.
@@ -177,7 +180,7 @@ pub struct HealthcheckArgs {
     pub timeout: Duration,
     /// The settings, of which those of the health listener count alone.
     #[command(flatten)]
-    pub settings: SettingsArgs,
+    pub settings: ScopedArgs<HealthcheckScope>,
 }
 
 /// Options of `import`.
@@ -191,7 +194,7 @@ pub struct ImportArgs {
     pub output: StatusFormat,
     /// The settings.
     #[command(flatten)]
-    pub settings: SettingsArgs,
+    pub settings: ScopedArgs<ImportScope>,
 }
 
 /// Options of `openapi`.
@@ -205,5 +208,5 @@ pub struct OpenapiArgs {
     pub fleet: bool,
     /// The settings, of which the kinds count alone.
     #[command(flatten)]
-    pub settings: SettingsArgs,
+    pub settings: ScopedArgs<OpenapiScope>,
 }

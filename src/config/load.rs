@@ -14,7 +14,7 @@ use super::{Loaded, Settings, SettingsArgs, addresses};
 use hyperfleet_server_kit::settings::{Layer, SettingFault, host_fault, is_host, shared_ports};
 
 /// The settings that say which database to use.
-const DATABASE: [&str; 6] = [
+pub(super) const DATABASE: [&str; 6] = [
     "database.url",
     "database.host",
     "database.port",

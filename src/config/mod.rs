@@ -5,11 +5,13 @@
 mod addresses;
 mod args;
 mod catalogue;
+mod dev_defaults;
 mod dev_token;
 mod fleet_adapter;
 mod import;
 mod load;
 mod schema;
+mod scope;
 mod settings;
 mod shared_args;
 #[cfg(test)]
@@ -24,6 +26,7 @@ pub use args::{
     Args, CheckArgs, Command, ConfigCommand, DevArgs, HealthcheckArgs, ImportArgs, MigrateArgs,
     MigrateCommand, OpenapiArgs, StatusArgs,
 };
+pub use dev_defaults::dev_defaults;
 pub use dev_token::DevTokenArgs;
 pub use fleet_adapter::{FleetAdapterCommand, RenderArgs, with_command_of_name};
 pub use import::{ImportOptions, VerifyArg};

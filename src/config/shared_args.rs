@@ -5,6 +5,7 @@
 )]
 
 use std::fmt;
+use std::iter;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches};
@@ -41,14 +42,21 @@ impl fmt::Debug for SettingsArgs {
     }
 }
 
-impl clap::Args for SettingsArgs {
-    fn augment_args(command: clap::Command) -> clap::Command {
+impl SettingsArgs {
+    /// The arguments, with these defaults in their help.
+    pub(super) fn arguments(default: fn(&Setting) -> &'static str) -> impl Iterator<Item = Arg> {
         let config = Arg::new("config")
             .long("config")
             .value_name("FILE")
             .value_parser(clap::value_parser!(PathBuf))
             .help("YAML file with settings [env: HYPERFLEET_CONFIG] [default: /etc/hyperfleet/config.yaml or ./configs/config.yaml, whichever is there]");
-        command.arg(config).args(flags(&TABLE, heading))
+        iter::once(config).chain(flags(&TABLE, heading, default))
+    }
+}
+
+impl clap::Args for SettingsArgs {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        command.args(Self::arguments(|setting| setting.default))
     }
 
     fn augment_args_for_update(command: clap::Command) -> clap::Command {

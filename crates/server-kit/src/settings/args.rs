@@ -26,14 +26,14 @@ pub enum OpenapiFormat {
 /// Each flag that was given: its setting, and what it says.
 pub type GivenFlags = Vec<(&'static Setting, String)>;
 
-/// The flags of a table, below the heading of their section. Those without effect are hidden.
+/// The flags of a table, below the heading of their section, with these defaults. Those without effect are hidden.
 pub fn flags(
     table: &'static SettingTable,
     heading: fn(&str) -> &'static str,
 ) -> impl Iterator<Item = Arg> {
     table.settings.iter().filter_map(move |setting| {
         let variable = table.variable(setting).unwrap_or_default();
-        let default = match setting.default {
+        let default = match default(setting) {
             "" => String::new(),
             default => format!(" [default: {default}]"),
         };
@@ -42,6 +42,7 @@ pub fn flags(
             .help(format!("{} [env: {variable}]{default}", setting.help))
             .help_heading(heading(setting.section()))
             .hide(!setting.is_used());
+    default: fn(&Setting) -> &'static str,
         let arg = match setting.kind {
             SettingKind::Bool => arg
                 .value_name("BOOL")
