@@ -125,7 +125,7 @@ const SETTINGS: &[Setting] = &[
     Setting { range: Some(("0", "1000000")), ..row("fleet.adapter.removal_limit.units", Number, "10", "Units that a change may always remove; above both limits removals wait for `hyperfleet-api fleet-adapter approve-removals`") },
     Setting { range: Some(("0", "100")), ..row("fleet.adapter.removal_limit.percent", Number, "50", "Percent of the adapter's units that a change may remove; 100 for no limit") },
     Setting { range: Some(("1s", "10m")), ..row("fleet.adapter.lease_time", Duration, "15s", "How long the lease of a replica lasts that no longer answers: then another one works") },
-    row("entities", Objects, "", "The kinds of resources; unset: Cluster and NodePool"),
+    row("entities", Objects, "Cluster (validation, dns, pullsecret, hypershift), NodePool (validation, hypershift)", "The kinds of resources; unset: Cluster and NodePool"),
 
     // Of older versions.
     Setting { status: Renamed("tracing.enabled"), ..row("logging.otel.enabled", Bool, "", "") },

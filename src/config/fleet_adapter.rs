@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 
-use super::StatusFormat;
+use super::OutputFormat;
 use super::scope::{AdapterScope, FileScope, ScopedArgs};
 
 /// The name of the program that is the fleet adapter alone: a link to this one.
@@ -46,7 +46,7 @@ pub struct RenderArgs {
     pub owner: Option<PathBuf>,
     /// How it is written
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
-    pub output: StatusFormat,
+    pub output: OutputFormat,
     /// The settings.
     #[command(flatten)]
     pub settings: ScopedArgs<FileScope>,

@@ -32,9 +32,9 @@ pub use fleet_adapter::{FleetAdapterCommand, RenderArgs, with_command_of_name};
 pub use import::{ImportOptions, VerifyArg};
 pub use load::{load, named_database};
 pub use settings::*;
-pub use shared_args::{SettingsArgs, StatusFormat};
+pub use shared_args::SettingsArgs;
 
-pub use hyperfleet_server_kit::settings::{Format, Output, Secret, Tls};
+pub use hyperfleet_server_kit::settings::{Format, Output, OutputFormat, Secret, Tls};
 
 /// Settings of `hyperfleet-api` with their sources and faults.
 pub type Loaded = kit::settings::Loaded<Settings>;

@@ -11,16 +11,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgMatches};
 
 use super::catalogue::TABLE;
-use hyperfleet_server_kit::settings::{GivenFlags, flags, given_flags};
-
-/// How the result of a command is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum StatusFormat {
-    /// For people.
-    Text,
-    /// For programs.
-    Json,
-}
+use hyperfleet_server_kit::settings::{GivenFlags, Setting, flags, given_flags};
 
 /// Settings that flags can give, made from the table. Unset ones leave the environment, the file or the
 /// default.

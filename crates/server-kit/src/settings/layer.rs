@@ -16,6 +16,8 @@ pub(super) struct Given {
     pub(super) value: Value,
     /// As it is shown, unless it is a secret.
     pub(super) text: String,
+    /// What of a secret may be shown.
+    pub(super) open: Option<String>,
     /// Where it comes from, for people.
     pub(super) origin: String,
 }
@@ -93,6 +95,7 @@ impl Layer {
             setting,
             value,
             text,
+            open: None,
             origin,
         };
         values.insert(setting.key, given);

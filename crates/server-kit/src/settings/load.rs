@@ -114,6 +114,13 @@ impl<S> Loaded<S> {
     }
 
     /// What has another value than it had before.
+    /// Shows a secret that was given as this text, which keeps what is secret of it.
+    pub fn show_open(&mut self, key: &str, text: String) {
+        if let Some(given) = self.given.get_mut(key) {
+            given.open = Some(text);
+        }
+    }
+
     pub fn changed_since(&self, before: &Self) -> Changed {
         let text = |loaded: &Self, key, default| {
             let given = loaded.given.get(key).map(|given| &given.text);

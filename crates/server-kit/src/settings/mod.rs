@@ -22,7 +22,7 @@ mod setting;
 mod table;
 mod yaml;
 
-pub use args::{CheckFormat, GivenFlags, OpenapiFormat, flags, given_flags};
+pub use args::{CheckOptions, GivenFlags, OpenapiFormat, OutputFormat, flags, given_flags};
 pub use fault::SettingFault;
 pub use hosts::{host_fault, is_host, shared_ports};
 pub use layer::Layer;
