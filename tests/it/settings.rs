@@ -396,10 +396,10 @@ entities: [{kind: A, plural: as, parent_kind: Missing}]
         &[],
     );
     for fault in [
-        "server.port (from bad.yaml): \"soon\" is not a whole number",
-        "server.jwt.configs (from bad.yaml): ",
+        "server.port (from bad.yaml:2): \"soon\" is not a whole number",
+        "server.jwt.configs (from bad.yaml:2): 5 is not a list",
         "metrics.port (from --metrics-port): \"x\"",
-        "health.shutdown_timeout is 3m",
+        "health.shutdown_timeout is 3m (from bad.yaml:3)",
         "the configured entities do not fit together",
         "health.tls.cert_file is not set",
         "cannot read none.pem",
@@ -456,6 +456,44 @@ fn what_differs_from_the_defaults_can_be_printed_alone() {
     let (all, _) = checked(folder.path(), &[], &[]);
     let kinds = all["entities"]["value"].as_str().unwrap();
     assert!(kinds.starts_with("Cluster (validation, dns, "), "{kinds}");
+}
+
+#[test]
+fn no_fault_hides_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("wrong.yaml");
+    for (text, words) in [
+        (
+            "entities: [{kind: A, plurals: as, on_parent_delete: casecade}]",
+            &["entities[0].plurals", "casecade"][..],
+        ),
+        (
+            "server: {tenant: {enforce: true, system_header: Cookie, dimensions: [{header: ' '}]}}",
+            &["enforce: needs", "system_header", "dimensions[0].header"],
+        ),
+        (
+            "server: {tls: {enabled: true}}",
+            &[
+                "server.tls.cert_file is not set",
+                "server.tls.key_file is not set",
+            ],
+        ),
+        (
+            "health: {tls: {enabled: true, cert_file: a.pem, key_file: b.pem}}",
+            &["cannot read a.pem", "cannot read b.pem"],
+        ),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let args = [
+            "--config",
+            file.to_str().unwrap(),
+            "--server-jwt-enabled=false",
+        ];
+        let said = refused(folder.path(), &args, &[]);
+        for word in words {
+            assert!(said.contains(word), "no {word} in: {said}");
+        }
+    }
 }
 
 #[test]

@@ -15,12 +15,14 @@ mod hosts;
 mod ini;
 mod layer;
 mod load;
+mod misfit;
 mod report;
 mod secret;
 mod sections;
 mod setting;
 mod table;
 mod yaml;
+mod yaml_lines;
 
 pub use args::{CheckOptions, GivenFlags, OpenapiFormat, OutputFormat, flags, given_flags};
 pub use fault::SettingFault;
