@@ -5,11 +5,14 @@
 
 use super::effects::{self, Effects};
 use super::{Address, Collection, Error, Service};
-use crate::domain::audit::Origin;
+use crate::domain::audit::{Action, Origin};
 use crate::domain::lifecycle::{self, Family, Outcome, Refusal};
 use crate::domain::tenancy::TenantScope;
-use crate::domain::{Resource, ResourceState};
+use crate::domain::{Resource, ResourceId, ResourceState};
 use crate::storage::postgres::{Db, LockedRow, Tx};
+
+/// Most ids of removed resources that the log line of a force-delete names.
+const LOGGED_IDS_MAX: usize = 100;
 
 impl Service {
     /// Asks for the deletion of a resource and finishes what can be finished at once. Gives the
@@ -59,18 +62,20 @@ impl Service {
         origin: &Origin,
     ) -> Result<(), Error> {
         let mut tx = self.store.begin_sets().await?;
-        let result = self.force_delete_in(&mut tx, address, reason, origin).await;
-        let (family, outcome) = tx.finish(result).await?;
-        for change in &outcome.changes {
-            tracing::info!(
-                resource_kind = change.kind,
-                resource_id = %change.id,
-                caller = origin.actor,
-                reason = change.reason,
-                action = change.action.into_str(),
-                "Force-deleting resource"
-            );
-        }
+        let decided = self.force_delete_in(&mut tx, address, reason, origin).await;
+        let (family, outcome) = match decided {
+            Ok(decided) => decided,
+            Err(error) => return tx.finish(Err(error)).await,
+        };
+        let committed = tx.finish(Ok::<_, Error>(())).await;
+        log_forced(
+            &family.root.state,
+            &outcome,
+            reason,
+            origin,
+            committed.is_ok(),
+        );
+        committed?;
         Effects::carried_out(states(&family), outcome).emit();
         Ok(())
     }
@@ -138,6 +143,42 @@ impl Service {
     }
 }
 
+/// Writes one line for a force-delete, once its commit is known: the audit trail has an entry for each resource.
+///
+/// Without the database's answer to COMMIT the line says `committed=false`: the trail then tells whether it happened.
+fn log_forced(
+    root: &ResourceState,
+    outcome: &Outcome,
+    reason: &str,
+    origin: &Origin,
+    is_committed: bool,
+) {
+    let removed_by = |action| {
+        let changes = outcome.changes.iter().filter(move |c| c.action == action);
+        changes.map(|c| c.id).filter(|id| *id != root.id)
+    };
+    let children: Vec<_> = removed_by(Action::ForceDelete).collect();
+    let owners: Vec<_> = removed_by(Action::HardDelete).collect();
+    tracing::info!(
+        resource_kind = root.kind,
+        resource_id = %root.id,
+        caller = origin.actor,
+        reason,
+        action = Action::ForceDelete.into_str(),
+        children = children.len(),
+        child_resource_ids = first_ids(&children),
+        owner_resource_ids = first_ids(&owners),
+        committed = is_committed,
+        "Force-deleting resource"
+    );
+}
+
+/// The first of these ids, as many as a line of the log names.
+fn first_ids(ids: &[ResourceId]) -> Option<String> {
+    let first = ids.iter().take(LOGGED_IDS_MAX).map(ToString::to_string);
+    (!ids.is_empty()).then(|| first.collect::<Vec<_>>().join(" "))
+}
+
 /// Everybody in a family as they were.
 fn states(family: &Family) -> impl Iterator<Item = &ResourceState> {
     let everybody = family.ancestors.iter().chain(family.nodes());
@@ -163,4 +204,20 @@ async fn visible(
             id: root.id,
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn a_line_names_the_first_ids_and_no_more() {
+        let ids: Vec<ResourceId> = (0..150).map(|n| Uuid::from_u128(n).into()).collect();
+        assert_eq!(first_ids(&[]), None);
+        assert_eq!(first_ids(&ids[..2]), Some(format!("{} {}", ids[0], ids[1])));
+        let named = first_ids(&ids).unwrap();
+        assert_eq!(named.split(' ').count(), LOGGED_IDS_MAX);
+    }
 }

@@ -6,6 +6,7 @@ use metrics::Counter;
 use strum::VariantNames as _;
 
 use super::Error;
+use super::unrequired_adapters::UnrequiredReport;
 use crate::domain::aggregation::RECONCILED;
 use crate::domain::audit::Action;
 use crate::domain::lifecycle::Outcome;
@@ -21,6 +22,7 @@ const AUDITED: &str = "hyperfleet_api_audit_entries_total";
 const HARD_DELETES: &str = "hyperfleet_api_hard_deletes_total";
 const FORCE_DELETES: &str = "hyperfleet_api_force_deletes_total";
 const REPORTS: &str = "hyperfleet_api_reports_total";
+const UNREQUIRED_REPORTS: &str = "hyperfleet_api_unrequired_reports_total";
 
 /// What follows from one change. Emitted after commit: a change that is rolled back never happened.
 #[derive(Debug, Default)]
@@ -29,6 +31,7 @@ pub(super) struct Effects {
     failures: Vec<Failure>,
     /// Each of them goes up by one.
     counters: Vec<Counter>,
+    unrequired: Option<UnrequiredReport>,
 }
 
 /// Ends the transaction of a change, and emits its effects if it was committed.
@@ -78,6 +81,12 @@ impl Effects {
         self
     }
 
+    /// The report was stored, and the kind may not require its adapter.
+    pub(super) fn stored(mut self, report: Option<UnrequiredReport>) -> Self {
+        self.unrequired = report;
+        self
+    }
+
     /// A new resource.
     pub(super) fn created(resource: &Resource, failures: Vec<Failure>) -> Self {
         let state = &resource.state;
@@ -120,6 +129,7 @@ impl Effects {
     pub(super) fn and(mut self, other: Self) -> Self {
         self.failures.extend(other.failures);
         self.counters.extend(other.counters);
+        self.unrequired = self.unrequired.or(other.unrequired);
         self
     }
 
@@ -130,6 +140,10 @@ impl Effects {
         }
         for counter in self.counters {
             counter.increment(1);
+        }
+        if let Some(report) = self.unrequired {
+            unrequired(&report.kind).increment(1);
+            report.warn();
         }
     }
 }
@@ -151,6 +165,7 @@ pub(super) fn count_from_zero(registry: &EntityRegistry) {
         for outcome in ReportOutcome::ALL {
             reported(kind, outcome).absolute(0);
         }
+        unrequired(kind).absolute(0);
         for rule in entity.rules.iter().flat_map(|rules| rules.types()) {
             failed(kind.clone(), rule.to_owned()).absolute(0);
         }
@@ -200,6 +215,11 @@ fn removed(name: &'static str, kind: &str) -> Counter {
 pub(super) fn reported(kind: &str, outcome: ReportOutcome) -> Counter {
     let kind = resource_type(kind);
     metrics::counter!(REPORTS, "resource_type" => kind, "outcome" => outcome.label())
+}
+
+/// Stored reports of adapters that the kind does not require.
+fn unrequired(kind: &str) -> Counter {
+    metrics::counter!(UNREQUIRED_REPORTS, "resource_type" => resource_type(kind))
 }
 
 /// The kind as metrics show it: the older service's gauges say `cluster`.

@@ -15,6 +15,7 @@ mod list;
 mod reports;
 mod resources;
 mod unreconciled;
+mod unrequired_adapters;
 
 use std::sync::Arc;
 
@@ -26,6 +27,7 @@ pub use list::ListRequest;
 use crate::domain::{Entity, EntityRegistry, shown};
 use crate::storage::postgres::{self, Store};
 use finalizing_lists::FinalizingLists;
+use unrequired_adapters::UnrequiredAdapters;
 
 /// How often a writer saves on the chance that nobody else does, before it locks the row.
 const UNLOCKED_ATTEMPTS_MAX: usize = 5;
@@ -37,6 +39,7 @@ pub struct Service {
     registry: Arc<EntityRegistry>,
     lists_include_deleted: bool,
     finalizing_lists: Arc<FinalizingLists>,
+    unrequired_adapters: Arc<UnrequiredAdapters>,
 }
 
 impl Service {
@@ -46,6 +49,7 @@ impl Service {
     pub fn new(store: Store, registry: Arc<EntityRegistry>, lists_include_deleted: bool) -> Self {
         Self {
             finalizing_lists: Arc::new(FinalizingLists::new(&registry)),
+            unrequired_adapters: Arc::default(),
             store,
             registry,
             lists_include_deleted,

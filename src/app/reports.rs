@@ -2,6 +2,7 @@
 
 use super::effects::{self, Effects};
 use super::resources::still_changing;
+use super::unrequired_adapters::UnrequiredReport;
 use super::{Address, Error, Service, UNLOCKED_ATTEMPTS_MAX};
 use crate::domain::audit::Origin;
 use crate::domain::lifecycle::{self, ReportDecision};
@@ -58,7 +59,8 @@ impl Service {
             }
             let taken = carry_out(&mut db, address, &snapshot, &report, decision).await?;
             if let Some((stored, effects)) = taken {
-                effects.emit();
+                let unrequired = self.unrequired(&snapshot, stored.as_ref());
+                effects.stored(unrequired).emit();
                 return Ok(stored);
             }
         }
@@ -87,6 +89,7 @@ impl Service {
         let completes = decision.completes;
         let taken = carry_out(&mut db, address, &snapshot, report, decision).await?;
         let (stored, effects) = taken.ok_or_else(still_changing)?;
+        let effects = effects.stored(self.unrequired(&snapshot, stored.as_ref()));
         if !completes {
             return Ok((stored, effects));
         }
@@ -95,6 +98,17 @@ impl Service {
         let before = ancestors.iter().map(|ancestor| &ancestor.state);
         let effects = effects.and(Effects::carried_out(before, outcome));
         Ok((stored, effects))
+    }
+
+    /// The stored report, if the kind does not require its adapter.
+    fn unrequired(
+        &self,
+        snapshot: &ResourceSnapshot,
+        stored: Option<&Report>,
+    ) -> Option<UnrequiredReport> {
+        let kind = self.registry.get(&snapshot.state.kind)?;
+        self.unrequired_adapters
+            .report(kind, &stored?.state.adapter)
     }
 
     fn decide(&self, snapshot: &ResourceSnapshot, report: &mut Report) -> ReportDecision {

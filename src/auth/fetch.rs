@@ -5,15 +5,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use reqwest::redirect::Policy;
-use reqwest::{Certificate, Client, StatusCode, Url};
+use reqwest::{Certificate, Client, Request, StatusCode, Url};
 use serde::Deserialize;
 use serde_json::Value;
 use strum::{IntoStaticStr, VariantNames};
+use tracing::Instrument as _;
 
 use super::key::Key;
 use super::pace::Pace;
 use hyperfleet_server_kit::causes::chain;
 use hyperfleet_server_kit::files;
+use hyperfleet_server_kit::telemetry::{TraceContext, client_span};
 
 /// Largest key set, in bytes.
 pub const KEY_SET_BYTES_MAX: u64 = 1024 * 1024;
@@ -101,13 +103,25 @@ pub(super) fn is_loopback(url: &Url) -> bool {
     matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"))
 }
 
-/// Gets the key set at an address.
-pub(super) async fn fetch(client: &Client, url: &Url) -> Result<Published, FetchFault> {
-    let mut answer = client
-        .get(url.clone())
-        .header("accept", "application/json")
-        .send()
-        .await?;
+/// Gets the key set at an address, in a span below the one that asks for it.
+pub(super) async fn fetch(
+    client: &Client,
+    url: &Url,
+    asked_by: &TraceContext,
+) -> Result<Published, FetchFault> {
+    let request = client.get(url.clone()).header("accept", "application/json");
+    let mut request = request.build()?;
+    let span = client_span(&mut request, asked_by);
+    let result = send(client, request).instrument(span.clone()).await;
+    if let Err(fault) = &result {
+        span.record("error.type", <&str>::from(fault));
+        span.record("otel.status_code", "error");
+    }
+    result
+}
+
+async fn send(client: &Client, request: Request) -> Result<Published, FetchFault> {
+    let mut answer = client.execute(request).await?;
     if answer.status() != StatusCode::OK {
         return Err(FetchFault::Status(answer.status()));
     }

@@ -5,6 +5,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
+use hyperfleet_server_kit::telemetry::TraceContext;
+
 /// Between those who wish for a fetch and the one task that fetches.
 #[derive(Debug)]
 pub(super) struct Gate {
@@ -15,6 +17,8 @@ pub(super) struct Gate {
 #[derive(Debug, Default)]
 struct State {
     is_wanted: bool,
+    /// The first request that wants it.
+    asked_by: TraceContext,
     is_under_way: bool,
     last: Option<Instant>,
     /// How many fetches have ended.
@@ -22,12 +26,15 @@ struct State {
 }
 
 /// A fetch that is under way.
-pub(super) struct Fetching<'a>(&'a Gate);
+pub(super) struct Fetching<'a> {
+    gate: &'a Gate,
+    /// The request that asked for it; empty where none did.
+    pub(super) asked_by: TraceContext,
+}
 
 impl Drop for Fetching<'_> {
     fn drop(&mut self) {
-        let Self(gate) = self;
-        gate.state.send_modify(|state| {
+        self.gate.state.send_modify(|state| {
             state.is_under_way = false;
             state.ended += 1;
         });
@@ -52,7 +59,10 @@ impl Gate {
                 return false;
             }
             ended = Some(state.ended);
-            state.is_wanted |= !is_coming;
+            if !is_coming {
+                state.is_wanted = true;
+                state.asked_by = TraceContext::current();
+            }
             !is_coming
         });
         ended
@@ -68,12 +78,17 @@ impl Gate {
     /// A fetch begins: it grants all wishes so far. It has ended when what is given is dropped,
     /// however that comes: nobody waits for one that has panicked.
     pub(super) fn begin(&self) -> Fetching<'_> {
+        let mut asked_by = TraceContext::default();
         self.state.send_modify(|state| {
+            asked_by = std::mem::take(&mut state.asked_by);
             state.is_wanted = false;
             state.is_under_way = true;
             state.last = Some(Instant::now());
         });
-        Fetching(self)
+        Fetching {
+            gate: self,
+            asked_by,
+        }
     }
 
     /// Waits until it is time, or somebody wishes.

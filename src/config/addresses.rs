@@ -1,8 +1,10 @@
 //! Addresses, which may hold passwords. What is wrong with one is told without repeating anything
 //! that could be part of a password.
 
+use reqwest::Url;
+
 use super::{Database, Jwt};
-use hyperfleet_server_kit::settings::{Secret, SettingFault};
+use hyperfleet_server_kit::settings::{REDACTED, Secret, SettingFault};
 
 /// What the URL of a database begins with. The driver takes any scheme, and connects to somewhere.
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
@@ -43,6 +45,23 @@ pub(super) fn of_database(database: &Database) -> Vec<SettingFault> {
     let faults = url.flat_map(|url| faults_of_url(url, database));
     let fault = |text| SettingFault::of_key("database.url", format!("the database URL {text}"));
     faults.map(fault).collect()
+}
+
+/// The URL of a database without what may be a password; none where that cannot be told. The URL has no faults.
+pub(super) fn without_password(url: &Secret) -> Option<String> {
+    let mut url = url.expose().parse::<Url>().ok()?;
+    if url.password().is_some() {
+        url.set_password(Some(REDACTED)).ok()?;
+    }
+    let is_secret = |name: &str| name == "password" || name.starts_with("options");
+    let pair = |pair: &str| match pair.split_once('=') {
+        Some((name, _)) if is_secret(name) => format!("{name}={REDACTED}"),
+        _ => pair.to_owned(),
+    };
+    let pairs = url.query().map(|query| query.split('&').map(pair));
+    let query = pairs.map(|pairs| pairs.collect::<Vec<_>>().join("&"));
+    url.set_query(query.as_deref());
+    Some(url.into())
 }
 
 /// Each to follow the name of the URL.
@@ -189,6 +208,35 @@ mod tests {
             "postgres://%2Fsocket/n",
         ] {
             assert_eq!(told(url, Ssl::default()), "", "{url}");
+        }
+    }
+
+    #[test]
+    fn all_of_a_url_is_shown_but_the_password() {
+        for (url, shown) in [
+            (
+                "postgres://u:s3cret@h:5432/n",
+                Some("postgres://u:***REDACTED***@h:5432/n"),
+            ),
+            (
+                "postgres://u:p@ss@h/n",
+                Some("postgres://u:***REDACTED***@h/n"),
+            ),
+            (
+                "postgres://u@h/n?sslmode=require",
+                Some("postgres://u@h/n?sslmode=require"),
+            ),
+            (
+                "postgres://u@h/n?password=s3cret&user=v&options[a]=s3cret",
+                Some("postgres://u@h/n?password=***REDACTED***&user=v&options[a]=***REDACTED***"),
+            ),
+            ("postgres://%2Frun%2Fpg/n", Some("postgres://%2Frun%2Fpg/n")),
+            // A host was forgotten: what stands in its place is a password.
+            ("postgres://u:s3cret/n", None),
+        ] {
+            assert_eq!(told(url, Ssl::default()), "", "{url}");
+            let found = without_password(&url.to_owned().into());
+            assert_eq!(found.as_deref(), shown, "{url}");
         }
     }
 

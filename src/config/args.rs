@@ -10,8 +10,11 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 use humantime_serde::re::humantime::parse_duration;
 
-use super::{DevTokenArgs, FleetAdapterCommand, ImportOptions, SettingsArgs, StatusFormat};
-use hyperfleet_server_kit::settings::{CheckFormat, OpenapiFormat};
+use super::scope::{
+    DevScope, HealthcheckScope, ImportScope, MigrateScope, OpenapiScope, ScopedArgs,
+};
+use super::{DevTokenArgs, FleetAdapterCommand, ImportOptions, SettingsArgs};
+use hyperfleet_server_kit::settings::{CheckOptions, OpenapiFormat, OutputFormat};
 
 /// Control plane for fleets of clusters.
 ///
@@ -92,7 +95,7 @@ pub enum Command {
     /// the issuer and the folder's jwks.json takes it; see examples/auth.yaml.
     DevToken(DevTokenArgs),
     /// Print the version, the commit and the build time
-    Version,
+    Version(VersionArgs),
 }
 
 /// What to do with the settings.
@@ -107,12 +110,20 @@ pub enum ConfigCommand {
     Reference,
 }
 
+/// Options of `version`.
+#[derive(Debug, clap::Args)]
+pub struct VersionArgs {
+    /// How it is written
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    pub output: OutputFormat,
+}
+
 /// Options of `config check`.
 #[derive(Debug, clap::Args)]
 pub struct CheckArgs {
-    /// How it is written
-    #[arg(short = 'o', long, value_name = "FORMAT", default_value = "table")]
-    pub output: CheckFormat,
+    /// What is printed.
+    #[command(flatten)]
+    pub options: CheckOptions,
     /// The settings.
     #[command(flatten)]
     pub settings: SettingsArgs,
@@ -127,7 +138,7 @@ pub struct DevArgs {
     pub data_dir: Option<PathBuf>,
     /// The settings.
     #[command(flatten)]
-    pub settings: SettingsArgs,
+    pub settings: ScopedArgs<DevScope>,
 }
 
 /// Options of `migrate`.
@@ -139,7 +150,7 @@ pub struct MigrateArgs {
     pub command: Option<MigrateCommand>,
     /// The settings.
     #[command(flatten)]
-    pub settings: SettingsArgs,
+    pub settings: ScopedArgs<MigrateScope>,
 }
 
 /// What `migrate` can do instead.
@@ -147,7 +158,8 @@ pub struct MigrateArgs {
 pub enum MigrateCommand {
     /// Print which migrations the database has, and which it lacks
     ///
-    /// Changes nothing. Ends with 0 if it has all that this program needs, with 3 if it lacks some.
+    /// Changes nothing. Ends with 0 if it has all that this program needs, with 3 if it lacks some,
+    /// with 1 if it cannot be asked: at once, or with --wait after the retries of `migrate`.
     Status(StatusArgs),
 }
 
@@ -156,10 +168,13 @@ pub enum MigrateCommand {
 pub struct StatusArgs {
     /// How it is written
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
-    pub output: StatusFormat,
+    pub output: OutputFormat,
+    /// Wait for a database that cannot be reached, as database.pool.conn_retry_… say
+    #[arg(long)]
+    pub wait: bool,
     /// The settings.
     #[command(flatten)]
-    pub settings: SettingsArgs,
+    pub settings: ScopedArgs<MigrateScope>,
 }
 
 /// Options of `healthcheck`.
@@ -173,7 +188,7 @@ pub struct HealthcheckArgs {
     pub timeout: Duration,
     /// The settings, of which those of the health listener count alone.
     #[command(flatten)]
-    pub settings: SettingsArgs,
+    pub settings: ScopedArgs<HealthcheckScope>,
 }
 
 /// Options of `import`.
@@ -184,22 +199,57 @@ pub struct ImportArgs {
     pub options: ImportOptions,
     /// How the report is written; with json there is no progress on standard error
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
-    pub output: StatusFormat,
+    pub output: OutputFormat,
     /// The settings.
     #[command(flatten)]
-    pub settings: SettingsArgs,
+    pub settings: ScopedArgs<ImportScope>,
 }
 
 /// Options of `openapi`.
 #[derive(Debug, clap::Args)]
 pub struct OpenapiArgs {
     /// How it is written
-    #[arg(long, value_name = "FORMAT", default_value = "yaml")]
-    pub format: OpenapiFormat,
+    #[arg(
+        short,
+        long,
+        alias = "format",
+        value_name = "FORMAT",
+        default_value = "yaml"
+    )]
+    pub output: OpenapiFormat,
     /// Print the document of fleet's API instead, which has no kinds
     #[arg(long)]
     pub fleet: bool,
     /// The settings, of which the kinds count alone.
     #[command(flatten)]
-    pub settings: SettingsArgs,
+    pub settings: ScopedArgs<OpenapiScope>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_result_is_printed_as_o_says_and_older_spellings_are_accepted() {
+        for line in [
+            "config check -o json",
+            "config check -o table",
+            "config check --output text",
+            "migrate status -o json",
+            "import -o json",
+            "fleet-adapter render -o json file",
+            "version -o json",
+            "version",
+        ] {
+            let line = ["hyperfleet-api"].into_iter().chain(line.split(' '));
+            Args::try_parse_from(line).unwrap();
+        }
+        for flag in ["-o", "--output", "--format"] {
+            let args = Args::try_parse_from(["hyperfleet-api", "openapi", flag, "json"]).unwrap();
+            let Command::Openapi(args) = args.command else {
+                panic!("{args:?}")
+            };
+            assert_eq!(args.output, OpenapiFormat::Json, "{flag}");
+        }
+    }
 }

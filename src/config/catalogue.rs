@@ -19,11 +19,13 @@ pub(super) static TABLE: SettingTable = SettingTable {
     other_variables: &["HYPERFLEET_CONFIG"],
     unknown_variable: "is no setting",
     reference: "docs/reference/configuration.md",
-    out_of_range: |key, _, value, least, most| {
-        format!("{key} is {value}: set it to between {least} and {most}")
+    out_of_range: |key, origin, value, least, most| {
+        format!("{key} is {value} (from {origin}): set it to between {least} and {most}")
     },
 };
 
+/// What a port may be.
+const PORTS: Option<(&str, &str)> = Some(("0", "65535"));
 const LEVELS: &[&str] = &["debug", "info", "warn", "error"];
 const SSL_MODES: &[&str] = &["disable", "require", "verify-ca", "verify-full"];
 
@@ -33,7 +35,7 @@ const SSL_MODES: &[&str] = &["disable", "require", "verify-ca", "verify-full"];
 const SETTINGS: &[Setting] = &[
     Setting { flag: Some("server-hostname"), ..row("server.hostname", Text, "", "What this instance is called in its log") },
     Setting { flag: Some("server-host"), ..row("server.host", Text, "localhost", "Address or name to listen on") },
-    Setting { flag: Some("server-port"), ..row("server.port", Number, "8000", "Port to listen on, 0 for a free one") },
+    Setting { range: PORTS, flag: Some("server-port"), ..row("server.port", Number, "8000", "Port to listen on, 0 for a free one") },
     Setting { flag: Some("server-openapi-schema-path"), ..row("server.openapi_schema_path", File, "", "OpenAPI document with the schemas of specs; none: any spec will do") },
     Setting { key: "server.timeouts.read", flag: Some("server-read-timeout"), ..Timeouts::READ },
     Setting { key: "server.timeouts.write", flag: Some("server-write-timeout"), ..Timeouts::WRITE },
@@ -55,7 +57,7 @@ const SETTINGS: &[Setting] = &[
 
     Setting { flag: Some("db-dialect"), ..row("database.dialect", Choice(&["postgres"]), "postgres", "Sort of database: there is one") },
     Setting { flag: Some("db-host"), has_file_variable: true, ..row("database.host", Text, "localhost", "Host name, address, or folder of a Unix socket") },
-    Setting { flag: Some("db-port"), has_file_variable: true, ..row("database.port", Number, "5432", "Port of the database") },
+    Setting { range: PORTS, flag: Some("db-port"), has_file_variable: true, ..row("database.port", Number, "5432", "Port of the database") },
     Setting { flag: Some("db-name"), has_file_variable: true, ..row("database.name", Text, "hyperfleet", "Name of the database") },
     Setting { flag: Some("db-username"), has_file_variable: true, ..row("database.username", Text, "hyperfleet", "Who the service is there") },
     Setting { flag: Some("db-password"), has_file_variable: true, ..row("database.password", Secret, "", "Its password; better given in the environment or a file than by this flag") },
@@ -83,14 +85,14 @@ const SETTINGS: &[Setting] = &[
     Setting { common_variable: Some("OTEL_SERVICE_NAME"), ..row("tracing.service_name", Text, "hyperfleet-api", "What the service is called in traces") },
 
     Setting { flag: Some("metrics-host"), ..row("metrics.host", Text, "localhost", "Address or name on which metrics are served") },
-    Setting { flag: Some("metrics-port"), ..row("metrics.port", Number, "9090", "Their port, 0 for a free one") },
+    Setting { range: PORTS, flag: Some("metrics-port"), ..row("metrics.port", Number, "9090", "Their port, 0 for a free one") },
     Setting { flag: Some("metrics-tls-enabled"), ..row("metrics.tls.enabled", Bool, "false", "Whether they are served over TLS") },
     Setting { flag: Some("metrics-tls-cert-file"), ..row("metrics.tls.cert_file", File, "", "As server.tls.cert_file, which counts if neither file is named") },
     Setting { flag: Some("metrics-tls-key-file"), ..row("metrics.tls.key_file", File, "", "As server.tls.key_file") },
     Setting { range: Some(("1s", TIME_MAX)), flag: Some("metrics-reconciliation-stuck-threshold"), ..row("metrics.reconciliation_stuck_threshold", Duration, "10m", "How long a resource may stay unreconciled before it counts as stuck") },
 
     Setting { flag: Some("health-host"), ..row("health.host", Text, "localhost", "Address or name on which probes are answered") },
-    Setting { flag: Some("health-port"), ..row("health.port", Number, "8080", "Their port, 0 for a free one") },
+    Setting { range: PORTS, flag: Some("health-port"), ..row("health.port", Number, "8080", "Their port, 0 for a free one") },
     Setting { flag: Some("health-tls-enabled"), ..row("health.tls.enabled", Bool, "false", "Whether they are answered over TLS") },
     Setting { flag: Some("health-tls-cert-file"), ..row("health.tls.cert_file", File, "", "As server.tls.cert_file, which counts if neither file is named") },
     Setting { flag: Some("health-tls-key-file"), ..row("health.tls.key_file", File, "", "As server.tls.key_file") },
@@ -125,7 +127,7 @@ const SETTINGS: &[Setting] = &[
     Setting { range: Some(("0", "1000000")), ..row("fleet.adapter.removal_limit.units", Number, "10", "Units that a change may always remove; above both limits removals wait for `hyperfleet-api fleet-adapter approve-removals`") },
     Setting { range: Some(("0", "100")), ..row("fleet.adapter.removal_limit.percent", Number, "50", "Percent of the adapter's units that a change may remove; 100 for no limit") },
     Setting { range: Some(("1s", "10m")), ..row("fleet.adapter.lease_time", Duration, "15s", "How long the lease of a replica lasts that no longer answers: then another one works") },
-    row("entities", Objects, "", "The kinds of resources; unset: Cluster and NodePool"),
+    row("entities", Objects, "Cluster (validation, dns, pullsecret, hypershift), NodePool (validation, hypershift)", "The kinds of resources; unset: Cluster and NodePool"),
 
     // Of older versions.
     Setting { status: Renamed("tracing.enabled"), ..row("logging.otel.enabled", Bool, "", "") },

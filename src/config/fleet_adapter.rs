@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 
-use super::{SettingsArgs, StatusFormat};
+use super::OutputFormat;
+use super::scope::{AdapterScope, FileScope, ScopedArgs};
 
 /// The name of the program that is the fleet adapter alone: a link to this one.
 const LINK: &str = "hyperfleet-fleet-adapter";
@@ -25,13 +26,13 @@ pub enum FleetAdapterCommand {
     /// `serve`, of which fleet, entities, logging, tracing, metrics and health count. Several replicas
     /// may run: one works, the others stand by. SIGTERM or Ctrl-C stops it gracefully; a second signal
     /// stops it immediately.
-    Run(Box<SettingsArgs>),
+    Run(Box<ScopedArgs<AdapterScope>>),
     /// Print the units that a resource would have, by the configured workloads
     ///
     /// Asks neither the API nor etcd. Fails if the units cannot be made.
     Render(Box<RenderArgs>),
     /// Approve removals that exceed fleet.adapter.removal_limit, for ten minutes
-    ApproveRemovals(Box<SettingsArgs>),
+    ApproveRemovals(Box<ScopedArgs<FileScope>>),
 }
 
 /// Options of `fleet-adapter render`.
@@ -45,10 +46,10 @@ pub struct RenderArgs {
     pub owner: Option<PathBuf>,
     /// How it is written
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
-    pub output: StatusFormat,
+    pub output: OutputFormat,
     /// The settings.
     #[command(flatten)]
-    pub settings: SettingsArgs,
+    pub settings: ScopedArgs<FileScope>,
 }
 
 /// The command line with the command that the program's name stands for.

@@ -11,10 +11,11 @@ use serde::Serialize;
 
 use super::catalogue::{DATABASE_URL, TABLE};
 use super::{Loaded, Settings, SettingsArgs, addresses};
+use crate::domain::entity_config::EntityConfig;
 use hyperfleet_server_kit::settings::{Layer, SettingFault, host_fault, is_host, shared_ports};
 
 /// The settings that say which database to use.
-const DATABASE: [&str; 6] = [
+pub(super) const DATABASE: [&str; 6] = [
     "database.url",
     "database.host",
     "database.port",
@@ -72,7 +73,8 @@ fn file(args: &SettingsArgs) -> Option<PathBuf> {
     named.or_else(usual)
 }
 
-/// Shows entries with their defaults. Nothing in them is secret. Kinds are many: `openapi` shows what they come to.
+/// Shows entries with their defaults, kinds with the adapters that they require, and of the database's URL all but the
+/// password. Nothing in entries is secret.
 fn show_entries(loaded: &mut Loaded) {
     fn json(entries: impl Serialize) -> String {
         let value = Value::serialize(entries).ok();
@@ -81,12 +83,27 @@ fn show_entries(loaded: &mut Loaded) {
     }
     let server = &loaded.settings.server;
     let (issuers, dimensions) = (json(&server.jwt.configs), json(&server.tenant.dimensions));
-    let kinds = loaded.settings.entities.as_ref().map(Vec::len);
+    let kinds = kinds(loaded.settings.entities.as_deref().unwrap_or_default());
+    let url = loaded.settings.database.url.as_ref();
+    let url = url.filter(|_| loaded.knows(&["database.url"]));
+    let url = url.and_then(addresses::without_password);
     loaded.show("server.jwt.configs", issuers);
     loaded.show("server.tenant.dimensions", dimensions);
     let workloads = loaded.settings.fleet.adapter.workloads.len();
     loaded.show("fleet.adapter.workloads", format!("{workloads} workloads"));
-    loaded.show("entities", format!("{} kinds", kinds.unwrap_or_default()));
+    loaded.show("entities", kinds);
+    if let Some(url) = url {
+        loaded.show_open("database.url", url);
+    }
+}
+
+/// Kinds with the adapters that they require.
+fn kinds(entities: &[EntityConfig]) -> String {
+    let kind = |entity: &EntityConfig| match &entity.required_adapters[..] {
+        [] => entity.kind.clone(),
+        adapters => format!("{} ({})", entity.kind, adapters.join(", ")),
+    };
+    entities.iter().map(kind).collect::<Vec<_>>().join(", ")
 }
 
 fn database_named_twice(loaded: &Loaded) -> Option<SettingFault> {
@@ -153,6 +170,13 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::entity_config::built_in;
+
+    #[test]
+    fn the_built_in_kinds_are_shown_as_they_are() {
+        let shown = TABLE.find("entities").unwrap().default;
+        assert_eq!(shown, kinds(&built_in()));
+    }
 
     #[test]
     fn what_may_be_a_url_with_a_password_is_not_repeated() {

@@ -5,11 +5,13 @@
 mod addresses;
 mod args;
 mod catalogue;
+mod dev_defaults;
 mod dev_token;
 mod fleet_adapter;
 mod import;
 mod load;
 mod schema;
+mod scope;
 mod settings;
 mod shared_args;
 #[cfg(test)]
@@ -24,14 +26,15 @@ pub use args::{
     Args, CheckArgs, Command, ConfigCommand, DevArgs, HealthcheckArgs, ImportArgs, MigrateArgs,
     MigrateCommand, OpenapiArgs, StatusArgs,
 };
+pub use dev_defaults::dev_defaults;
 pub use dev_token::DevTokenArgs;
 pub use fleet_adapter::{FleetAdapterCommand, RenderArgs, with_command_of_name};
 pub use import::{ImportOptions, VerifyArg};
 pub use load::{load, named_database};
 pub use settings::*;
-pub use shared_args::{SettingsArgs, StatusFormat};
+pub use shared_args::SettingsArgs;
 
-pub use hyperfleet_server_kit::settings::{Format, Output, Secret, Tls};
+pub use hyperfleet_server_kit::settings::{Format, Output, OutputFormat, Secret, Tls};
 
 /// Settings of `hyperfleet-api` with their sources and faults.
 pub type Loaded = kit::settings::Loaded<Settings>;

@@ -5,21 +5,13 @@
 )]
 
 use std::fmt;
+use std::iter;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches};
 
 use super::catalogue::TABLE;
-use hyperfleet_server_kit::settings::{GivenFlags, flags, given_flags};
-
-/// How the result of a command is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum StatusFormat {
-    /// For people.
-    Text,
-    /// For programs.
-    Json,
-}
+use hyperfleet_server_kit::settings::{GivenFlags, Setting, flags, given_flags};
 
 /// Settings that flags can give, made from the table. Unset ones leave the environment, the file or the
 /// default.
@@ -41,14 +33,21 @@ impl fmt::Debug for SettingsArgs {
     }
 }
 
-impl clap::Args for SettingsArgs {
-    fn augment_args(command: clap::Command) -> clap::Command {
+impl SettingsArgs {
+    /// The arguments, with these defaults in their help.
+    pub(super) fn arguments(default: fn(&Setting) -> &'static str) -> impl Iterator<Item = Arg> {
         let config = Arg::new("config")
             .long("config")
             .value_name("FILE")
             .value_parser(clap::value_parser!(PathBuf))
             .help("YAML file with settings [env: HYPERFLEET_CONFIG] [default: /etc/hyperfleet/config.yaml or ./configs/config.yaml, whichever is there]");
-        command.arg(config).args(flags(&TABLE, heading))
+        iter::once(config).chain(flags(&TABLE, heading, default))
+    }
+}
+
+impl clap::Args for SettingsArgs {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        command.args(Self::arguments(|setting| setting.default))
     }
 
     fn augment_args_for_update(command: clap::Command) -> clap::Command {

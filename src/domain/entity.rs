@@ -70,6 +70,11 @@ impl Entity {
     pub fn is_reconcilable(&self) -> bool {
         !self.required_adapters.is_empty()
     }
+
+    /// Whether the kind requires adapters, and this one is none of them: `Reconciled` ignores its reports.
+    pub fn ignores(&self, adapter: &str) -> bool {
+        self.is_reconcilable() && !self.required_adapters.iter().any(|name| name == adapter)
+    }
 }
 
 /// All kinds of this service, in the order of the configuration. Made by

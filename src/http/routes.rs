@@ -11,7 +11,7 @@ use super::request::{Route, Wish};
 use super::{audit, meta, openapi, reports, resources};
 use crate::domain::EntityRegistry;
 use crate::wire::BASE;
-use hyperfleet_server_kit::http::{self, admit, resource};
+use hyperfleet_server_kit::http::{self, RoutePath, admit, resource};
 
 /// One operation.
 pub(super) type Operation = http::Operation<Wish, fn(&Subject<'_>) -> OperationBuilder>;
@@ -23,10 +23,13 @@ const READ: Option<Wish> = Some(Wish::Read);
 const REPORT: Option<Wish> = Some(Wish::Report);
 const AUTHOR: Option<Wish> = Some(Wish::Author);
 
+/// What the service is. As in the older service, its requests are not counted: load balancers ask it.
+const METADATA: &str = "/api/hyperfleet";
+
 /// The paths of the service itself.
 #[rustfmt::skip]
 static SERVICE: Paths = &[
-    ("/api/hyperfleet", &[
+    (METADATA, &[
         Operation { method: "GET", permission: None, handler: || web::to(meta::metadata), describe: describe::metadata },
     ]),
     ("/api/hyperfleet/v1/openapi", &[
@@ -115,6 +118,9 @@ pub(super) fn configure(config: &mut web::ServiceConfig, registry: &EntityRegist
         let operations = endpoint.operations.iter();
         let routes = operations.map(|o| (o.method, o.route(admitted)));
         let mut resource = resource(&endpoint.path, routes.collect());
+        if endpoint.path == METADATA {
+            resource = resource.app_data(RoutePath::uncounted(METADATA));
+        }
         if let Some(about) = endpoint.about {
             resource = resource.app_data(about);
         }

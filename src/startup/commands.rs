@@ -21,7 +21,9 @@ use hyperfleet_server_kit::check;
 use hyperfleet_server_kit::clock::Clock;
 use hyperfleet_server_kit::ending::Misuse;
 use hyperfleet_server_kit::openapi::print_document;
-use hyperfleet_server_kit::program::{self, Build, print, print_completion, print_to_stderr};
+use hyperfleet_server_kit::program::{
+    self, Build, print, print_completion, print_to_stderr, print_version,
+};
 use hyperfleet_server_kit::shutdown;
 
 /// Runs a command to its end; gives what the process is to end with.
@@ -40,21 +42,20 @@ async fn carry_out(args: Args) -> anyhow::Result<ExitCode> {
         Command::Config(ConfigCommand::Check(args)) => check(&args)?,
         Command::Config(ConfigCommand::Reference) => print(&config::reference()),
         Command::Openapi(args) if args.fleet => {
-            print_document(&hyperfleet_fleet::api::openapi(BUILD.version), args.format)?;
+            print_document(&hyperfleet_fleet::api::openapi(BUILD.version), args.output)?;
         }
-        Command::Openapi(args) => print_document(&openapi_of_kinds(&args)?, args.format)?,
+        Command::Openapi(args) => print_document(&openapi_of_kinds(&args)?, args.output)?,
         Command::Completion { shell } => print_completion(shell, Args::command()),
         Command::DevToken(args) => dev_token(args)?,
-        Command::Version => {
+        Command::Version(args) => {
             let Build {
                 version,
                 commit,
                 time,
                 ..
             } = BUILD;
-            print(&format!(
-                "version:    {version}\ncommit:     {commit}\nbuild time: {time}\n"
-            ));
+            let text = format!("version:    {version}\ncommit:     {commit}\nbuild time: {time}\n");
+            print_version(&BUILD, args.output, &text);
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -65,14 +66,14 @@ async fn serve(args: &SettingsArgs) -> anyhow::Result<()> {
     let mut plan = Plan::of(&loaded).context(Misuse)?;
     let telemetry = telemetry::start_with(&loaded)?;
     telemetry::warn_of(&plan.notes);
-    let settings = loaded.settings;
+    let settings = &loaded.settings;
     let served = async {
         let store = database::store(&settings.database)?;
-        let process = Process::start(&settings, std::mem::take(&mut plan.tls), telemetry.clone())?;
+        let process = Process::start(&loaded, std::mem::take(&mut plan.tls), telemetry.clone())?;
         let ready = |addresses: &Addresses, _: &_| {
             tracing::info!(address = %addresses.api, "serving");
         };
-        process.serve(&settings, plan, store, ready).await
+        process.serve(settings, plan, store, ready).await
     };
     let result = Box::pin(served).await;
     shutdown::send_spans(telemetry.traces).await;
@@ -83,7 +84,7 @@ async fn serve(args: &SettingsArgs) -> anyhow::Result<()> {
 fn check(args: &CheckArgs) -> anyhow::Result<()> {
     let loaded = config::load(&args.settings, &Settings::default());
     let notes = Plan::of(&loaded).map(|plan| plan.notes);
-    check::print_check(&loaded, notes, args.output)
+    check::print_check(&loaded, notes, args.options)
 }
 
 fn openapi_of_kinds(args: &OpenapiArgs) -> anyhow::Result<serde_json::Value> {

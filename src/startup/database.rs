@@ -9,6 +9,7 @@ use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
 use crate::config::{Database, SslMode};
 use crate::storage::postgres::{Error, Keep, Probe, SchemaStatus, Settings, Store};
+use hyperfleet_server_kit::causes::chain;
 use hyperfleet_server_kit::files;
 
 /// How long a request waits for a connection, in seconds.
@@ -152,10 +153,10 @@ pub(super) async fn reach(probe: &mut Probe, database: &Database) -> anyhow::Res
         match probe.schema_status().await {
             Err(error @ Error::Unavailable { .. }) if attempts_left > 0 => {
                 attempts_left -= 1;
-                let error = anyhow::Error::from(error);
+                let error = chain(&error);
                 // Said beforehand: it logs something itself, and one line must not begin in another.
                 let target = target(database);
-                tracing::warn!(attempts_left, "waiting for {target}: {error:#}");
+                tracing::warn!(attempts_left, "waiting for {target}: {error}");
                 tokio::time::sleep(database.pool.conn_retry_interval).await;
             }
             other => {

@@ -12,7 +12,7 @@ use super::plan::Plan;
 use super::process::{Addresses, Process};
 use super::{database, telemetry};
 use crate::auth::Authentication;
-use crate::config::{self, DevArgs, Format, Output, Settings};
+use crate::config::{self, DevArgs, Settings};
 use crate::storage::postgres::{Probe, Store};
 use hyperfleet_devkit::{Durability, PostgresFailed, PrivatePostgres};
 use hyperfleet_server_kit::ending::Misuse;
@@ -26,29 +26,13 @@ const FALLBACK: &str = "/var/lib/hyperfleet";
 
 /// Starts a private PostgreSQL unless another is named, brings its schema up to date, serves.
 pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
-    let mut defaults = Settings::default();
-    defaults.server.host = "127.0.0.1".to_owned();
-    defaults.server.jwt.enabled = false;
-    // Who tries something out may have another one running: any port will do for these.
-    for (host, port) in [
-        (&mut defaults.health.host, &mut defaults.health.port),
-        (&mut defaults.metrics.host, &mut defaults.metrics.port),
-    ] {
-        "127.0.0.1".clone_into(host);
-        *port = 0;
-    }
-    // Nobody has to notice that it ends.
-    defaults.health.shutdown_delay = Duration::ZERO;
-    defaults.logging.format = Format::Text;
-    // What is printed for people goes to standard output.
-    defaults.logging.output = Output::Stderr;
-    let loaded = config::load(&args.settings, &defaults);
+    let loaded = config::load(&args.settings, &config::dev_defaults());
     let mut plan = Plan::of(&loaded).context(Misuse)?;
     let mut settings = loaded.settings.clone();
     let telemetry = telemetry::start(&settings)?;
     telemetry::warn_of(&loaded.notes);
     telemetry::warn_of(&plan.notes);
-    let mut process = Process::start(&settings, std::mem::take(&mut plan.tls), telemetry.clone())?;
+    let mut process = Process::start(&loaded, std::mem::take(&mut plan.tls), telemetry.clone())?;
 
     let (mut private, mut folder) = (None, None);
     if let Some((key, origin)) = config::named_database(&loaded) {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use tracing::Instrument as _;
 
 use super::{database, telemetry};
-use crate::config::{self, MigrateArgs, MigrateCommand, Output, Settings, StatusFormat};
+use crate::config::{self, MigrateArgs, MigrateCommand, Output, OutputFormat, Settings};
 use crate::storage::postgres::{Migration, MigrationState, Probe, SchemaStatus};
 use hyperfleet_server_kit::ending::Misuse;
 use hyperfleet_server_kit::program::print;
@@ -25,7 +25,16 @@ pub(super) async fn run(args: &MigrateArgs) -> anyhow::Result<ExitCode> {
     let mut loaded = loaded.sound().context(Misuse)?;
     // Whatever a file says that is for the service, too: standard output is for what was asked for.
     loaded.settings.logging.output = Output::Stderr;
-    let telemetry = telemetry::start_with(&loaded)?;
+    let telemetry = telemetry::start(&loaded.settings)?;
+    match of_status {
+        None => telemetry::log_settings(&loaded),
+        Some(args) => {
+            telemetry::warn_of(&loaded.notes);
+            if !args.wait {
+                loaded.settings.database.pool.conn_retry_attempts = 0;
+            }
+        }
+    }
     let command = async {
         match of_status {
             None => migrate(&loaded.settings).await,
@@ -62,14 +71,14 @@ async fn migrate(settings: &Settings) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn status(settings: &Settings, format: StatusFormat) -> anyhow::Result<ExitCode> {
+async fn status(settings: &Settings, format: OutputFormat) -> anyhow::Result<ExitCode> {
     let mut probe = Probe::new(database::connections(&settings.database)?);
     database::reach(&mut probe, &settings.database).await?;
     let migrations = probe.migrations().await?;
     let status = SchemaStatus::of(&migrations);
     print(&match format {
-        StatusFormat::Text => text(&migrations, &status),
-        StatusFormat::Json => json(&migrations, &status)?,
+        OutputFormat::Text => text(&migrations, &status),
+        OutputFormat::Json => json(&migrations, &status)?,
     });
     Ok(match status.missing {
         0 => ExitCode::SUCCESS,

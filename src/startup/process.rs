@@ -22,7 +22,7 @@ use super::sides::SideSockets;
 use super::{authentication, database, readiness, retention, telemetry, tls};
 use crate::app::Service;
 use crate::auth::Authentication;
-use crate::config::Settings;
+use crate::config::{Loaded, Settings};
 use crate::http::{self, Api, Document};
 use crate::storage::postgres::{self, Probe, Store};
 use hyperfleet_fleet::start::Prepared;
@@ -47,6 +47,9 @@ const _: () = assert!(
 /// Fewest connections to the database for each thread that answers requests, as far as there are any: one for reads
 /// of single resources, one that searches may hold, and one that no search holds.
 const CONNECTIONS_PER_THREAD_MIN: usize = 3;
+
+/// The setting that says how many clients may be connected.
+const CONNECTIONS: &str = "server.limits.max_connections";
 
 /// How long the start waits for issuers to answer; requests that come sooner wait themselves.
 const SETTLE_TIME_MAX: Duration = Duration::from_secs(5);
@@ -81,10 +84,11 @@ impl Process {
     ///
     /// An address that cannot be had, with the flag to change.
     pub(super) fn start(
-        settings: &Settings,
+        loaded: &Loaded,
         mut tls: tls::Configs,
         telemetry: Telemetry,
     ) -> anyhow::Result<Self> {
+        let settings = &loaded.settings;
         let metrics = ApiMetrics::new(telemetry.metrics.clone());
         let signals = Signals::catch()?;
         let server = &settings.server;
@@ -98,7 +102,8 @@ impl Process {
         };
         let room = Room::of(&Needs {
             connections_max: server.limits.max_connections,
-            key: "server.limits.max_connections",
+            key: CONNECTIONS,
+            is_given: loaded.origin(CONNECTIONS).is_some(),
             others: settings.database.pool.max_connections,
             has_sides: true,
         });

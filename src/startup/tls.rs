@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use anyhow::bail;
 use rustls::ServerConfig;
 
 use crate::config::{Settings, Tls};
@@ -68,11 +67,14 @@ fn or_inherited<'a>(path: &str, tls: &'a Tls, server: &'a Tls, notes: &mut Vec<S
 }
 
 fn serve(listener: &'static str, path: &str, tls: &Tls) -> anyhow::Result<(ServerConfig, Watched)> {
+    let mut faults = Faults::default();
     for (name, file) in [("cert_file", &tls.cert_file), ("key_file", &tls.key_file)] {
         if file.as_os_str().is_empty() {
-            bail!("{path}.enabled is true, but {path}.{name} is not set");
+            let text = format!("{path}.enabled is true, but {path}.{name} is not set");
+            faults.0.push(text);
         }
     }
+    faults.refuse()?;
     let (cert, key) = (format!("{path}.cert_file"), format!("{path}.key_file"));
     tls::serve(&Files {
         listener,

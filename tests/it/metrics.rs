@@ -18,6 +18,7 @@ const STARTED: &str = "hyperfleet_api_reconciliation_started_total";
 const PENDING: &str = "hyperfleet_api_resource_pending_reconciliation";
 const STUCK: &str = "hyperfleet_api_resource_pending_reconciliation_stuck";
 const STUCK_SECONDS: &str = "hyperfleet_api_resource_pending_reconciliation_stuck_duration_seconds";
+const DURATION_COUNT: &str = "hyperfleet_api_request_duration_seconds_count";
 const ERRORS: &str = "hyperfleet_api_reconciliation_refresh_errors_total";
 const TEN_MINUTES: Duration = Duration::from_mins(10);
 const FINALIZED: &[(&str, &str)] = &[("Finalized", "True")];
@@ -118,6 +119,32 @@ async fn the_life_of_a_resource_is_counted_step_by_step() {
         let counted = sum(&metrics.render(), name, &[("action", action)]);
         assert!(counted >= 1.0, "{action}: {counted}");
     }
+}
+
+#[tokio::test]
+async fn stored_reports_of_adapters_that_the_kind_does_not_require_are_counted() {
+    let (api, metrics, _) = spawn("Misnamed", "misnameds").await;
+    let unrequired = |kind: &str| {
+        let name = "hyperfleet_api_unrequired_reports_total";
+        sum(&metrics.render(), name, &[("resource_type", kind)])
+    };
+    let one = make(&api, "misnameds", "Misnamed", "one").await;
+    for (adapter, generation, status, expected) in [
+        ("dns", 1, 201, 0.0),
+        ("dsn", 1, 201, 1.0),
+        // Repeated: the answer does not depend on the name, and it counts, too.
+        ("dsn", 1, 201, 2.0),
+        // Discarded: nothing is stored.
+        ("dsn", 9, 204, 2.0),
+    ] {
+        let answer = api.report(&one, adapter, generation, &[]).await;
+        assert_eq!(answer.status, status, "{adapter}: {}", answer.body);
+        assert_eq!(unrequired("misnamed"), expected, "{adapter}");
+    }
+    // Of a kind that requires none, no name is wrong.
+    let free = make(&api, "freemisnameds", "FreeMisnamed", "one").await;
+    assert_eq!(api.report(&free, "dsn", 1, &[]).await.status, 201);
+    assert_eq!(unrequired("freemisnamed"), 0.0);
 }
 
 #[tokio::test]
@@ -395,6 +422,34 @@ async fn whatever_is_sent_the_series_stay_as_many() {
     // Other tests send what leads nowhere, too, by other methods.
     let new: Vec<_> = new.iter().filter(|(_, l)| l["path"] != "/-").collect();
     assert!(new.is_empty(), "{new:?}");
+}
+
+#[tokio::test]
+async fn requests_to_the_metadata_are_not_counted() {
+    let (api, metrics, _) = spawn("Uncounted", "uncounteds").await;
+    let root = format!("http://{}/api/hyperfleet", api.address());
+    for (method, path, status) in [
+        ("GET", "", 200),
+        ("HEAD", "", 200),
+        ("DELETE", "", 405),
+        ("GET", "/v1/openapi", 200),
+    ] {
+        let url = format!("{root}{path}");
+        let request = api.client.request(method.parse().unwrap(), url);
+        assert_eq!(
+            request.send().await.unwrap().status(),
+            status,
+            "{method} {path}"
+        );
+    }
+    let text = metrics.render();
+    let counted = |path: &str| {
+        let path = [("path", path)];
+        let counters = ["hyperfleet_api_requests_total", DURATION_COUNT];
+        counters.map(|name| sum(&text, name, &path) > 0.0)
+    };
+    assert_eq!(counted("/api/hyperfleet/v1/openapi"), [true, true]);
+    assert_eq!(counted("/api/hyperfleet"), [false, false]);
 }
 
 /// What the older service's dashboard asks for, panel by panel, and its two alerts.

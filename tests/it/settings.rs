@@ -1,5 +1,6 @@
 //! Settings as an operator gives them: the real program, its environment and its files.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -108,7 +109,11 @@ fn later_sources_win_and_each_value_says_where_it_is_from() {
         ("health.port", "11", file),
         ("metrics.port", "9090", "default"),
         ("logging.level", "warn", file),
-        ("database.url", "***REDACTED***", "HYPERFLEET_DATABASE_URL"),
+        (
+            "database.url",
+            "postgres://u:***REDACTED***@h/n",
+            "HYPERFLEET_DATABASE_URL",
+        ),
         (
             "tracing.service_name",
             "by-the-standard",
@@ -391,10 +396,10 @@ entities: [{kind: A, plural: as, parent_kind: Missing}]
         &[],
     );
     for fault in [
-        "server.port (from bad.yaml): \"soon\" is not a whole number",
-        "server.jwt.configs (from bad.yaml): ",
+        "server.port (from bad.yaml:2): \"soon\" is not a whole number",
+        "server.jwt.configs (from bad.yaml:2): 5 is not a list",
         "metrics.port (from --metrics-port): \"x\"",
-        "health.shutdown_timeout is 3m",
+        "health.shutdown_timeout is 3m (from bad.yaml:3)",
         "the configured entities do not fit together",
         "health.tls.cert_file is not set",
         "cannot read none.pem",
@@ -435,6 +440,71 @@ fn health_and_metrics_that_take_the_certificate_of_the_api_are_noted() {
     let (_, said) = checked(folder.path(), &args, &[]);
     let note = "note: metrics.tls names no files: those of server.tls are used\n";
     assert_eq!(said, note);
+}
+
+#[test]
+fn what_differs_from_the_defaults_can_be_printed_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    // The second one says what the default says.
+    let flags = ["--server-port=1", "--health-port=8080", "--changed"];
+    let (settings, _) = checked(folder.path(), &flags, &[]);
+    let keys = settings.as_object().unwrap().keys();
+    assert_eq!(
+        keys.collect::<BTreeSet<_>>(),
+        BTreeSet::from([&"server.jwt.enabled".to_owned(), &"server.port".to_owned()])
+    );
+    let (all, _) = checked(folder.path(), &[], &[]);
+    let kinds = all["entities"]["value"].as_str().unwrap();
+    assert!(kinds.starts_with("Cluster (validation, dns, "), "{kinds}");
+}
+
+#[test]
+fn no_fault_hides_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("wrong.yaml");
+    for (text, words) in [
+        (
+            "entities: [{kind: A, plurals: as, on_parent_delete: casecade}]",
+            &["entities[0].plurals", "casecade"][..],
+        ),
+        (
+            "server: {tenant: {enforce: true, system_header: Cookie, dimensions: [{header: ' '}]}}",
+            &["enforce: needs", "system_header", "dimensions[0].header"],
+        ),
+        (
+            "server: {tls: {enabled: true}}",
+            &[
+                "server.tls.cert_file is not set",
+                "server.tls.key_file is not set",
+            ],
+        ),
+        (
+            "health: {tls: {enabled: true, cert_file: a.pem, key_file: b.pem}}",
+            &["cannot read a.pem", "cannot read b.pem"],
+        ),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let args = [
+            "--config",
+            file.to_str().unwrap(),
+            "--server-jwt-enabled=false",
+        ];
+        let said = refused(folder.path(), &args, &[]);
+        for word in words {
+            assert!(said.contains(word), "no {word} in: {said}");
+        }
+    }
+}
+
+#[test]
+fn programs_read_the_version_as_json() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = program(folder.path(), &["version", "-o", "json"]).output();
+    let version: Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
+    assert_eq!(version["version"], env!("CARGO_PKG_VERSION"));
+    for member in ["commit", "build_time"] {
+        assert_ne!(version[member].as_str().unwrap(), "", "{version}");
+    }
 }
 
 #[test]

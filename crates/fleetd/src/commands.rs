@@ -9,13 +9,14 @@ use clap::CommandFactory as _;
 use super::listen::Doors;
 use super::plan::Plan;
 use super::{BUILD, daemon};
-use crate::settings::{self, Args, CheckArgs, Command, ConfigCommand};
+use crate::settings::{self, Args, Command, ConfigCommand};
 use hyperfleet_fleet::api;
 use hyperfleet_server_kit::activation;
 use hyperfleet_server_kit::check;
 use hyperfleet_server_kit::ending::Misuse;
 use hyperfleet_server_kit::openapi::print_document;
-use hyperfleet_server_kit::program::{self, print, print_completion};
+use hyperfleet_server_kit::program::{self, Build, print, print_completion, print_version};
+use hyperfleet_server_kit::settings::CheckOptions;
 
 /// Runs a command to its end; gives what the process is to end with.
 ///
@@ -33,18 +34,29 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             let handed_over = activation::handed_over().context(Misuse)?;
             program::run(daemon::run(file, handed_over))?;
         }
-        Some(Command::Config(ConfigCommand::Check(options))) => check(file.as_deref(), &options)?,
+        Some(Command::Config(ConfigCommand::Check(options))) => check(file.as_deref(), options)?,
         Some(Command::Config(ConfigCommand::Reference)) => print(&settings::reference()),
-        Some(Command::Openapi { format }) => print_document(&api::openapi(BUILD.version), format)?,
+        Some(Command::Openapi { output }) => print_document(&api::openapi(BUILD.version), output)?,
         Some(Command::Completion { shell }) => print_completion(shell, Args::command()),
-        Some(Command::Version) => print(&format!("fleetd version {}\n", BUILD.version)),
+        Some(Command::Version { output }) => print_version(&BUILD, output, &version()),
     }
     Ok(ExitCode::SUCCESS)
 }
 
+/// The version as the older fleetd prints it, and what else is known of the build.
+fn version() -> String {
+    let Build {
+        version,
+        commit,
+        time,
+        ..
+    } = BUILD;
+    format!("fleetd version {version}\ncommit: {commit}\nbuilt: {time}\n")
+}
+
 /// Prints the settings and checks them as far as that goes without etcd.
-fn check(file: Option<&Path>, args: &CheckArgs) -> anyhow::Result<()> {
+fn check(file: Option<&Path>, options: CheckOptions) -> anyhow::Result<()> {
     let loaded = settings::load(file);
     let notes = Plan::of(&loaded, &Doors::Named).map(|plan| plan.notes);
-    check::print_check(&loaded, notes, args.output)
+    check::print_check(&loaded, notes, options)
 }

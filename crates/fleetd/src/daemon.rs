@@ -132,7 +132,7 @@ impl Daemon {
             metrics: telemetry.metrics.clone(),
             machine_id: plan.machine_id.clone(),
         };
-        let serving = serve::start(listeners, config, served, settings)?;
+        let serving = serve::start(listeners, config, served, &running.started)?;
         tls::watch(watched.into_iter().collect()).context("cannot watch the certificates")?;
         let mut beside = JoinSet::new();
         beside.spawn(telemetry.metrics.upkeep());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustls::ServerConfig;
 
 use super::BUILD;
-use crate::settings::{Listen, Settings};
+use crate::settings::{Listen, Loaded, Settings};
 use hyperfleet_fleet::EtcdFleet;
 use hyperfleet_fleet::api::{self, FleetApi, Hosts};
 use hyperfleet_fleet::inspect::Inspector;
@@ -18,6 +18,8 @@ use hyperfleet_server_kit::server::{Listener, Options, Server, Serving};
 use hyperfleet_server_kit::sockets::{self, Needs, Room};
 use hyperfleet_server_kit::telemetry::{self, Metrics};
 
+/// The setting that says how many clients may be connected.
+const CONNECTIONS: &str = "max_connections";
 /// Where the kernel tells what this machine is called (`proc_sys_kernel(5)`).
 const HOST_NAME: &str = "/proc/sys/kernel/hostname";
 const HOST_NAME_BYTES_MAX: u64 = 256;
@@ -35,8 +37,9 @@ pub(super) fn start(
     listeners: Vec<Listener>,
     tls: Option<ServerConfig>,
     served: Served,
-    settings: &Settings,
+    loaded: &Loaded,
 ) -> io::Result<Serving> {
+    let settings = &loaded.settings;
     let (limits, times) = (&settings.limits, &settings.timeouts);
     let api = FleetApi {
         inspector: inspector(settings, &served.machine_id),
@@ -50,7 +53,8 @@ pub(super) fn start(
     };
     let room = Room::of(&Needs {
         connections_max: limits.max_connections,
-        key: "max_connections",
+        key: CONNECTIONS,
+        is_given: loaded.origin(CONNECTIONS).is_some(),
         others: 0,
         has_sides: false,
     });

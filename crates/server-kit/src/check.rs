@@ -4,7 +4,7 @@ use anyhow::Context as _;
 
 use crate::ending::Misuse;
 use crate::program::{print, print_to_stderr};
-use crate::settings::{self, CheckFormat};
+use crate::settings::{self, CheckOptions, OutputFormat};
 
 /// Prints settings with their values and origins, and the notes on them and on the plan made from them.
 ///
@@ -14,14 +14,15 @@ use crate::settings::{self, CheckFormat};
 pub fn print_check<S>(
     loaded: &settings::Loaded<S>,
     of_plan: anyhow::Result<Vec<String>>,
-    format: CheckFormat,
+    options: CheckOptions,
 ) -> anyhow::Result<()> {
     // What has a fault has no value that could be shown.
     if loaded.faults.is_empty() {
-        let effective = loaded.effective();
-        print(&match format {
-            CheckFormat::Table => settings::as_table(&effective),
-            CheckFormat::Json => {
+        let mut effective = loaded.effective();
+        effective.retain(|setting| !(options.changed && setting.is_default));
+        print(&match options.output {
+            OutputFormat::Text => settings::as_table(&effective),
+            OutputFormat::Json => {
                 serde_json::to_string_pretty(&settings::as_json(&effective))? + "\n"
             }
         });

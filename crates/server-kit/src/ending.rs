@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use super::causes::chain;
 use super::{program, telemetry};
 
 /// The exit code where the command line or the settings are wrong: starting again will not help.
@@ -28,7 +29,7 @@ pub fn conclude(ended: anyhow::Result<ExitCode>) -> ExitCode {
         Ok(code) => return code,
         Err(error) => error,
     };
-    let text = format!("{error:#}");
+    let text = chain(&*error);
     let is_told = telemetry::say_last(|| tracing::error!(error = text, "ended by an error"));
     if !is_told {
         program::print_to_stderr(&format!("{}: {text}", program::name()));

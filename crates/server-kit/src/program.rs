@@ -4,6 +4,9 @@ use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::Context as _;
+use serde_json::json;
+
+use crate::settings::OutputFormat;
 
 /// What a program knows of its own making. Programs alone set it: a library that did would be
 /// rebuilt with each commit.
@@ -52,6 +55,21 @@ pub fn print(text: &str) {
 /// would say that the program has a defect.
 pub fn print_to_stderr(line: &str) {
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
+}
+
+/// Prints which program this is: for people by `text`.
+pub fn print_version(build: &Build, format: OutputFormat, text: &str) {
+    let Build {
+        version,
+        commit,
+        time,
+        ..
+    } = build;
+    let json = json!({"version": version, "commit": commit, "build_time": time});
+    match format {
+        OutputFormat::Text => print(text),
+        OutputFormat::Json => print(&format!("{json:#}\n")),
+    }
 }
 
 /// Prints a shell completion script.

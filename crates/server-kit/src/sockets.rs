@@ -87,6 +87,10 @@ pub fn admission(limits: &settings::Limits, times: &Timeouts) -> Limits {
     }
 }
 
+/// Fewest connections that a start says nothing about, where the settings ask for no number of them: a machine for
+/// trying a program out has room for as many.
+const CONNECTIONS_FEW: usize = 1000;
+
 /// How many connections of clients there is room for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
@@ -103,6 +107,8 @@ pub struct Needs {
     pub connections_max: usize,
     /// The setting that says so.
     pub key: &'static str,
+    /// Whether a source gives the setting: otherwise its default asks for more than most programs need.
+    pub is_given: bool,
     /// Descriptors of its requests besides.
     pub others: usize,
     /// Whether health and metrics have listeners of their own.
@@ -117,7 +123,7 @@ impl Room {
         let room = Self::within(limit, needs);
         let (key, wanted) = (needs.key, needs.connections_max);
         if let Some(limit) = limit
-            && room.api < wanted
+            && room.is_short(needs)
         {
             tracing::info!(
                 "{key} is {wanted}, but with {limit} open files there is room for {}: \
@@ -126,6 +132,16 @@ impl Room {
             );
         }
         room
+    }
+
+    /// Whether fewer connections fit than the operator expects.
+    fn is_short(&self, needs: &Needs) -> bool {
+        let expected = if needs.is_given {
+            needs.connections_max
+        } else {
+            needs.connections_max.min(CONNECTIONS_FEW)
+        };
+        self.api < expected
     }
 
     /// The room that so many open files leave. Health and metrics have a quarter of it at most, and
@@ -190,8 +206,26 @@ mod tests {
         Needs {
             connections_max,
             key: "max_connections",
+            is_given: true,
             others,
             has_sides: true,
+        }
+    }
+
+    #[test]
+    fn a_default_is_not_worth_a_notice_where_enough_fits() {
+        for (limit, is_given, is_short) in [
+            (1024, false, true),
+            (4096, false, false),
+            (4096, true, true),
+            (1_048_576, true, false),
+        ] {
+            let needs = Needs {
+                is_given,
+                ..needs(10_000, 16)
+            };
+            let room = Room::within(Some(limit), &needs);
+            assert_eq!(room.is_short(&needs), is_short, "{limit}: {room:?}");
         }
     }
 

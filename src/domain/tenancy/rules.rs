@@ -61,14 +61,14 @@ impl Rules {
     ///
     /// Everything that is wrong with it, in the order of the settings.
     pub fn new(config: Config) -> Result<Self, Vec<String>> {
-        if !config.enabled {
-            if config.enforce {
-                let message = "needs server.tenant.enabled: true, which says who sees what";
-                return Err(vec![fault("enforce", message)]);
-            }
+        if !config.enabled && !config.enforce {
             return Ok(Self(None));
         }
         let mut faults = Vec::new();
+        if !config.enabled {
+            let message = "needs server.tenant.enabled: true, which says who sees what";
+            faults.push(fault("enforce", message));
+        }
         check_header("system_header", &config.system_header, &mut faults);
         check_dimensions(&config, &mut faults);
         if faults.is_empty() {

@@ -12,7 +12,7 @@ use hyperfleet_server_kit::files;
 use hyperfleet_server_kit::program::print;
 use serde_json::{Value, json};
 
-use crate::config::{self, RenderArgs, Settings, StatusFormat};
+use crate::config::{self, OutputFormat, RenderArgs, Settings};
 
 /// Longest document, in bytes.
 const DOCUMENT_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -52,7 +52,7 @@ pub(super) fn rendered(
     workloads: &Workloads,
     resource: &Value,
     owner: &Value,
-    format: StatusFormat,
+    format: OutputFormat,
 ) -> anyhow::Result<String> {
     let member = |name: &str| resource.get(name).and_then(Value::as_str);
     let kind = member("kind").context("the resource has no kind")?;
@@ -70,12 +70,12 @@ pub(super) fn rendered(
         Err(fault) => bail!("{}: {}", fault.reason, fault.message),
     };
     match format {
-        StatusFormat::Text if units.is_empty() => Ok(format!("# no units for this {kind}\n")),
-        StatusFormat::Text => {
+        OutputFormat::Text if units.is_empty() => Ok(format!("# no units for this {kind}\n")),
+        OutputFormat::Text => {
             let texts: anyhow::Result<Vec<_>> = units.iter().map(as_text).collect();
             Ok(texts?.join("\n"))
         }
-        StatusFormat::Json => {
+        OutputFormat::Json => {
             let units: anyhow::Result<Vec<_>> = units.iter().map(as_json).collect();
             Ok(serde_json::to_string_pretty(&json!({ "units": units? }))? + "\n")
         }

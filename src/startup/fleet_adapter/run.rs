@@ -156,6 +156,7 @@ fn sides(
     let room = Room::of(&Needs {
         connections_max: 1,
         key: "fleet.adapter.workers",
+        is_given: true,
         others: settings.fleet.adapter.workers,
         has_sides: true,
     });

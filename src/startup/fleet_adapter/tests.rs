@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::AdapterPlan;
 use super::render::rendered;
-use crate::config::{Settings, StatusFormat};
+use crate::config::{OutputFormat, Settings};
 
 fn workload() -> WorkloadConfig {
     WorkloadConfig {
@@ -145,7 +145,7 @@ fn alone_the_adapter_needs_a_url_and_not_fleet_enabled() {
     assert_eq!(plan.api_url(None), "http://127.0.0.1:8000");
 }
 
-fn render(resource: &Value, format: StatusFormat) -> Result<String, String> {
+fn render(resource: &Value, format: OutputFormat) -> Result<String, String> {
     let workloads = Workloads::compile("fleet", &[workload()]).unwrap();
     let owner = json!({"name": "cluster"});
     rendered(&workloads, resource, &owner, format).map_err(|fault| fault.to_string())
@@ -154,7 +154,7 @@ fn render(resource: &Value, format: StatusFormat) -> Result<String, String> {
 #[test]
 fn units_of_a_resource_are_printed_with_their_names() {
     let resource = json!({"kind": "NodePool", "name": "np", "spec": {"replicas": 2}});
-    let text = render(&resource, StatusFormat::Text).unwrap();
+    let text = render(&resource, OutputFormat::Text).unwrap();
     assert!(text.starts_with("# np-1.service\n[Service]\n"), "{text}");
     assert!(text.contains("\n\n# np-2.service\n"), "{text}");
     assert_eq!(
@@ -163,23 +163,23 @@ fn units_of_a_resource_are_printed_with_their_names() {
         2
     );
     let json: Value =
-        serde_json::from_str(&render(&resource, StatusFormat::Json).unwrap()).unwrap();
+        serde_json::from_str(&render(&resource, OutputFormat::Json).unwrap()).unwrap();
     assert_eq!(json["units"][1]["name"], "np-2.service");
 }
 
 #[test]
 fn a_resource_without_units_and_one_that_cannot_have_them_differ() {
     let cluster = json!({"kind": "Cluster", "name": "c", "spec": {}});
-    let text = render(&cluster, StatusFormat::Text);
+    let text = render(&cluster, OutputFormat::Text);
     assert_eq!(text.as_deref(), Ok("# no units for this Cluster\n"));
     let pool = json!({"kind": "NodePool", "name": "np", "spec": {}});
-    let said = render(&pool, StatusFormat::Text).unwrap_err();
+    let said = render(&pool, OutputFormat::Text).unwrap_err();
     assert!(
         said.contains("TemplateFailed") && said.contains("replicas"),
         "{said}"
     );
     assert_eq!(
-        render(&json!({}), StatusFormat::Text).unwrap_err(),
+        render(&json!({}), OutputFormat::Text).unwrap_err(),
         "the resource has no kind"
     );
 }

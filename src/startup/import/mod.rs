@@ -16,7 +16,7 @@ use super::{database, telemetry};
 use crate::app::import::{
     self, ImportHooks, ImportReport, ReadScope, RunOptions, SourceSettings, VerifyScope,
 };
-use crate::config::{self, ImportArgs, Output, Settings, StatusFormat, VerifyArg};
+use crate::config::{self, ImportArgs, Output, OutputFormat, Settings, VerifyArg};
 use crate::domain::EntityRegistry;
 use crate::domain::entity_config::Attached;
 use crate::storage::postgres::{Probe, Store};
@@ -50,8 +50,8 @@ pub(super) async fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     telemetry.traces.end().await;
     let report = result?;
     print(&match args.output {
-        StatusFormat::Text => text::text(&report),
-        StatusFormat::Json => json::json(&report)?,
+        OutputFormat::Text => text::text(&report),
+        OutputFormat::Json => json::json(&report)?,
     });
     Ok(code(&report))
 }
@@ -107,7 +107,7 @@ async fn import(
             VerifyArg::None => VerifyScope::Nothing,
         },
     };
-    let lines = ProgressLines::new(args.output == StatusFormat::Text);
+    let lines = ProgressLines::new(args.output == OutputFormat::Text);
     let stop = stop_at_signals()?;
     let hooks = ImportHooks {
         observe: &|progress| lines.show(progress),

@@ -51,6 +51,8 @@ const API_METRICS: MetricTable = &[
         "Keys of an issuer that can be used; with 0 none of its tokens is taken."),
     Metric::new("hyperfleet_api_reports_total", Counter, &["resource_type", "outcome"],
         "Reports of adapters: accepted, repeated, rejected, or discarded and why."),
+    Metric::new("hyperfleet_api_unrequired_reports_total", Counter, &["resource_type"],
+        "Of those accepted or repeated, the reports of adapters that the kind does not require; kinds that require none are left out."),
     Metric::new("hyperfleet_api_audit_entries_total", Counter, &["action"],
         "Entries of the audit trail."),
     Metric::new("hyperfleet_api_hard_deletes_total", Counter, &["resource_type"],

@@ -87,7 +87,11 @@ impl Error {
         }
         Self::Unavailable {
             doing: "get a connection",
-            source: Box::new(source),
+            // The pool adds nothing to what the driver says.
+            source: match source {
+                PoolError::Backend(error) => Box::new(error),
+                other => Box::new(other),
+            },
         }
     }
 }

@@ -398,7 +398,7 @@ async fn migrate_status_says_what_is_there_and_what_is_missing() {
             "--database-url",
             &database.url(),
         ]);
-        command.args(["--log-output", "stdout"]);
+        command.args(["--log-output", "stdout", "--db-debug=true"]);
         command
     };
     let output = command().output().unwrap();
@@ -423,6 +423,28 @@ async fn migrate_status_says_what_is_there_and_what_is_missing() {
         .to_string();
     let mut program = Program::start(&["migrate", "status", "--database-url", &wrong]);
     assert_eq!(program.ended().await.code(), Some(1));
+}
+
+#[tokio::test]
+async fn migrate_status_waits_for_a_database_only_if_asked_to() {
+    let url = "postgres://nobody@127.0.0.1:1/none";
+    let args = ["migrate", "status", "--database-url", url];
+    // Whatever waits, waits longer than any test.
+    let variables = [("HYPERFLEET_DATABASE_POOL_CONN_RETRY_INTERVAL", "1day")];
+    let mut program = Program::start_with(&args, &variables);
+    assert_eq!(program.ended().await.code(), Some(1));
+    let said = program.said();
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.contains("cannot use the database"), "{said}");
+    assert_eq!(said.matches("Connection refused").count(), 1, "{said}");
+
+    let program = Program::start_with(&[&args[..], &["--wait"]].concat(), &variables);
+    until("it waits", async || {
+        program.said().contains("waiting for the database")
+    })
+    .await;
+    let said = program.said();
+    assert_eq!(said.matches("Connection refused").count(), 1, "{said}");
 }
 
 #[tokio::test]

@@ -107,23 +107,95 @@ async fn every_request_gets_one_line_that_says_what_became_of_it() {
 }
 
 #[tokio::test]
-async fn a_force_delete_is_told_with_its_reason_and_its_request() {
+async fn a_force_delete_is_one_line_with_its_reason_its_request_and_the_ids_of_children() {
     let database = TestDatabase::create().await;
     let mut program = serve(&database, &[]);
     let api = program.serving(database).await;
     let cluster = api.cluster("abc").await;
+    let nodepools = [
+        api.nodepool(&cluster, "abc").await,
+        api.nodepool(&cluster, "bcd").await,
+    ];
     api.deleted(&cluster).await;
     let path = format!("{cluster}/force-delete");
     let reason = r#"{"reason": "it hangs"}"#;
     assert_eq!(ask(&api, "forced", "POST", &path, reason).await, 204);
     let lines = lines_of(&program, "forced").await;
-    let told = lines
+    let lines: Vec<_> = lines
         .iter()
-        .find(|l| l["message"] == "Force-deleting resource");
-    let told = told.unwrap_or_else(|| panic!("{lines:?}"));
-    assert_eq!(told["reason"], "it hangs");
-    assert_eq!(told["caller"], "system@hyperfleet.local");
-    assert!(cluster.ends_with(told["resource_id"].as_str().unwrap()));
+        .filter(|l| l["message"] == "Force-deleting resource")
+        .collect();
+    let [line] = lines[..] else {
+        panic!("{lines:?}");
+    };
+    let expected = json!({
+        "resource_kind": "Cluster", "reason": "it hangs", "caller": "system@hyperfleet.local",
+        "action": "force_delete", "children": 2, "committed": true,
+    });
+    for (name, value) in expected.as_object().unwrap() {
+        assert_eq!(&line[name], value, "{name}: {line}");
+    }
+    assert!(cluster.ends_with(line["resource_id"].as_str().unwrap()));
+    let mut named: Vec<_> = line["child_resource_ids"]
+        .as_str()
+        .unwrap()
+        .split(' ')
+        .collect();
+    let mut expected = nodepools
+        .iter()
+        .map(|path| path.rsplit('/').next().unwrap())
+        .collect::<Vec<_>>();
+    named.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(named, expected);
+    assert_eq!(
+        line.get("owner_resource_ids"),
+        None,
+        "no owner went with it"
+    );
+}
+
+#[tokio::test]
+async fn an_adapter_that_the_kind_does_not_require_is_named_once() {
+    let database = TestDatabase::create().await;
+    let mut program = serve(&database, &[]);
+    let api = program.serving(database).await;
+    let report = async |path: &str, adapter: &str| {
+        let conditions = ["Available", "Applied", "Health"];
+        let conditions = conditions.map(|kind| json!({"type": kind, "status": "True"}));
+        let body = json!({"adapter": adapter, "observed_generation": 1, "conditions": conditions});
+        let answer = api.put(&format!("{path}/statuses"), body).await;
+        assert_eq!(answer.status, 201, "{}", answer.body);
+    };
+    for name in ["abc", "bcd"] {
+        let cluster = api.cluster(name).await;
+        for adapter in ["dns", "dsn", "dsn"] {
+            report(&cluster, adapter).await;
+        }
+    }
+    let nodepool = api.nodepool(&api.cluster("cde").await, "abc").await;
+    report(&nodepool, "dsn").await;
+    // Lines are written in the order of requests: that of this one stands behind them all.
+    assert_eq!(ask(&api, "last", "GET", &nodepool, "").await, 200);
+    lines_of(&program, "last").await;
+    let said = program.said();
+    let lines = said
+        .lines()
+        .filter_map(|l| serde_json::from_str::<Value>(l).ok());
+    let warnings: Vec<_> = lines.filter(|l| l["level"] == "warn").collect();
+    let named: Vec<_> = warnings
+        .iter()
+        .map(|l| [&l["resource_kind"], &l["adapter"]].map(|text| text.as_str().unwrap()))
+        .collect();
+    assert_eq!(
+        named,
+        [["Cluster", "dsn"], ["NodePool", "dsn"]],
+        "{warnings:?}"
+    );
+    assert_eq!(
+        warnings[0]["required_adapters"],
+        "validation, dns, pullsecret, hypershift"
+    );
 }
 
 #[tokio::test]

@@ -18,6 +18,7 @@ mod listeners;
 mod load;
 mod logs;
 mod migrations;
+mod outgoing_traces;
 pub(crate) mod program;
 mod proxies;
 mod read_only;

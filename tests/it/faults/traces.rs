@@ -21,7 +21,7 @@ pub(super) struct Collector {
 
 impl Collector {
     /// Takes spans by HTTP.
-    fn http() -> Self {
+    pub(super) fn http() -> Self {
         Self::listen(|mut stream, received| {
             while let Some(body) = request(&mut stream) {
                 received.lock().unwrap().push(body);
@@ -98,12 +98,12 @@ pub(super) fn request(stream: &mut impl Read) -> Option<Vec<u8>> {
 /// One span, with the resource that it is of.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Span {
-    trace: String,
-    id: String,
-    parent: String,
+    pub(super) trace: String,
+    pub(super) id: String,
+    pub(super) parent: String,
     pub(super) name: String,
-    kind: u64,
-    attributes: BTreeMap<String, String>,
+    pub(super) kind: u64,
+    pub(super) attributes: BTreeMap<String, String>,
     resource: BTreeMap<String, String>,
     status: u64,
 }
@@ -209,7 +209,7 @@ fn serve(database: &TestDatabase, variables: &[(&str, &str)]) -> Program {
 
 /// The kinds of spans in the protocol.
 const SERVER: u64 = 2;
-const CLIENT: u64 = 3;
+pub(super) const CLIENT: u64 = 3;
 const FAILED: u64 = 2;
 
 async fn report(api: &TestApi, cluster: &str, traceparent: &str) {
@@ -228,7 +228,7 @@ async fn report(api: &TestApi, cluster: &str, traceparent: &str) {
     assert_eq!(answer.status(), 201);
 }
 
-fn assert_says(attributes: &BTreeMap<String, String>, expected: &[(&str, &str)]) {
+pub(super) fn assert_says(attributes: &BTreeMap<String, String>, expected: &[(&str, &str)]) {
     for (name, value) in expected {
         let said = attributes.get(*name).map(String::as_str);
         assert_eq!(said, Some(*value), "{name}: {attributes:?}");

@@ -134,7 +134,7 @@ pub(crate) struct JournalArgs {
     #[arg(long, short = 'f', alias = "f")]
     pub follow: bool,
     /// Output format of journalctl
-    #[arg(long, value_name = "FORMAT", default_value = "short")]
+    #[arg(long, short = 'o', value_name = "FORMAT", default_value = "short")]
     pub output: String,
     /// Run journalctl with sudo, over ssh
     #[arg(long)]

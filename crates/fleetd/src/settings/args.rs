@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use hyperfleet_server_kit::settings::{CheckFormat, OpenapiFormat};
+use hyperfleet_server_kit::settings::{CheckOptions, OpenapiFormat, OutputFormat};
 
 /// Runs systemd units on a fleet of machines: starts and stops those of this machine, decides which machine runs
 /// which unit, and serves the API for it.
@@ -43,8 +43,14 @@ pub enum Command {
     /// Print the OpenAPI document of its API
     Openapi {
         /// How it is written
-        #[arg(long, value_name = "FORMAT", default_value = "yaml")]
-        format: OpenapiFormat,
+        #[arg(
+            short,
+            long,
+            alias = "format",
+            value_name = "FORMAT",
+            default_value = "yaml"
+        )]
+        output: OpenapiFormat,
     },
     /// Print what makes a shell complete commands and flags
     ///
@@ -53,8 +59,12 @@ pub enum Command {
         /// Which shell.
         shell: clap_complete::Shell,
     },
-    /// Print the version
-    Version,
+    /// Print the version, the commit and the build time
+    Version {
+        /// How it is written
+        #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+        output: OutputFormat,
+    },
 }
 
 /// What to do with the settings.
@@ -64,17 +74,9 @@ pub enum ConfigCommand {
     ///
     /// Reads what fleetd would read, checks what it would check before it looks for etcd, and leaves secrets out.
     /// Fails if anything is wrong.
-    Check(CheckArgs),
+    Check(CheckOptions),
     /// Print what can be set, as Markdown
     Reference,
-}
-
-/// Options of `config check`.
-#[derive(Debug, clap::Args)]
-pub struct CheckArgs {
-    /// How it is written
-    #[arg(short = 'o', long, value_name = "FORMAT", default_value = "table")]
-    pub output: CheckFormat,
 }
 
 impl Args {
@@ -136,8 +138,15 @@ mod tests {
             );
         }
         let version = parsed(&["version"]).unwrap().command;
-        assert!(matches!(version, Some(Command::Version)));
-        let check = parsed(&["config", "check", "--config", "a"]).unwrap();
+        assert!(matches!(version, Some(Command::Version { .. })));
+        for args in [["-o", "json"], ["--output", "json"], ["--format", "json"]] {
+            let document = parsed(&[&["openapi"][..], &args[..]].concat())
+                .unwrap()
+                .command;
+            let output = OpenapiFormat::Json;
+            assert!(matches!(document, Some(Command::Openapi { output: o }) if o == output));
+        }
+        let check = parsed(&["config", "check", "--config", "a", "-o", "table"]).unwrap();
         assert_eq!(check.config.as_deref(), Some(Path::new("a")));
         assert!(parsed(&["run"]).is_err() && parsed(&["--verbosity=1"]).is_err());
     }

@@ -12,7 +12,7 @@ mod values;
 use hyperfleet_server_kit as kit;
 
 pub use address::Address;
-pub use args::{Args, CheckArgs, Command, ConfigCommand};
+pub use args::{Args, Command, ConfigCommand};
 pub use keys::reference;
 pub use load::load;
 pub use sections::{Agent, Engine, Listen, Settings};

@@ -53,6 +53,22 @@ fn what_is_wrong_with_a_command_line_or_its_settings_ends_it_with_2() {
 }
 
 #[test]
+fn the_version_names_the_commit() {
+    let text = String::from_utf8(run(&["version"], &[]).stdout).unwrap();
+    let json = run(&["version", "-o", "json"], &[]).stdout;
+    let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    let member = |name: &str| json[name].as_str().unwrap();
+    assert_eq!(member("version"), env!("CARGO_PKG_VERSION"));
+    let expected = format!(
+        "fleetd version {}\ncommit: {}\nbuilt: {}\n",
+        member("version"),
+        member("commit"),
+        member("build_time")
+    );
+    assert_eq!(text, expected);
+}
+
+#[test]
 fn a_note_that_nobody_reads_changes_no_exit_code() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("noted.conf");

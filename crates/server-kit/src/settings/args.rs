@@ -5,13 +5,25 @@ use clap::{Arg, ArgMatches};
 use super::setting::{Setting, SettingKind};
 use super::table::SettingTable;
 
-/// How settings are printed.
+/// How the result of a command is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum CheckFormat {
+pub enum OutputFormat {
     /// For people.
-    Table,
+    #[value(alias = "table")]
+    Text,
     /// For programs.
     Json,
+}
+
+/// What `config check` prints.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct CheckOptions {
+    /// How it is written
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    pub output: OutputFormat,
+    /// Print only the settings that differ from their defaults
+    #[arg(long)]
+    pub changed: bool,
 }
 
 /// How the OpenAPI document is printed.
@@ -26,14 +38,15 @@ pub enum OpenapiFormat {
 /// Each flag that was given: its setting, and what it says.
 pub type GivenFlags = Vec<(&'static Setting, String)>;
 
-/// The flags of a table, below the heading of their section. Those without effect are hidden.
+/// The flags of a table, below the heading of their section, with these defaults. Those without effect are hidden.
 pub fn flags(
     table: &'static SettingTable,
     heading: fn(&str) -> &'static str,
+    default: fn(&Setting) -> &'static str,
 ) -> impl Iterator<Item = Arg> {
     table.settings.iter().filter_map(move |setting| {
         let variable = table.variable(setting).unwrap_or_default();
-        let default = match setting.default {
+        let default = match default(setting) {
             "" => String::new(),
             default => format!(" [default: {default}]"),
         };

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use figment::value::Value;
 
 use super::fault::SettingFault;
 use super::setting::{Setting, SettingKind, SettingStatus, shown};
 use super::table::SettingTable;
+use super::yaml_lines::YamlLines;
 
 /// A value that a source gives.
 #[derive(Clone)]
@@ -16,8 +18,19 @@ pub(super) struct Given {
     pub(super) value: Value,
     /// As it is shown, unless it is a secret.
     pub(super) text: String,
+    /// What of a secret may be shown.
+    pub(super) open: Option<String>,
     /// Where it comes from, for people.
     pub(super) origin: String,
+    /// The lines of that file.
+    lines: Arc<YamlLines>,
+}
+
+impl Given {
+    /// Where the member at a path comes from, with the line if that is known.
+    pub(super) fn origin_of(&self, path: &str) -> String {
+        self.lines.located(path, &self.origin)
+    }
 }
 
 /// Without the value, which may be a secret.
@@ -36,6 +49,8 @@ pub struct Layer {
     pub(super) faults: Vec<SettingFault>,
     /// What is odd, but stops nothing.
     pub(super) notes: Vec<String>,
+    /// Of a YAML file.
+    pub(super) lines: Arc<YamlLines>,
 }
 
 impl Layer {
@@ -46,6 +61,7 @@ impl Layer {
             older: BTreeMap::new(),
             faults: Vec::new(),
             notes: Vec::new(),
+            lines: Arc::default(),
         }
     }
 
@@ -93,13 +109,16 @@ impl Layer {
             setting,
             value,
             text,
+            open: None,
             origin,
+            lines: Arc::clone(&self.lines),
         };
         values.insert(setting.key, given);
     }
 
     /// A value that cannot be used. The fault follows the key.
     pub(super) fn refuse(&mut self, setting: &Setting, origin: &str, fault: &str) {
+        let origin = self.lines.located(setting.key, origin);
         let text = format!("{} (from {origin}): {fault}", setting.key);
         let about = match setting.status {
             SettingStatus::Renamed(now) => now,

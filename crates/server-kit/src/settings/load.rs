@@ -8,8 +8,9 @@ use serde::de::DeserializeOwned;
 
 use super::fault::SettingFault;
 use super::layer::{Given, Layer};
+use super::misfit;
 use super::setting::{SettingStatus, shown};
-use super::table::{SettingTable, likeliest};
+use super::table::SettingTable;
 
 /// Settings, with where each of them comes from, and what is wrong with them.
 #[derive(Debug, Clone)]
@@ -24,7 +25,7 @@ pub struct Loaded<S> {
     pub faults: Vec<SettingFault>,
 }
 
-type Values = BTreeMap<&'static str, Given>;
+pub(super) type Values = BTreeMap<&'static str, Given>;
 
 /// Keys whose values have changed.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -113,6 +114,13 @@ impl<S> Loaded<S> {
         }
     }
 
+    /// Shows a secret that was given as this text, which keeps what is secret of it.
+    pub fn show_open(&mut self, key: &str, text: String) {
+        if let Some(given) = self.given.get_mut(key) {
+            given.open = Some(text);
+        }
+    }
+
     /// What has another value than it had before.
     pub fn changed_since(&self, before: &Self) -> Changed {
         let text = |loaded: &Self, key, default| {
@@ -135,7 +143,8 @@ impl<S> Loaded<S> {
 fn out_of_range(table: &SettingTable, given: &Given) -> Option<SettingFault> {
     let (setting, value) = (given.setting, &given.value);
     let (least, most) = setting.exceeded(value)?;
-    let text = (table.out_of_range)(setting.key, &given.origin, &shown(value), least, most);
+    let origin = given.origin_of(setting.key);
+    let text = (table.out_of_range)(setting.key, &origin, &shown(value), least, most);
     Some(SettingFault::of_value(text))
 }
 
@@ -155,35 +164,15 @@ fn extracted<S: DeserializeOwned>(
             Ok(settings) => return settings,
             Err(error) => error,
         };
-        let before = given.len();
+        let mut is_better = false;
         for fault in error {
-            let (key, fault) = misfit(&fault, given);
+            let (fault, is_mended) = misfit::take_out(&fault, given);
             faults.push(fault);
-            given.retain(|given, _| Some(*given) != key);
+            is_better |= is_mended;
         }
-        if given.len() == before {
+        if !is_better {
             // Nothing that was given: the defaults do not fit, which a test of the product finds.
             given.clear();
         }
     }
-}
-
-/// What only types know to be wrong, such as members of entries, with the key that gives it.
-fn misfit(fault: &figment::Error, given: &Values) -> (Option<&'static str>, SettingFault) {
-    let path = fault.path.join(".");
-    let of = |key: &str| path == key || path.starts_with(&format!("{key}."));
-    let found = given
-        .values()
-        .find(|given| given.setting.place().is_some_and(of));
-    let origin = found.map_or_else(String::new, |given| format!(" (from {})", given.origin));
-    let hint = match &fault.kind {
-        figment::error::Kind::UnknownField(name, known) => {
-            let meant = likeliest(name, known.iter().copied());
-            meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"))
-        }
-        _ => String::new(),
-    };
-    let text = format!("{path}{origin}: {}{hint}", fault.kind);
-    let fault = SettingFault::of_key(path, text);
-    (found.map(|given| given.setting.key), fault)
 }

@@ -15,14 +15,16 @@ mod hosts;
 mod ini;
 mod layer;
 mod load;
+mod misfit;
 mod report;
 mod secret;
 mod sections;
 mod setting;
 mod table;
 mod yaml;
+mod yaml_lines;
 
-pub use args::{CheckFormat, GivenFlags, OpenapiFormat, flags, given_flags};
+pub use args::{CheckOptions, GivenFlags, OpenapiFormat, OutputFormat, flags, given_flags};
 pub use fault::SettingFault;
 pub use hosts::{host_fault, is_host, shared_ports};
 pub use layer::Layer;

@@ -15,6 +15,8 @@ pub struct Effective {
     pub value: String,
     /// Where it comes from, for people.
     pub origin: String,
+    /// Whether it says what the default says, too.
+    pub is_default: bool,
 }
 
 impl<S> Loaded<S> {
@@ -33,13 +35,17 @@ impl<S> Loaded<S> {
         let text = given.map_or(setting.default, |given| &given.text);
         let origin = given.map_or("default", |given| &given.origin);
         let value = match setting.kind {
-            SettingKind::Secret if !text.is_empty() => REDACTED.to_owned(),
+            SettingKind::Secret if !text.is_empty() => {
+                let open = given.and_then(|given| given.open.clone());
+                open.unwrap_or_else(|| REDACTED.to_owned())
+            }
             _ => without_users(text),
         };
         Effective {
             key: setting.key,
             value,
             origin: origin.to_owned(),
+            is_default: text == setting.default,
         }
     }
 

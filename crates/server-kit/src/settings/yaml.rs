@@ -1,6 +1,7 @@
 //! A YAML file as a source.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use figment::value::{Dict, Value};
@@ -8,6 +9,7 @@ use figment::value::{Dict, Value};
 use super::fault::SettingFault;
 use super::layer::Layer;
 use super::table::SettingTable;
+use super::yaml_lines::YamlLines;
 use crate::files;
 
 /// Largest file, in bytes.
@@ -18,7 +20,10 @@ impl Layer {
     pub fn of_yaml(table: &'static SettingTable, path: &Path) -> Self {
         let mut layer = Self::new(table);
         match document(path) {
-            Ok(dict) => layer.walk("", dict, path),
+            Ok((dict, lines)) => {
+                layer.lines = Arc::new(lines);
+                layer.walk("", dict, path);
+            }
             Err(error) => {
                 let fault = SettingFault::of_source(format!("{error:#}"));
                 layer.faults.push(fault);
@@ -52,7 +57,8 @@ impl Layer {
                     format!("there is no such setting{}", self.table.advice(&key))
                 }
             };
-            let text = format!("{key} (from {}): {said}", path.display());
+            let origin = self.lines.located(&key, &path.display().to_string());
+            let text = format!("{key} (from {origin}): {said}");
             self.faults.push(SettingFault::of_key(key, text));
         }
     }
@@ -63,18 +69,19 @@ fn is_below(key: &str, section: &str) -> bool {
         .is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// The settings that a file holds.
-fn document(path: &Path) -> anyhow::Result<Dict> {
+/// The settings that a file holds, and their lines.
+fn document(path: &Path) -> anyhow::Result<(Dict, YamlLines)> {
     let text = files::read_text(path, BYTES_MAX)
         .with_context(|| format!("cannot read {}", path.display()))?;
     let said = || format!("{} is not a settings file", path.display());
     // By way of a value: it refuses a key that stands twice.
     let mut document: yaml_serde::Value = yaml_serde::from_str(&text).with_context(said)?;
     document.apply_merge().with_context(said)?;
-    match document {
-        yaml_serde::Value::Null => Ok(Dict::new()),
-        yaml_serde::Value::Mapping(_) => yaml_serde::from_value(document).with_context(said),
+    let dict = match document {
+        yaml_serde::Value::Null => Dict::new(),
+        yaml_serde::Value::Mapping(_) => yaml_serde::from_value(document).with_context(said)?,
         // It may be a password: its text is not repeated.
         _ => bail!("{}: it holds no `key: value`", said()),
-    }
+    };
+    Ok((dict, YamlLines::of(&text)))
 }

@@ -5,6 +5,7 @@ mod export;
 mod format;
 mod log;
 mod metrics;
+mod outgoing;
 mod panics;
 mod queue;
 mod traces;
@@ -15,6 +16,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 pub use log::{flush, say_last, set_level};
 pub use metrics::{GaugeFamily, KIT_METRICS, Metric, MetricKind, MetricTable, Metrics};
+pub use outgoing::{TraceContext, client_span};
 pub use traces::{FLUSH_TIME_MAX, Traces};
 
 use crate::http::Masks;

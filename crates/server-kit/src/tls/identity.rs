@@ -14,6 +14,7 @@ use x509_cert::Certificate;
 use x509_cert::der::Decode as _;
 
 use super::clients::ClientAuthorities;
+use crate::faults::Faults;
 use crate::files;
 
 /// Most bytes of a file that are read.
@@ -68,13 +69,17 @@ impl Identity {
     ///
     /// One cannot be read, or they do not fit together.
     pub(super) fn load(files: &Files<'_>) -> anyhow::Result<(Self, Texts)> {
-        let read_as = |(name, file): (&str, &Path)| read(file).with_context(|| name.to_owned());
-        let client_ca = files.client_ca.map(read_as);
-        let texts = Texts {
-            certificate: read_as(files.cert)?,
-            key: read_as(files.key)?,
-            client_ca: client_ca.transpose()?.unwrap_or_default(),
+        let mut faults = Faults::default();
+        let mut read_as = |(name, file): (&str, &Path)| {
+            let text = faults.part(read(file).with_context(|| name.to_owned()));
+            text.unwrap_or_default()
         };
+        let texts = Texts {
+            certificate: read_as(files.cert),
+            key: read_as(files.key),
+            client_ca: files.client_ca.map(read_as).unwrap_or_default(),
+        };
+        faults.refuse()?;
         let in_use = pair(&texts.certificate, &texts.key).with_context(|| {
             let (cert, key) = (files.cert.1.display(), files.key.1.display());
             format!("{}: cannot use {cert} with {key}", files.pair)

@@ -16,8 +16,8 @@ const DURATION: &str = "hyperfleet_api_request_duration_seconds";
 pub struct RoutePath {
     /// `/api/hyperfleet/v1/clusters/{id}`
     pub(super) template: Arc<str>,
-    /// `/api/hyperfleet/v1/clusters/-`
-    pub(super) label: Arc<str>,
+    /// `/api/hyperfleet/v1/clusters/-`; none where requests are not counted.
+    label: Option<Arc<str>>,
 }
 
 impl RoutePath {
@@ -30,16 +30,25 @@ impl RoutePath {
         let label: Vec<_> = label.collect();
         Self {
             template: template.into(),
-            label: label.join("/").into(),
+            label: Some(label.join("/").into()),
+        }
+    }
+
+    /// Of a path whose requests are logged, but not counted.
+    pub fn uncounted(template: &str) -> Self {
+        Self {
+            template: template.into(),
+            label: None,
         }
     }
 }
+
 /// A request has come.
 pub(super) fn begin() {
     metrics::gauge!(IN_FLIGHT).increment(1.0);
 }
 
-/// It is answered, or nobody waits for the answer any more.
+/// It is answered, or nobody waits for the answer any more. Requests that no route takes are counted together.
 pub(super) fn end(
     method: &Method,
     route: Option<&RoutePath>,
@@ -47,8 +56,9 @@ pub(super) fn end(
     elapsed: Duration,
 ) {
     metrics::gauge!(IN_FLIGHT).decrement(1.0);
-    let path = match route {
-        Some(route) => SharedString::from(Arc::clone(&route.label)),
+    let path = match route.map(|route| &route.label) {
+        Some(Some(label)) => SharedString::from(Arc::clone(label)),
+        Some(None) => return,
         None => SharedString::const_str("/-"),
     };
     let labels = [
@@ -80,14 +90,14 @@ mod tests {
     #[test]
     fn ids_do_not_stand_in_labels() {
         for (template, label) in [
-            ("/api/hyperfleet", "/api/hyperfleet"),
+            ("/api/hyperfleet/v1/audit", "/api/hyperfleet/v1/audit"),
             (
                 "/v1/clusters/{parent_id}/nodepools/{id}/statuses",
                 "/v1/clusters/-/nodepools/-/statuses",
             ),
             ("/v1/openapi/{file}", "/v1/openapi/-"),
         ] {
-            assert_eq!(&*RoutePath::new(template).label, label);
+            assert_eq!(RoutePath::new(template).label.as_deref(), Some(label));
         }
     }
 }
