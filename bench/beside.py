@@ -9,7 +9,7 @@ import statistics
 from dataclasses import dataclass
 
 import searches
-from operations import DELETE, OPERATIONS
+from operations import OPERATIONS
 from report import aligned
 from searches import CONNECTIONS_MAX, FEW_CLUSTERS, SEARCHES
 from servers import Failed, Postgres
@@ -73,16 +73,13 @@ class Comparison:
 
 
 def postgres():
-    """A PostgreSQL that counts statements and does no work of its own during a measurement."""
-    made = Postgres(autovacuum="off")
-    if made.counts_statements:
-        made.settings["shared_preload_libraries"] = "pg_stat_statements"
-    return made
+    """A PostgreSQL that does no work of its own during a measurement."""
+    return Postgres(autovacuum="off")
 
 
 def subjects(only, clusters):
     """What is measured. Searches come first: the operations change what they find."""
-    found = [subject for subject in [*SEARCHES, *OPERATIONS, DELETE] if subject.key in only]
+    found = [subject for subject in [*SEARCHES, *OPERATIONS] if subject.key in only]
     if clusters < FEW_CLUSTERS:
         found = [subject for subject in found if subject not in SEARCHES]
     if clusters < PAGE_400_CLUSTERS:
@@ -94,9 +91,6 @@ def subjects(only, clusters):
 
 def compare(found, benches, connections, rounds, say):
     """Every operation at every number of connections; `benches` are the old binary's and the new one's."""
-    for bench in benches:
-        if bench.fleet.postgres.counts_statements:
-            bench.fleet.postgres.psql(bench.fleet.database, sql="CREATE EXTENSION pg_stat_statements")
     comparisons = []
     for subject in found:
         for count in connections:
@@ -116,21 +110,14 @@ def cost(subject, bench, connections):
     fleet = bench.fleet
     # No measurement pays for the dead rows of the one before.
     fleet.postgres.psql(fleet.database, sql="VACUUM")
-    before = counters(fleet)
-    if subject in SEARCHES:
-        result = searches.measure(subject, fleet, connections, bench.seconds)
-    else:
-        result = vars(bench.wrk(subject, connections))
-    wal_bytes, statements = ((after - earlier) / max(result["requests"], 1) for after, earlier in zip(counters(fleet), before))
+    if subject not in SEARCHES:
+        measured = bench.wrk(subject, connections)
+        return Cost(measured.server_us, measured.database_us, measured.wal_bytes, measured.statements, measured.errors)
+    before = bench.counters()
+    result = searches.measure(subject, fleet, connections, bench.seconds)
+    wal_bytes, statements = ((after - earlier) / max(result["requests"], 1) for after, earlier in zip(bench.counters(), before))
     statements = statements if fleet.postgres.counts_statements else None
     return Cost(result["server_us"], result["database_us"], wal_bytes, statements, result["errors"])
-
-
-def counters(fleet):
-    """Bytes of WAL, and statements, that the database has written and run so far."""
-    calls = "(SELECT sum(calls) FROM pg_stat_statements)" if fleet.postgres.counts_statements else "0"
-    row = fleet.postgres.psql(fleet.database, sql=f"SELECT pg_current_wal_insert_lsn() - '0/0', {calls}")
-    return [int(value) for value in row.split("|")]
 
 
 def table(comparisons):

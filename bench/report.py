@@ -38,12 +38,15 @@ def commit():
 
 
 def table(results):
-    """Aligned, and a Markdown table as it is. The last two columns: CPU time per request."""
-    rows = [["operation", "connections", "rate/s", "p50 ms", "p99 ms", "errors", "ceiling/s", "ratio", "server µs", "database µs"]]
+    """Aligned, and a Markdown table as it is. The last four columns, per request: processor time, statements, and bytes
+    of WAL."""
+    rows = [["operation", "connections", "rate/s", "p50 ms", "p99 ms", "errors", "ceiling/s", "ratio", "server µs",
+             "database µs", "statements", "WAL bytes"]]
     for r in results:
+        ceiling = [f"{r.ceiling:,.0f}", f"{r.ratio:.0%}"] if r.ceiling else ["", ""]
         rows.append([r.operation, str(r.connections), f"{r.rate:,.0f}", f"{r.p50_ms:.2f}", f"{r.p99_ms:.2f}",
-                     str(r.errors), f"{r.ceiling:,.0f}", f"{r.ratio:.0%}",
-                     f"{r.server_us:.0f}", f"{r.database_us:.0f}"])
+                     str(r.errors), *ceiling, f"{r.server_us:.0f}", f"{r.database_us:.0f}",
+                     "" if r.statements is None else f"{r.statements:.2f}", f"{r.wal_bytes:,.0f}"])
     return aligned(rows)
 
 

@@ -1,5 +1,5 @@
 -- What wrk sends, and what it says at the end. Called as
---   wrk … -s requests.lua URL -- OPERATION CLUSTERS RUN
+--   wrk … -s requests.lua URL -- OPERATION CLUSTERS RUN FIRST LAST
 --   wrk … -s requests.lua URL -- page CLUSTERS RUN PATH TOTAL SIZE
 -- One thread only: counters are global, so that observed times rise strictly over all connections.
 
@@ -9,6 +9,8 @@ local ADAPTERS = { "validation", "dns", "pullsecret", "hypershift" }
 local STEP = 7919
 
 local clusters, run, count, place, second, turn = 1, 0, 0, 0, 0, 0
+-- The numbers of what a measurement uses up.
+local supply, last = 0, 0
 
 local function id_of(n)
     return string.format("01990000-0000-7000-8000-%012d", n)
@@ -17,6 +19,12 @@ end
 local function next_cluster()
     place = (place + STEP) % clusters
     return place + 1
+end
+
+-- The next that no request has had; what is not there once all are used up, which counts as an error.
+local function next_of_supply()
+    supply = supply + 1
+    return supply <= last + 1 and string.format("01990002-0000-7000-8000-%012d", supply - 1) or "used-up"
 end
 
 local function message(method, path, body)
@@ -78,18 +86,17 @@ local function post()
     return message("POST", BASE, body)
 end
 
--- Deletes every cluster that it has created: half of the requests are POST, half DELETE.
-local function created_and_deleted()
-    local created = {}
-    response = function(status, _, body)
-        if status == 201 then
-            created[#created + 1] = body:match('"id":"([^"]+)"')
-        end
-    end
-    return function()
-        local id = table.remove(created)
-        return id and message("DELETE", BASE .. "/" .. id) or post()
-    end
+local function delete()
+    return message("DELETE", BASE .. "/" .. next_of_supply())
+end
+
+-- The word of the last adapter on a cluster of finalizing.sql.
+local function finalize()
+    local condition = '{"type":"%s","status":"%s","reason":"Gone","message":"Nothing is left"},'
+    local body = '{"adapter":"hypershift","observed_generation":2,"conditions":['
+        .. condition:format("Available", "False") .. condition:format("Applied", "False")
+        .. condition:format("Health", "True") .. condition:format("Finalized", "True"):sub(1, -2) .. "]}"
+    return message("PUT", BASE .. "/" .. next_of_supply() .. "/statuses", body)
 end
 
 -- 10 reads to 5 reports.
@@ -111,6 +118,9 @@ local operations = {
     mix = mix,
     patch = patch,
     post = post,
+    delete = delete,
+    cascade = delete,
+    finalize = finalize,
 }
 
 local operation
@@ -140,12 +150,11 @@ end
 function init(arguments)
     if arguments[1] == "page" then
         operation = checked_page(arguments[4], arguments[5], arguments[6])
-    elseif arguments[1] == "delete" then
-        operation = created_and_deleted()
     else
         operation = operations[arguments[1]]
     end
     clusters, run = tonumber(arguments[2]), arguments[3]
+    supply, last = tonumber(arguments[4]) or 0, tonumber(arguments[5]) or 0
     second = os.time() + 1
     -- Another place to begin each run.
     place = second % clusters

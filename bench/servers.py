@@ -68,6 +68,8 @@ class Postgres:
         self.log = self.folder / "log"
         # A PostgreSQL without its additional modules cannot count statements.
         self.counts_statements = any((self.bin.parent / "lib").rglob("pg_stat_statements.so"))
+        if self.counts_statements:
+            self.settings.setdefault("shared_preload_libraries", "pg_stat_statements")
 
     def start(self):
         user = self._user_to_become()

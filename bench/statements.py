@@ -14,7 +14,8 @@ SEEDED_ID = "('01990000-0000-7000-8000-' || lpad(:n::text, 12, '0'))::uuid"
 NEW_ID = "('01990001-' || lpad(:run::text, 4, '0') || '-7000-80' || lpad(:client_id::text, 2, '0') || '-' || lpad(:seq::text, 12, '0'))::uuid"
 NEW_NAME = "'ceiling-' || :run::text || '-' || :client_id::text || '-' || :seq::text"
 
-TYPES = {"Uuid": "uuid", "Text": "text", "Int4": "int4", "Int8": "int8", "Timestamptz": "timestamptz", "Jsonb": "jsonb"}
+TYPES = {"Uuid": "uuid", "Text": "text", "Int4": "int4", "Int8": "int8", "Timestamptz": "timestamptz", "Jsonb": "jsonb",
+         "TextArray": "text[]"}
 
 # src/storage/postgres/list.rs, page of one kind without filter, newest first.
 LIST = """SELECT total.count AS total, r.*, (SELECT jsonb_agg(jsonb_build_object('type', ref_type, 'kind', target_kind, 'id', target_id)) FROM resource_references WHERE source_id = r.id) AS links
@@ -55,25 +56,27 @@ class Statements:
         writes are guarded by the revision as they are in the service."""
         place = [SEEDED_ID, ":kind", "NULL", "NULL"]
         find = self.find("SELECT id, kind, name, owner_id", arguments=place)
-        standing = self.find("CASE WHEN r.deleted_at IS NULL THEN 0", arguments=place)
+        without_rules = "THEN NULL::jsonb END AS \"facts: _\""
+        snapshot, whole = [self.find(f"{without_rules}{rest}", "WHERE r.id = $4", *also, arguments=["'{}'", "1", "1", *place])
+                           for rest, *also in [[" FROM resources r"], [", r.spec", "NULL::boolean AS"]]]
         save_report = self.find("UPDATE resources SET conditions = $3", arguments=[
             SEEDED_ID, ":row_revision", ":conditions", "'hypershift'", "1", "now()", "now()",
             ":report_conditions", ":report_data", ":report_metadata"])
         save_patched = self.find("SET spec = $3, labels = $4", arguments=[
             SEEDED_ID, ":row_revision", ":spec", ":labels", ":conditions", ":row_generation + 1", "now()",
             ":actor", ":request_id", "'patch'", ":row_generation", "now()"])
-        insert = self.find("INSERT INTO resources (id, owner_id", arguments=[
-            NEW_ID, "NULL", "NULL", ":kind", NEW_NAME, ":spec", ":labels", ":tenancy", ":conditions",
-            "1", "now()", ":actor", ":request_id", "'create'", "NULL"])
+        insert = self.find("INSERT INTO resources (id, kind", "VALUES ($1, $2, $3", arguments=[
+            NEW_ID, ":kind", NEW_NAME, ":spec", ":labels", ":tenancy", ":conditions",
+            "1", "now()", ":actor", ":request_id", "'create'"])
         get = f"{PICK}{find};\n"
-        report = f"{PICK}{standing} \\gset row_\n{save_report};\n"
+        report = f"{PICK}{snapshot} \\gset row_\n{save_report};\n"
         return {
             "get": [(get, 1)],
             "first": [(LIST.format(offset=""), 1)],
             "page400": [(LIST.format(offset="OFFSET :offset"), 1)],
-            "discarded": [(f"{PICK}{standing};\n", 1)],
+            "discarded": [(f"{PICK}{snapshot};\n", 1)],
             "accepted": [(report, 1)],
             "mix": [(get, 10), (report, 5)],
-            "patch": [(f"{PICK}{find} \\gset row_\n{standing};\n{save_patched};\n", 1)],
+            "patch": [(f"{PICK}{whole} \\gset row_\n{save_patched};\n", 1)],
             "post": [(f"{COUNT}{insert};\n", 1)],
         }

@@ -1,6 +1,11 @@
 //! Delete and force-delete: a resource with everything below it, and what waited for it above.
 //!
-//! The rows are locked from the top: owners, the resource, then level by level what it owns.
+//! ```text
+//! DELETE ─▶ read ─▶ it has no dependents, and waits ───▶ one guarded statement
+//!                └▶ it has some, or is gone at once ───▶ a transaction
+//! ```
+//!
+//! In a transaction the rows are locked from the top: owners, the resource, then level by level what it owns.
 //! They are read once they are locked, and changed in sets.
 
 use super::effects::{self, Effects};
@@ -9,7 +14,16 @@ use crate::domain::audit::{Action, Origin};
 use crate::domain::lifecycle::{self, Family, Outcome, Refusal};
 use crate::domain::tenancy::TenantScope;
 use crate::domain::{Resource, ResourceId, ResourceState};
-use crate::storage::postgres::{Db, LockedRow, Tx};
+use crate::storage::postgres::{Db, LockedRow, Tx, WholeResource};
+
+/// A family whose rows are locked.
+struct LockedFamily {
+    family: Family,
+    /// The resource and its descendants.
+    rows: Vec<LockedRow>,
+    /// Whether any of the family links to a resource, or is linked to.
+    has_links: bool,
+}
 
 /// Most ids of removed resources that the log line of a force-delete names.
 const LOGGED_IDS_MAX: usize = 100;
@@ -18,38 +32,110 @@ impl Service {
     /// Asks for the deletion of a resource and finishes what can be finished at once. Gives the
     /// resource as it is, or as it was when it was removed.
     pub async fn delete(&self, address: Address<'_>, origin: &Origin) -> Result<Resource, Error> {
-        let mut tx = self.store.begin_sets().await?;
-        let result = self.delete_in(&mut tx, address, origin).await;
+        let mut session = self.store.session().await?;
+        let mut db = session.db();
+        let found = match address.place() {
+            Some(place) => {
+                let with_rules = self.registry.kinds_with_rules();
+                db.find_deletable(place, with_rules).await?
+            }
+            None => None,
+        };
+        let Some(found) = found else {
+            return Err(self.nothing_to_delete(address, &mut db).await);
+        };
+        if let Some((resource, effects)) = self.try_delete_alone(&mut db, &found, origin).await? {
+            effects.emit();
+            return Ok(resource);
+        }
+        let mut tx = session.begin_sets().await?;
+        let result = self
+            .delete_in(&mut tx, address, found.resource, origin)
+            .await;
         effects::keep(tx, result).await
     }
 
+    /// Deletes a resource that nothing depends on and that becomes finalizing, or is it already. Returns `None` for all
+    /// others, and if the resource was changed since it was read.
+    async fn try_delete_alone(
+        &self,
+        db: &mut Db<'_>,
+        found: &WholeResource,
+        origin: &Origin,
+    ) -> Result<Option<(Resource, Effects)>, Error> {
+        // Links to others go in a statement of their own.
+        if found.has_dependents != Some(false) || !found.resource.references.is_empty() {
+            return Ok(None);
+        }
+        let family = Family {
+            ancestors: Vec::new(),
+            root: found.snapshot.clone(),
+            descendants: Vec::new(),
+        };
+        let (state, outcome) = lifecycle::delete(&family, &[], &self.registry, origin)?;
+        let before = &family.root.state;
+        let is_done = match (&outcome.saved[..], &outcome.changes[..]) {
+            ([], []) => true,
+            ([after], [change]) if outcome.removed.is_empty() => {
+                db.save_deleted(before, after, change, origin).await?
+            }
+            _ => false,
+        };
+        let resource = Resource {
+            state,
+            ..found.resource.clone()
+        };
+        Ok(is_done.then(|| (resource, Effects::carried_out([before], outcome))))
+    }
+
+    /// The error of a deletion of nothing. Clients of the flat routes know another text.
+    async fn nothing_to_delete(&self, address: Address<'_>, db: &mut Db<'_>) -> Error {
+        match address.collection {
+            Collection::Kind(entity) => Error::NothingToDelete {
+                kind: entity.kind.clone(),
+            },
+            Collection::All | Collection::Owned { .. } => address.missing(self, db).await,
+        }
+    }
+
+    /// `found` is the resource as it was before it was locked.
     async fn delete_in(
         &self,
         tx: &mut Tx<'_>,
         address: Address<'_>,
+        found: Resource,
         origin: &Origin,
     ) -> Result<(Resource, Effects), Error> {
-        let Some((mut resource, family, locked)) = self.lock_family(tx, address).await? else {
-            // Clients of the flat routes know another text.
-            return Err(match address.collection {
-                Collection::Kind(entity) => Error::NothingToDelete {
-                    kind: entity.kind.clone(),
-                },
-                Collection::All | Collection::Owned { .. } => {
-                    address.missing(self, &mut tx.db()).await
-                }
-            });
+        let Some(locked) = self.lock_family(tx, address).await? else {
+            return Err(self.nothing_to_delete(address, &mut tx.db()).await);
         };
-        let referrers = tx.db().list_referrers(address.view, &locked).await?;
+        let mut db = tx.db();
+        let LockedFamily {
+            family,
+            rows,
+            has_links,
+        } = locked;
+        let mut resource = match address.place() {
+            Some(place) if found.state.revision != family.root.state.revision => {
+                let now = db.find_resource(place).await?;
+                now.ok_or_else(|| address.not_found())?
+            }
+            _ => found,
+        };
+        let referrers = if has_links {
+            db.list_referrers(address.view, &rows).await?
+        } else {
+            Vec::new()
+        };
         let decided = lifecycle::delete(&family, &referrers, &self.registry, origin);
         let (state, outcome) = match decided {
             Ok(decided) => decided,
             Err(refusal) => {
                 let root = &family.root.state;
-                return Err(visible(refusal, root, address.view, &mut tx.db()).await?);
+                return Err(visible(refusal, root, address.view, &mut db).await?);
             }
         };
-        tx.db().carry_out(&outcome, origin).await?;
+        db.carry_out(&outcome, has_links, origin).await?;
         resource.state = state;
         Ok((resource, Effects::carried_out(states(&family), outcome)))
     }
@@ -87,48 +173,48 @@ impl Service {
         reason: &str,
         origin: &Origin,
     ) -> Result<(Family, Outcome), Error> {
-        let Some((_, family, _)) = self.lock_family(tx, address).await? else {
+        let Some(locked) = self.lock_family(tx, address).await? else {
             return Err(address.missing(self, &mut tx.db()).await);
         };
-        let outcome = lifecycle::force_delete(&family, reason, &self.registry)?;
-        tx.db().carry_out(&outcome, origin).await?;
-        Ok((family, outcome))
+        let outcome = lifecycle::force_delete(&locked.family, reason, &self.registry)?;
+        tx.db()
+            .carry_out(&outcome, locked.has_links, origin)
+            .await?;
+        Ok((locked.family, outcome))
     }
 
-    /// The resource and its family, with the rows of the family from the resource down.
+    /// The family of a resource, locked.
     async fn lock_family(
         &self,
         tx: &mut Tx<'_>,
         address: Address<'_>,
-    ) -> Result<Option<(Resource, Family, Vec<LockedRow>)>, Error> {
+    ) -> Result<Option<LockedFamily>, Error> {
         let Some(place) = address.place() else {
             return Ok(None);
         };
         let mut db = tx.db();
-        let mut locked = db.lock_lineage(place).await?;
-        let Some(resource) = db.find_resource(place).await? else {
+        let Some(lineage) = db.lock_lineage(place).await? else {
             return Ok(None);
         };
-        let above = locked.len().saturating_sub(1);
+        let mut rows = lineage.rows;
+        let above = rows.len().saturating_sub(1);
         // A kind that was taken out of the configuration may own whatever is there.
-        let kind = &resource.state.kind;
-        let is_known = self.registry.get(kind).is_some();
-        let levels = if is_known {
-            self.registry.levels_below(kind)
-        } else {
-            usize::MAX
+        let levels = match self.registry.get(&lineage.kind) {
+            Some(entity) => self.registry.levels_below(&entity.kind),
+            None => usize::MAX,
         };
-        let mut level = locked.split_off(above.min(locked.len()));
-        locked.extend(&level);
+        let mut level = rows.split_off(above);
+        rows.extend(&level);
         for _ in 0..levels {
             level = db.lock_children(&level).await?;
             if level.is_empty() {
                 break;
             }
-            locked.extend(&level);
+            rows.extend(&level);
         }
         let with_rules = self.registry.kinds_with_rules();
-        let mut ancestors = db.list_snapshots(&locked, with_rules).await?;
+        let locked = db.list_snapshots(&rows, with_rules).await?;
+        let mut ancestors = locked.snapshots;
         let descendants = ancestors.split_off((above + 1).min(ancestors.len()));
         let Some(root) = ancestors.pop() else {
             return Ok(None);
@@ -139,7 +225,11 @@ impl Service {
             root,
             descendants,
         };
-        Ok(Some((resource, family, locked.split_off(above))))
+        Ok(Some(LockedFamily {
+            family,
+            rows: rows.split_off(above),
+            has_links: locked.has_links,
+        }))
     }
 }
 

@@ -81,8 +81,10 @@ impl Service {
     ) -> Result<Taken, Error> {
         let mut db = tx.db();
         let lineage = db.lock_lineage(place).await?;
+        let lineage = lineage.ok_or_else(|| address.not_found())?;
         let with_rules = self.registry.kinds_with_rules();
-        let mut ancestors = db.list_snapshots(&lineage, with_rules).await?;
+        let locked = db.list_snapshots(&lineage.rows, with_rules).await?;
+        let mut ancestors = locked.snapshots;
         let snapshot = ancestors.pop().ok_or_else(|| address.not_found())?;
         ancestors.reverse();
         let decision = self.decide(&snapshot, report);
@@ -94,7 +96,7 @@ impl Service {
             return Ok((stored, effects));
         }
         let outcome = lifecycle::remove(&snapshot, &ancestors, &self.registry);
-        db.carry_out(&outcome, origin).await?;
+        db.carry_out(&outcome, locked.has_links, origin).await?;
         let before = ancestors.iter().map(|ancestor| &ancestor.state);
         let effects = effects.and(Effects::carried_out(before, outcome));
         Ok((stored, effects))

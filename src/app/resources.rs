@@ -263,23 +263,21 @@ impl Service {
         change: &RequestedPatch,
         origin: &Origin,
     ) -> Result<Option<Patched>, Error> {
-        let Some(resource) = db.find_resource(place).await? else {
+        let with_rules = self.registry.kinds_with_rules();
+        let Some(found) = db.find_whole(place, with_rules).await? else {
             return Err(address.missing(self, db).await);
         };
+        let resource = found.resource;
         let kind = &resource.state.kind;
         let entity = self.registry.get(kind);
         if place.kind.is_none() {
             self.check_spec(kind, change)?;
         }
         let patch = self.checked(kind, change)?;
-        let snapshot = if entity.is_some_and(|e| e.is_reconcilable() || e.rules.is_some()) {
-            let with_rules = self.registry.kinds_with_rules();
-            db.find_snapshot(place, with_rules).await?
-        } else {
-            None
-        };
+        let has_conditions = entity.is_some_and(|e| e.is_reconcilable() || e.rules.is_some());
+        let snapshot = has_conditions.then_some(&found.snapshot);
         let Some((patched, failures)) =
-            lifecycle::patch(&resource, snapshot.as_ref(), entity, &patch, origin)?
+            lifecycle::patch(&resource, snapshot, entity, &patch, origin)?
         else {
             return Ok(Some((resource, Effects::default())));
         };

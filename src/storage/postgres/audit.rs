@@ -6,11 +6,11 @@ use sqlx::types::Json;
 use sqlx::{FromRow, Row as _};
 use uuid::Uuid;
 
-use super::measure::SqlOperation::{Create, Delete, Raw};
-use super::measure::SqlTable::Audit;
-use super::{Db, Error};
-use crate::domain::Tenancy;
+use super::measure::SqlOperation::{Delete, Raw, Update};
+use super::measure::SqlTable::{Audit, Resources};
+use super::{Db, Error, uuids};
 use crate::domain::audit::{Change, Entry, Origin, SettledTrail, TrailPosition};
+use crate::domain::{ResourceId, ResourceState, Tenancy};
 
 impl FromRow<'_, PgRow> for Entry {
     fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
@@ -68,34 +68,31 @@ impl FromRow<'_, PgRow> for SettledTrail {
     }
 }
 
-impl Db<'_> {
-    /// Adds what one request changed, with whose it is. The resources must still be there.
-    pub(super) async fn insert_audit(
-        &mut self,
-        changes: &[Change],
-        origin: &Origin,
-    ) -> Result<(), Error> {
-        let actions: Vec<_> = changes
-            .iter()
-            .map(|c| c.action.into_str().to_owned())
-            .collect();
+/// A statement that adds `$changes` of one request to the trail, with whose the resources are: `$before` and `$after`
+/// stand around it. They must still be there when it begins.
+macro_rules! audited {
+    ($before:literal, $after:literal, $changes:expr, $origin:expr, $($arg:tt)*) => {{
+        let changes: &[Change] = $changes;
+        let actions: Vec<_> = changes.iter().map(|c| c.action.into_str().to_owned()).collect();
         let kinds: Vec<_> = changes.iter().map(|c| c.kind.clone()).collect();
         let ids: Vec<Uuid> = changes.iter().map(|c| c.id.as_uuid()).collect();
         let names: Vec<_> = changes.iter().map(|c| c.name.clone()).collect();
         let before: Vec<_> = changes.iter().map(|c| c.generation_before).collect();
         let after: Vec<_> = changes.iter().map(|c| c.generation_after).collect();
         let reasons: Vec<_> = changes.iter().map(|c| c.reason.clone()).collect();
-        let result = sqlx::query!(
-            "INSERT INTO audit_entries (at, actor, request_id, action, kind, resource_id, name,
-                                generation_before, generation_after, reason, tenancy)
-             SELECT $1, $2, $3, c.action, c.kind, c.id, c.name, c.before, c.after, c.reason, r.tenancy
-             FROM unnest($4::text[], $5::text[], $6::uuid[], $7::text[], $8::int[], $9::int[], $10::text[])
-                  WITH ORDINALITY c (action, kind, id, name, before, after, reason, place)
-             LEFT JOIN resources r ON r.id = c.id
-             ORDER BY c.place",
-            origin.at,
-            origin.actor,
-            origin.request_id,
+        sqlx::query!(
+            $before
+                + "INSERT INTO audit_entries (at, actor, request_id, action, kind, resource_id, name,
+                                      generation_before, generation_after, reason, tenancy)
+                   SELECT $1, $2, $3, c.action, c.kind, c.id, c.name, c.before, c.after, c.reason, r.tenancy
+                   FROM unnest($4::text[], $5::text[], $6::uuid[], $7::text[], $8::int[], $9::int[], $10::text[])
+                        WITH ORDINALITY c (action, kind, id, name, before, after, reason, place)
+                   LEFT JOIN resources r ON r.id = c.id
+                   ORDER BY c.place"
+                + $after,
+            $origin.at,
+            $origin.actor,
+            $origin.request_id,
             &actions,
             &kinds,
             &ids,
@@ -103,10 +100,67 @@ impl Db<'_> {
             &before as _,
             &after as _,
             &reasons as _,
+            $($arg)*
         )
-        .execute(self.wire())
-        .await;
-        self.done(result, Create(Audit), "write the audit trail")?;
+    }};
+}
+
+impl Db<'_> {
+    /// Brings resources to these states, and adds what one request changed to the trail.
+    pub(super) async fn save_audited(
+        &mut self,
+        states: &[ResourceState],
+        changes: &[Change],
+        origin: &Origin,
+    ) -> Result<(), Error> {
+        let ids: Vec<Uuid> = states.iter().map(|s| s.id.as_uuid()).collect();
+        let generations: Vec<_> = states.iter().map(|s| s.generation).collect();
+        let updated: Vec<_> = states.iter().map(|s| s.updated_at).collect();
+        let deletions = || states.iter().map(|s| s.deletion.as_ref());
+        let deleted_at: Vec<_> = deletions().map(|d| d.map(|d| d.at)).collect();
+        let deleted_by: Vec<_> = deletions().map(|d| d.map(|d| d.by.clone())).collect();
+        let conditions: Vec<_> = states.iter().map(|s| Json(&s.conditions)).collect();
+        let statement = audited!(
+            "WITH saved AS (
+                 UPDATE resources r
+                 SET generation = n.generation, updated_at = n.updated_at, deleted_at = n.deleted_at,
+                     deleted_by = n.deleted_by, conditions = n.conditions, revision = r.revision + 1
+                 FROM unnest($11::uuid[], $12::int[], $13::timestamptz[], $14::timestamptz[], $15::text[], $16::jsonb[])
+                      n (id, generation, updated_at, deleted_at, deleted_by, conditions)
+                 WHERE r.id = n.id
+             ) ",
+            "",
+            changes,
+            origin,
+            &ids,
+            &generations,
+            &updated,
+            &deleted_at as _,
+            &deleted_by as _,
+            &conditions as _,
+        );
+        let result = statement.execute(self.wire()).await;
+        self.done(result, Update(Resources), "save the states of resources")?;
+        Ok(())
+    }
+
+    /// Removes resources, and adds what one request changed to the trail. Reports and links go with their resource.
+    pub(super) async fn remove_audited(
+        &mut self,
+        removed: &[ResourceId],
+        changes: &[Change],
+        origin: &Origin,
+    ) -> Result<(), Error> {
+        let removed = uuids(removed.iter().copied());
+        let statement = audited!(
+            "WITH logged AS (",
+            ") DELETE FROM resources WHERE id = ANY($11)",
+            changes,
+            origin,
+            &removed,
+        );
+        let result = statement.execute(self.wire()).await;
+        self.done(result, Delete(Resources), "remove resources")?;
         Ok(())
     }
 

@@ -2,24 +2,31 @@
 //! The number of statements does not depend on the number of rows.
 
 use sqlx::types::Json;
-use uuid::Uuid;
 
-use super::measure::SqlOperation::{Create, Delete, Query, Update};
+use super::measure::SqlOperation::{Create, Delete, Query};
 use super::measure::SqlTable::{ResourceReferences, Resources};
 use super::{Db, Error, LockedRow, ResourceScope, uuids};
 use crate::domain::lifecycle::{Outcome, Referrer};
 use crate::domain::reference::Target;
 use crate::domain::tenancy::TenantScope;
-use crate::domain::{References, ResourceId, ResourceState, audit::Origin};
+use crate::domain::{References, ResourceId, audit::Origin};
+
+/// A locked resource with the owners above it.
+#[derive(Debug)]
+pub struct LockedLineage {
+    /// The topmost owner first, the resource last.
+    pub rows: Vec<LockedRow>,
+    /// The resource's kind.
+    pub kind: String,
+}
 
 impl Db<'_> {
-    /// Locks a resource and every owner above it, topmost first. Gives their ids in that order, the
-    /// resource last; empty if there is no such resource (any more).
+    /// Locks a resource and every owner above it, topmost first; `None` if there is no such resource (any more).
     pub async fn lock_lineage(
         &mut self,
         place: ResourceScope<'_>,
-    ) -> Result<Vec<LockedRow>, Error> {
-        let result = sqlx::query_scalar!(
+    ) -> Result<Option<LockedLineage>, Error> {
+        let result = sqlx::query!(
             "WITH RECURSIVE lineage AS (
                  SELECT id, owner_id, 0 AS level FROM resources
                  WHERE id = $1 AND ($2::text IS NULL OR kind = $2) AND ($3::uuid IS NULL OR owner_id = $3)
@@ -27,7 +34,7 @@ impl Db<'_> {
                  UNION ALL
                  SELECT p.id, p.owner_id, l.level + 1 FROM resources p JOIN lineage l ON p.id = l.owner_id
              )
-             SELECT r.id FROM resources r JOIN lineage l ON l.id = r.id
+             SELECT r.id, r.kind FROM resources r JOIN lineage l ON l.id = r.id
              ORDER BY l.level DESC FOR UPDATE OF r",
             place.id.as_uuid(),
             place.kind,
@@ -36,14 +43,15 @@ impl Db<'_> {
         )
         .fetch_all(self.wire())
         .await;
-        let ids = self.done(result, Query(Resources), "lock a resource and its owners")?;
+        let found = self.done(result, Query(Resources), "lock a resource and its owners")?;
+        let rows = found.iter().map(|row| LockedRow::of(row.id)).collect();
         // Another transaction may have removed it while this one waited for its lock.
-        Ok(match ids.last() {
-            Some(last) if *last == place.id.as_uuid() => {
-                ids.into_iter().map(LockedRow::of).collect()
-            }
-            _ => Vec::new(),
-        })
+        let last = found.into_iter().last();
+        let resource = last.filter(|row| row.id == place.id.as_uuid());
+        Ok(resource.map(|row| LockedLineage {
+            rows,
+            kind: row.kind,
+        }))
     }
 
     /// Locks everything that these resources own directly, in the order of the ids. Whose it is does
@@ -147,50 +155,38 @@ impl Db<'_> {
         Ok(())
     }
 
-    /// Carries out what a deletion or a removal leads to. All its rows must be locked.
-    pub async fn carry_out(&mut self, outcome: &Outcome, origin: &Origin) -> Result<(), Error> {
-        if !outcome.saved.is_empty() {
-            self.save_states(&outcome.saved).await?;
+    /// Carries out what a deletion or a removal leads to. All its rows must be locked; `has_links` says whether any of
+    /// them links to another, or another links to it.
+    ///
+    /// One statement writes the audit trail and what comes first: the trail says whose the resources are, as long as
+    /// that can be seen.
+    pub async fn carry_out(
+        &mut self,
+        outcome: &Outcome,
+        has_links: bool,
+        origin: &Origin,
+    ) -> Result<(), Error> {
+        let Outcome {
+            saved,
+            removed,
+            released,
+            changes,
+            failures: _,
+        } = outcome;
+        // A target cannot go before the links to it.
+        if has_links && !(released.is_empty() && removed.is_empty()) {
+            self.delete_references(released, removed).await?;
         }
-        // The trail says whose the resources are, as long as that can be seen.
-        if !outcome.changes.is_empty() {
-            self.insert_audit(&outcome.changes, origin).await?;
+        if saved.is_empty() && removed.is_empty() {
+            return Ok(());
         }
-        if !outcome.released.is_empty() || !outcome.removed.is_empty() {
-            self.delete_references(&outcome.released, &outcome.removed)
-                .await?;
+        if saved.is_empty() {
+            return self.remove_audited(removed, changes, origin).await;
         }
-        if !outcome.removed.is_empty() {
-            self.delete_resources(&outcome.removed).await?;
+        self.save_audited(saved, changes, origin).await?;
+        if !removed.is_empty() {
+            self.delete_resources(removed).await?;
         }
-        Ok(())
-    }
-
-    async fn save_states(&mut self, states: &[ResourceState]) -> Result<(), Error> {
-        let ids: Vec<Uuid> = states.iter().map(|s| s.id.as_uuid()).collect();
-        let generations: Vec<_> = states.iter().map(|s| s.generation).collect();
-        let updated: Vec<_> = states.iter().map(|s| s.updated_at).collect();
-        let deletions = || states.iter().map(|s| s.deletion.as_ref());
-        let deleted_at: Vec<_> = deletions().map(|d| d.map(|d| d.at)).collect();
-        let deleted_by: Vec<_> = deletions().map(|d| d.map(|d| d.by.clone())).collect();
-        let conditions: Vec<_> = states.iter().map(|s| Json(&s.conditions)).collect();
-        let result = sqlx::query!(
-            "UPDATE resources r
-             SET generation = n.generation, updated_at = n.updated_at, deleted_at = n.deleted_at,
-                 deleted_by = n.deleted_by, conditions = n.conditions, revision = r.revision + 1
-             FROM unnest($1::uuid[], $2::int[], $3::timestamptz[], $4::timestamptz[], $5::text[], $6::jsonb[])
-                  n (id, generation, updated_at, deleted_at, deleted_by, conditions)
-             WHERE r.id = n.id",
-            &ids,
-            &generations,
-            &updated,
-            &deleted_at as _,
-            &deleted_by as _,
-            &conditions as _,
-        )
-        .execute(self.wire())
-        .await;
-        self.done(result, Update(Resources), "save the states of resources")?;
         Ok(())
     }
 

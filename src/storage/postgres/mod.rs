@@ -47,6 +47,7 @@ use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
 pub use error::Error;
+pub use family::LockedLineage;
 pub use imports::{
     Conflict, Digests, ImportSource, ImportState, LeftOut, SourceSettings, WrittenReference,
 };
@@ -57,6 +58,7 @@ pub use probe::Probe;
 pub use resources::Created;
 pub use schema::{Migration, MigrationState, SchemaStatus};
 pub use scope::{LockedRow, ResourceScope};
+pub use snapshots::{LockedSnapshots, WholeResource};
 pub use unreconciled::Unreconciled;
 
 use crate::domain::{Resource, ResourceId};
@@ -323,6 +325,11 @@ impl Session {
             unreachable!("only drop takes the lease");
         };
         Db { link: lease }
+    }
+
+    /// As [`Store::begin_sets`], on this connection.
+    pub async fn begin_sets(&mut self) -> Result<Tx<'_>, Error> {
+        Tx::open(TxSession::Lent(self), BEGIN_SETS).await
     }
 
     /// Opens a transaction (READ COMMITTED) on this connection, which keeps its session locks.

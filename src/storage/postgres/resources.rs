@@ -6,9 +6,9 @@ use super::measure::SqlOperation::{Create, Query, Update};
 use super::measure::SqlTable::Resources;
 use super::row::ResourceRow;
 use super::{Db, Error, ResourceScope};
-use crate::domain::audit::{Action, Origin};
+use crate::domain::audit::{Action, Change, Origin};
 use crate::domain::tenancy::TenantScope;
-use crate::domain::{Resource, ResourceId};
+use crate::domain::{Resource, ResourceId, ResourceState};
 
 /// What became of a new row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +78,64 @@ impl Db<'_> {
         parent_kind: Option<&str>,
         origin: &Origin,
     ) -> Result<Created, Error> {
+        let result = if resource.state.owner.is_some() {
+            self.insert_child(view, resource, parent_kind, origin).await
+        } else {
+            self.insert_root(resource, origin).await
+        };
+        let is_repeated = self.link.is_repeated;
+        let created = self.done(result, Create(Resources), "insert a resource");
+        if is_repeated && !matches!(created, Ok(Created::Yes)) {
+            // The first time it may have been carried out, although no answer came. Nobody else makes this id.
+            let state = &resource.state;
+            let is_there = self.has_resource(view, &state.kind, state.id).await?;
+            if is_there {
+                return Ok(Created::Yes);
+            }
+        }
+        created
+    }
+
+    /// Has no parent to look for.
+    async fn insert_root(
+        &mut self,
+        resource: &Resource,
+        origin: &Origin,
+    ) -> Result<Created, sqlx::Error> {
+        let state = &resource.state;
+        let result = sqlx::query!(
+            "WITH made AS (
+                 INSERT INTO resources (id, kind, name, spec, labels, tenancy, conditions, generation,
+                                        created_at, created_by, updated_at, updated_by)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $9, $10)
+             )
+             INSERT INTO audit_entries (at, actor, request_id, action, kind, resource_id, name, generation_after, tenancy)
+             VALUES ($9, $10, $11, $12, $2, $1, $3, $8, $6)",
+            state.id.as_uuid(),
+            state.kind,
+            state.name.as_str(),
+            Json(&resource.spec) as _,
+            Json(&resource.labels) as _,
+            Json(&resource.tenancy) as _,
+            Json(&state.conditions) as _,
+            state.generation,
+            origin.at,
+            origin.actor,
+            origin.request_id,
+            Action::Create.into_str(),
+        )
+        .execute(self.repeatable_wire())
+        .await;
+        result.map(|_| Created::Yes)
+    }
+
+    async fn insert_child(
+        &mut self,
+        view: &TenantScope,
+        resource: &Resource,
+        parent_kind: Option<&str>,
+        origin: &Origin,
+    ) -> Result<Created, sqlx::Error> {
         let state = &resource.state;
         let result = sqlx::query!(
             r#"WITH parent AS (
@@ -87,7 +145,7 @@ impl Db<'_> {
                    INSERT INTO resources (id, owner_id, kind, name, spec, labels, tenancy, conditions, generation,
                                           created_at, created_by, updated_at, updated_by)
                    SELECT $1, $2, $4, $5, $6, $7, $8, $9, $10, $11, $12, $11, $12
-                   WHERE $2 IS NULL OR EXISTS (SELECT FROM parent WHERE NOT is_finalizing)
+                   WHERE EXISTS (SELECT FROM parent WHERE NOT is_finalizing)
                    RETURNING id
                ), logged AS (
                    INSERT INTO audit_entries (at, actor, request_id, action, kind, resource_id, name, generation_after,
@@ -113,21 +171,11 @@ impl Db<'_> {
         )
         .fetch_one(self.repeatable_wire())
         .await;
-        let is_repeated = self.link.is_repeated;
-        let result = self.done(result, Create(Resources), "insert a resource");
-        let created = result.map(|row| match (row.is_made, row.has_parent) {
+        result.map(|row| match (row.is_made, row.has_parent) {
             (true, _) => Created::Yes,
             (false, true) => Created::ParentFinalizing,
             (false, false) => Created::NoParent,
-        });
-        if is_repeated && !matches!(created, Ok(Created::Yes)) {
-            // The first time it may have been carried out, although no answer came. Nobody else makes this id.
-            let is_there = self.has_resource(view, &state.kind, state.id).await?;
-            if is_there {
-                return Ok(Created::Yes);
-            }
-        }
-        created
+        })
     }
 
     /// Saves what a patch changed, with its audit entry, unless the row has moved on from
@@ -140,18 +188,16 @@ impl Db<'_> {
     ) -> Result<bool, Error> {
         let state = &after.state;
         let result = sqlx::query!(
-            r#"WITH changed AS (
-                   UPDATE resources
-                   SET spec = $3, labels = $4, conditions = $5, generation = $6,
-                       updated_at = $12, updated_by = $8, revision = revision + 1
-                   WHERE id = $1 AND revision = $2
-                   RETURNING id, kind, name, tenancy
-               ), logged AS (
-                   INSERT INTO audit_entries (at, actor, request_id, action, kind, resource_id, name,
-                                      generation_before, generation_after, tenancy)
-                   SELECT $7, $8, $9, $10, kind, id, name, $11, $6, tenancy FROM changed
-               )
-               SELECT EXISTS (SELECT FROM changed) AS "is_changed!""#,
+            "WITH changed AS (
+                 UPDATE resources
+                 SET spec = $3, labels = $4, conditions = $5, generation = $6,
+                     updated_at = $12, updated_by = $8, revision = revision + 1
+                 WHERE id = $1 AND revision = $2
+                 RETURNING id, kind, name, tenancy
+             )
+             INSERT INTO audit_entries (at, actor, request_id, action, kind, resource_id, name,
+                                generation_before, generation_after, tenancy)
+             SELECT $7, $8, $9, $10, kind, id, name, $11, $6, tenancy FROM changed",
             state.id.as_uuid(),
             before.state.revision,
             Json(&after.spec) as _,
@@ -165,10 +211,55 @@ impl Db<'_> {
             before.state.generation,
             state.updated_at,
         )
-        .fetch_one(self.wire())
+        .execute(self.wire())
         .await;
-        let row = self.done(result, Update(Resources), "save a patched resource")?;
-        Ok(row.is_changed)
+        let done = self.done(result, Update(Resources), "save a patched resource")?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    /// Saves that a resource is finalizing, with its audit entry, unless the row has moved on from `before` or the
+    /// resource has dependents; true if saved.
+    ///
+    /// The row is locked before dependents are looked for: `has_dependents` sees what was committed until then, and
+    /// who creates a child or a link locks this row first.
+    pub async fn save_deleted(
+        &mut self,
+        before: &ResourceState,
+        after: &ResourceState,
+        change: &Change,
+        origin: &Origin,
+    ) -> Result<bool, Error> {
+        let deletion = after.deletion.as_ref();
+        let result = sqlx::query!(
+            "WITH locked AS (
+                 SELECT id FROM resources WHERE id = $1 AND revision = $2 FOR UPDATE
+             ), changed AS (
+                 UPDATE resources
+                 SET generation = $3, updated_at = $4, deleted_at = $5, deleted_by = $6, conditions = $7,
+                     revision = revision + 1
+                 WHERE id = $1 AND EXISTS (SELECT FROM locked l WHERE NOT has_dependents(l.id))
+                 RETURNING id, kind, name, tenancy
+             )
+             INSERT INTO audit_entries (at, actor, request_id, action, kind, resource_id, name,
+                                generation_before, generation_after, tenancy)
+             SELECT $8, $9, $10, $11, kind, id, name, $12, $3, tenancy FROM changed",
+            before.id.as_uuid(),
+            before.revision,
+            after.generation,
+            after.updated_at,
+            deletion.map(|d| d.at),
+            deletion.map(|d| d.by.as_str()),
+            Json(&after.conditions) as _,
+            origin.at,
+            origin.actor,
+            origin.request_id,
+            change.action.into_str(),
+            change.generation_before,
+        )
+        .execute(self.wire())
+        .await;
+        let done = self.done(result, Update(Resources), "save a deleted resource")?;
+        Ok(done.rows_affected() == 1)
     }
 
     /// Holds one row if it is seen, so that nobody else changes it before the transaction ends.

@@ -89,7 +89,7 @@ pub(super) fn deletion(at: Option<DateTime<Utc>>, by: Option<String>) -> Option<
     at.zip(by).map(|(at, by)| Deletion { at, by })
 }
 
-fn references(links: Vec<Link>) -> References {
+pub(super) fn references(links: Vec<Link>) -> References {
     let mut references: References = BTreeMap::new();
     for Link { ref_type, kind, id } in links {
         let reference = Reference {

@@ -1,5 +1,6 @@
 //! What a decision reads of a resource: its state, the latest report of each adapter, whether it owns
-//! anything and, for kinds with rules, what these look at.
+//! anything and, for kinds with rules, what these look at. Changes read the whole resource with it, in the same
+//! statement.
 
 use std::collections::BTreeMap;
 
@@ -12,37 +13,95 @@ use uuid::Uuid;
 
 use super::measure::SqlOperation::Query;
 use super::measure::SqlTable::Resources;
-use super::row::state_of;
+use super::row::{Link, references, state_of};
 use super::{Db, Error, LockedRow, ResourceScope, uuids};
 use crate::domain::mapping::{Data, Facts};
 use crate::domain::{
-    Condition, Labels, ReportState, ReportedCondition, ResourceSnapshot, ResourceState, Tenancy,
+    Condition, Labels, ReportState, ReportedCondition, Resource, ResourceSnapshot, ResourceState,
+    Tenancy,
 };
 
 /// The database counts up to this many times the bytes that rules count, because it prints JSON with
 /// blanks and long numbers. Below its limit the rules decide.
 const WRITTEN_OUT: usize = 4;
 
-/// The columns of a resource that decisions look at, and one array per column of its reports.
-struct SnapshotRow {
-    id: Uuid,
-    kind: String,
-    name: String,
-    owner_id: Option<Uuid>,
-    generation: i32,
-    revision: i64,
-    updated_at: DateTime<Utc>,
-    deleted_at: Option<DateTime<Utc>>,
-    deleted_by: Option<String>,
-    conditions: Json<Vec<Condition>>,
-    children: i64,
-    report_adapters: Option<Vec<String>>,
-    report_generations: Option<Vec<i32>>,
-    report_created: Option<Vec<DateTime<Utc>>>,
-    report_times: Option<Vec<DateTime<Utc>>>,
-    report_conditions: Option<Vec<Json<Vec<ReportedCondition>>>>,
-    facts: Option<Json<FactsColumn>>,
+/// A resource with the snapshot of the same moment.
+#[derive(Debug)]
+pub struct WholeResource {
+    /// The resource.
+    pub resource: Resource,
+    /// The same resource as decisions look at it.
+    pub snapshot: ResourceSnapshot,
+    /// Whether it owns resources or others link to it. Unset where the statement does not look.
+    pub has_dependents: Option<bool>,
 }
+
+/// Locked resources as decisions look at them.
+#[derive(Debug)]
+pub struct LockedSnapshots {
+    /// In the order of the locked rows.
+    pub snapshots: Vec<ResourceSnapshot>,
+    /// Whether any of the resources links to another, or another links to it.
+    pub has_links: bool,
+}
+
+/// A row with the columns of a resource that decisions look at, one array per column of its reports, and more columns.
+macro_rules! snapshot_row {
+    ($name:ident { $($field:ident: $type:ty),* }) => {
+        struct $name {
+            id: Uuid,
+            kind: String,
+            name: String,
+            owner_id: Option<Uuid>,
+            generation: i32,
+            revision: i64,
+            updated_at: DateTime<Utc>,
+            deleted_at: Option<DateTime<Utc>>,
+            deleted_by: Option<String>,
+            conditions: Json<Vec<Condition>>,
+            children: i64,
+            report_adapters: Option<Vec<String>>,
+            report_generations: Option<Vec<i32>>,
+            report_created: Option<Vec<DateTime<Utc>>>,
+            report_times: Option<Vec<DateTime<Utc>>>,
+            report_conditions: Option<Vec<Json<Vec<ReportedCondition>>>>,
+            facts: Option<Json<FactsColumn>>,
+            $($field: $type),*
+        }
+
+        impl $name {
+            fn snapshot(self) -> ResourceSnapshot {
+                let reports = self
+                    .report_adapters
+                    .unwrap_or_default()
+                    .into_iter()
+                    .zip(self.report_generations.unwrap_or_default())
+                    .zip(self.report_created.unwrap_or_default())
+                    .zip(self.report_times.unwrap_or_default())
+                    .zip(self.report_conditions.unwrap_or_default());
+                ResourceSnapshot {
+                    state: state_of!(self),
+                    reports: reports.map(report_state).collect(),
+                    children: usize::try_from(self.children).unwrap_or(0),
+                    facts: self.facts.map(|facts| Box::new(facts.0.into())),
+                }
+            }
+        }
+    };
+}
+
+snapshot_row!(SnapshotRow {});
+snapshot_row!(LockedSnapshotRow { has_links: bool });
+snapshot_row!(WholeRow {
+    spec: Json<Map<String, Value>>,
+    labels: Json<Labels>,
+    tenancy: Json<Tenancy>,
+    created_at: DateTime<Utc>,
+    created_by: String,
+    updated_by: String,
+    links: Option<Json<Vec<Link>>>,
+    has_dependents: Option<bool>
+});
 
 #[derive(Deserialize)]
 struct FactsColumn {
@@ -56,24 +115,24 @@ struct FactsColumn {
     data: Option<BTreeMap<String, Option<Map<String, Value>>>>,
 }
 
-/// The statement that reads snapshots, of the resources that `$which` selects. Only decisions about
+/// The statement that reads snapshots with `$more` columns, of the resources that `$which` selects. Only decisions about
 /// finalizing resources look at children. It asks something of each parameter of `$facts`, so that one without them
 /// takes the same.
 macro_rules! statement {
-    ($facts:literal, $which:literal, $kinds_with_rules:expr, $($arg:tt)*) => {
+    ($row:ident, $facts:literal, [$($more:literal)*], $which:literal, $kinds_with_rules:expr, $($arg:tt)*) => {
         sqlx::query_as!(
-            SnapshotRow,
+            $row,
             r#"SELECT r.id, r.kind, r.name, r.owner_id, r.generation, r.revision,
                       r.updated_at, r.deleted_at, r.deleted_by, r.conditions AS "conditions: _",
-                      CASE WHEN r.deleted_at IS NULL THEN 0
-                           ELSE (SELECT count(*) FROM (SELECT FROM resources c WHERE c.owner_id = r.id LIMIT 2) c)
-                      END AS "children!",
+                      CASE WHEN r.deleted_at IS NULL THEN 0 ELSE count_children(r.id) END AS "children!",
                       e.adapters AS "report_adapters", e.generations AS "report_generations",
                       e.created AS "report_created", e.times AS "report_times",
                       e.conditions AS "report_conditions: _",
                       CASE WHEN r.kind = ANY($1) AND $2::int > 0 AND $3::bigint > 0 THEN "#
                 + $facts
-                + r#" END AS "facts: _"
+                + r#" END AS "facts: _""#
+                $(+ $more)*
+                + r#"
                FROM resources r
                CROSS JOIN LATERAL (
                    SELECT array_agg(adapter) AS adapters, array_agg(observed_generation) AS generations,
@@ -94,12 +153,13 @@ macro_rules! statement {
 /// Reads snapshots by `$fetch`. Where no kind has rules, the statement does without their facts: a part of a plan costs
 /// the database time even if it is never run (a seventh of the statement).
 macro_rules! snapshots {
-    ($fetch:ident, $db:expr, $which:literal, $kinds_with_rules:expr, $($arg:tt)*) => {
+    ($fetch:ident, $row:ident, $db:expr, $more:tt, $which:literal, $kinds_with_rules:expr, $($arg:tt)*) => {
         if $kinds_with_rules.is_empty() {
-            let statement = statement!("NULL::jsonb", $which, $kinds_with_rules, $($arg)*);
+            let statement = statement!($row, "NULL::jsonb", $more, $which, $kinds_with_rules, $($arg)*);
             statement.$fetch($db.repeatable_wire()).await
         } else {
             let statement = statement!(
+                $row,
                 r#"jsonb_build_object(
                        'spec', r.spec, 'labels', r.labels, 'tenancy', r.tenancy, 'created_at', r.created_at,
                        'created_by', r.created_by, 'updated_by', r.updated_by, 'data', (
@@ -108,12 +168,52 @@ macro_rules! snapshots {
                            FROM (SELECT *, sum(bytes) OVER () AS all_bytes FROM (
                                SELECT adapter, data, octet_length(data::text) AS bytes
                                FROM adapter_reports WHERE resource_id = r.id) one) a))"#,
+                $more,
                 $which,
                 $kinds_with_rules,
                 $($arg)*
             );
             statement.$fetch($db.repeatable_wire()).await
         }
+    };
+}
+
+/// The snapshot of one resource of a [`ResourceScope`], with `$more` columns.
+macro_rules! snapshot_in {
+    ($row:ident, $db:expr, $more:tt, $place:expr, $kinds_with_rules:expr) => {
+        snapshots!(
+            fetch_optional,
+            $row,
+            $db,
+            $more,
+            "WHERE r.id = $4 AND ($5::text IS NULL OR r.kind = $5) AND ($6::uuid IS NULL OR r.owner_id = $6)
+             AND ($7::jsonb IS NULL OR r.tenancy = $7 AND ($6::uuid IS NULL OR has_tenancy($6, $7)))",
+            $kinds_with_rules,
+            $place.id.as_uuid(),
+            $place.kind,
+            $place.owner_uuid(),
+            $place.tenancy() as _,
+        )
+    };
+}
+
+/// The whole resource, and `$dependents`.
+macro_rules! whole_in {
+    ($dependents:literal, $db:expr, $place:expr, $kinds_with_rules:expr) => {
+        snapshot_in!(
+            WholeRow,
+            $db,
+            [
+                r#", r.spec AS "spec: _", r.labels AS "labels: _", r.tenancy AS "tenancy: _",
+                   r.created_at, r.created_by, r.updated_by,
+                   (SELECT jsonb_agg(jsonb_build_object('type', ref_type, 'kind', target_kind, 'id', target_id))
+                    FROM resource_references WHERE source_id = r.id) AS "links: _", "#
+                $dependents
+                r#" AS "has_dependents?""#
+            ],
+            $place,
+            $kinds_with_rules
+        )
     };
 }
 
@@ -124,19 +224,37 @@ impl Db<'_> {
         place: ResourceScope<'_>,
         kinds_with_rules: &[String],
     ) -> Result<Option<ResourceSnapshot>, Error> {
-        let result = snapshots!(
-            fetch_optional,
-            self,
-            "WHERE r.id = $4 AND ($5::text IS NULL OR r.kind = $5) AND ($6::uuid IS NULL OR r.owner_id = $6)
-             AND ($7::jsonb IS NULL OR r.tenancy = $7 AND ($6::uuid IS NULL OR has_tenancy($6, $7)))",
-            kinds_with_rules,
-            place.id.as_uuid(),
-            place.kind,
-            place.owner_uuid(),
-            place.tenancy() as _,
-        );
+        let result = snapshot_in!(SnapshotRow, self, [], place, kinds_with_rules);
         let row = self.done(result, Query(Resources), "find a resource and its reports")?;
-        Ok(row.map(ResourceSnapshot::from))
+        Ok(row.map(SnapshotRow::snapshot))
+    }
+
+    /// One whole resource with its snapshot, if it is there. Does not look for dependents.
+    pub async fn find_whole(
+        &mut self,
+        place: ResourceScope<'_>,
+        kinds_with_rules: &[String],
+    ) -> Result<Option<WholeResource>, Error> {
+        let result = whole_in!("NULL::boolean", self, place, kinds_with_rules);
+        let row = self.done(result, Query(Resources), "find a resource to change")?;
+        Ok(row.map(WholeResource::from))
+    }
+
+    /// One whole resource with its snapshot, if it is there, and whether it has dependents.
+    pub async fn find_deletable(
+        &mut self,
+        place: ResourceScope<'_>,
+        kinds_with_rules: &[String],
+    ) -> Result<Option<WholeResource>, Error> {
+        let result = whole_in!(
+            "(EXISTS (SELECT FROM resources c WHERE c.owner_id = r.id)
+              OR EXISTS (SELECT FROM resource_references l WHERE l.target_id = r.id))",
+            self,
+            place,
+            kinds_with_rules
+        );
+        let row = self.done(result, Query(Resources), "find a resource to delete")?;
+        Ok(row.map(WholeResource::from))
     }
 
     /// The snapshots of locked resources, in the order in which they are given.
@@ -144,47 +262,69 @@ impl Db<'_> {
         &mut self,
         locked: &[LockedRow],
         kinds_with_rules: &[String],
-    ) -> Result<Vec<ResourceSnapshot>, Error> {
+    ) -> Result<LockedSnapshots, Error> {
         let result = snapshots!(
             fetch_all,
+            LockedSnapshotRow,
             self,
+            [
+                r#", (EXISTS (SELECT FROM resource_references l WHERE l.source_id = r.id)
+                      OR EXISTS (SELECT FROM resource_references l WHERE l.target_id = r.id)) AS "has_links!""#
+            ],
             "JOIN unnest($4::uuid[]) WITH ORDINALITY wanted (id, place) ON wanted.id = r.id ORDER BY wanted.place",
             kinds_with_rules,
             &uuids(locked.iter().map(|h| h.id())),
         );
         let rows = self.done(result, Query(Resources), "read locked resources")?;
-        Ok(rows.into_iter().map(ResourceSnapshot::from).collect())
+        Ok(LockedSnapshots {
+            has_links: rows.iter().any(|row| row.has_links),
+            snapshots: rows.into_iter().map(LockedSnapshotRow::snapshot).collect(),
+        })
     }
 }
 
-impl From<SnapshotRow> for ResourceSnapshot {
-    fn from(row: SnapshotRow) -> Self {
-        let reports = row
-            .report_adapters
-            .unwrap_or_default()
-            .into_iter()
-            .zip(row.report_generations.unwrap_or_default())
-            .zip(row.report_created.unwrap_or_default())
-            .zip(row.report_times.unwrap_or_default())
-            .zip(row.report_conditions.unwrap_or_default());
+impl From<WholeRow> for WholeResource {
+    fn from(mut row: WholeRow) -> Self {
+        let spec = std::mem::take(&mut row.spec.0);
+        let labels = std::mem::take(&mut row.labels.0);
+        let tenancy = std::mem::take(&mut row.tenancy.0);
+        let links = row.links.take().map_or_else(Vec::new, |links| links.0);
+        let created_by = std::mem::take(&mut row.created_by);
+        let updated_by = std::mem::take(&mut row.updated_by);
+        let (created_at, has_dependents) = (row.created_at, row.has_dependents);
+        let snapshot = row.snapshot();
+        let resource = Resource {
+            state: snapshot.state.clone(),
+            spec,
+            labels,
+            references: references(links),
+            tenancy,
+            created_at,
+            created_by,
+            updated_by,
+        };
         Self {
-            state: state_of!(row),
-            reports: reports
-                .map(
-                    |((((adapter, observed_generation), created_at), reported_at), conditions)| {
-                        ReportState {
-                            adapter,
-                            observed_generation,
-                            created_at,
-                            reported_at,
-                            conditions: conditions.0,
-                        }
-                    },
-                )
-                .collect(),
-            children: usize::try_from(row.children).unwrap_or(0),
-            facts: row.facts.map(|facts| Box::new(facts.0.into())),
+            resource,
+            snapshot,
+            has_dependents,
         }
+    }
+}
+
+/// One report from the arrays of its columns.
+type ReportColumns = (
+    (((String, i32), DateTime<Utc>), DateTime<Utc>),
+    Json<Vec<ReportedCondition>>,
+);
+
+fn report_state(columns: ReportColumns) -> ReportState {
+    let ((((adapter, observed_generation), created_at), reported_at), conditions) = columns;
+    ReportState {
+        adapter,
+        observed_generation,
+        created_at,
+        reported_at,
+        conditions: conditions.0,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Many clients at once: nothing is lost, nothing happens twice, nobody waits for ever.
 
+mod dependents;
 mod families;
 mod followed;
 mod mixed;
