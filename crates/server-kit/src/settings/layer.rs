@@ -40,12 +40,15 @@ impl fmt::Debug for Given {
     }
 }
 
+/// Values that are given, by the keys of their settings.
+pub(super) type Values = BTreeMap<&'static str, Given>;
+
 /// What one source says, secrets included.
 pub struct Layer {
     pub(super) table: &'static SettingTable,
-    pub(super) values: BTreeMap<&'static str, Given>,
+    pub(super) values: Values,
     /// What it says by older names, which is weaker than what any source says by its own.
-    pub(super) older: BTreeMap<&'static str, Given>,
+    pub(super) older: Values,
     pub(super) faults: Vec<SettingFault>,
     /// What is odd, but stops nothing.
     pub(super) notes: Vec<String>,

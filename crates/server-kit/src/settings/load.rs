@@ -1,13 +1,11 @@
 //! From the sources to typed settings, with where each value comes from.
 
-use std::collections::BTreeMap;
-
 use anyhow::bail;
 use figment::Figment;
 use serde::de::DeserializeOwned;
 
 use super::fault::SettingFault;
-use super::layer::{Given, Layer};
+use super::layer::{Given, Layer, Values};
 use super::misfit;
 use super::setting::{SettingStatus, shown};
 use super::table::SettingTable;
@@ -24,8 +22,6 @@ pub struct Loaded<S> {
     /// What is wrong; a product adds what it finds.
     pub faults: Vec<SettingFault>,
 }
-
-pub(super) type Values = BTreeMap<&'static str, Given>;
 
 /// Keys whose values have changed.
 #[derive(Debug, Default, PartialEq, Eq)]

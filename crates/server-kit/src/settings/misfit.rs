@@ -5,7 +5,7 @@ use figment::error::{Actual, Kind};
 use figment::value::Value;
 
 use super::fault::SettingFault;
-use super::load::Values;
+use super::layer::Values;
 use super::table::likeliest;
 
 /// Takes the cause of a fault out of what is given. Gives the fault, and whether anything was taken out.
