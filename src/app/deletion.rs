@@ -81,11 +81,13 @@ impl Service {
             }
             _ => false,
         };
-        let resource = Resource {
-            state,
-            ..found.resource.clone()
-        };
-        Ok(is_done.then(|| (resource, Effects::carried_out([before], outcome))))
+        Ok(is_done.then(|| {
+            let resource = Resource {
+                state,
+                ..found.resource.clone()
+            };
+            (resource, Effects::carried_out([before], outcome))
+        }))
     }
 
     /// The error of a deletion of nothing. Clients of the flat routes know another text.
