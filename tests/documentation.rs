@@ -79,7 +79,8 @@ fn every_document_that_is_named_is_there() {
             count += 1;
             let (path, anchor) = path.split_once('#').unwrap_or((&path, ""));
             let page = Path::new(path);
-            if !page.exists() || !(anchor.is_empty() || has_anchor(page, anchor)) {
+            let is_there = page.exists() && (anchor.is_empty() || has_anchor(page, anchor));
+            if !is_there {
                 broken.push(format!("{}: {path}#{anchor}", file.display()));
             }
         }

@@ -23,12 +23,13 @@ fn steps(page: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for block in page.split("\n```").skip(1).step_by(2) {
         let (language, text) = block.split_once('\n').unwrap();
-        match language {
-            "sh" => steps.push(Step {
+        if language == "sh" {
+            steps.push(Step {
                 commands: text.to_owned(),
                 output: None,
-            }),
-            _ => steps.last_mut().unwrap().output = Some(text.to_owned()),
+            });
+        } else {
+            steps.last_mut().unwrap().output = Some(text.to_owned());
         }
     }
     steps
