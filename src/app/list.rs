@@ -5,7 +5,7 @@ use crate::domain::page::{Listing, Order, Page};
 use crate::domain::position::Position;
 use crate::domain::tenancy::TenantScope;
 use crate::domain::tsl::Filter;
-use crate::domain::{ListFilter, Resource, ResourceId, shown};
+use crate::domain::{ListFilter, ResourceId, StoredResource, shown};
 use crate::storage::postgres::ListQuery;
 
 /// Which part of a list, in which order, and what narrows it.
@@ -62,7 +62,7 @@ impl Service {
         view: &TenantScope,
         collection: Collection<'_>,
         request: ListRequest,
-    ) -> Result<Listing<Resource>, Error> {
+    ) -> Result<Listing<StoredResource>, Error> {
         let owner = match collection {
             Collection::All | Collection::Kind(_) => None,
             Collection::Owned {

@@ -9,7 +9,8 @@ use crate::domain::lifecycle::{self, Draft, Patch, Refusal, RefusalReason};
 use crate::domain::reference::{self, Target};
 use crate::domain::tenancy::{Tenant, TenantScope};
 use crate::domain::{
-    Entity, References, RequestedPatch, RequestedResource, Resource, ResourceId, Violations,
+    Entity, References, RequestedPatch, RequestedResource, Resource, ResourceId, StoredResource,
+    Violations,
 };
 use crate::storage::postgres::{self, Created, Db, ResourceScope, Tx};
 
@@ -18,7 +19,7 @@ type Patched = (Resource, Effects);
 
 impl Service {
     /// One resource.
-    pub async fn get(&self, address: Address<'_>) -> Result<Resource, Error> {
+    pub async fn get(&self, address: Address<'_>) -> Result<StoredResource, Error> {
         if let Some(place) = address.place()
             && let Some(resource) = self.store.find_resource(place).await?
         {

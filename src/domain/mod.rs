@@ -11,6 +11,7 @@ pub mod document;
 pub mod entity;
 pub mod entity_config;
 pub mod import;
+mod json_text;
 mod labels;
 pub mod lifecycle;
 mod list;
@@ -34,6 +35,7 @@ mod violation;
 
 pub use condition::{Condition, ConditionStatus};
 pub use entity::{DeletePolicy, Entity, EntityRegistry, ReferenceRule};
+pub use json_text::JsonText;
 pub use labels::Labels;
 pub use list::{ListFilter, ListFilterKind};
 pub use report::{
@@ -41,7 +43,8 @@ pub use report::{
 };
 pub use requested::{RequestedPatch, RequestedResource};
 pub use resource::{
-    Deletion, Reference, References, Resource, ResourceId, ResourceName, ResourceState, Tenancy,
+    Deletion, Reference, References, Resource, ResourceId, ResourceName, ResourceState,
+    StoredResource, Tenancy,
 };
 pub use snapshot::ResourceSnapshot;
 pub use violation::{Constraint, Violation, Violations, shown};

@@ -7,7 +7,7 @@ use chrono::{DateTime, Datelike as _, Utc};
 use uuid::Uuid;
 
 use super::order::{Direction, Order, OrderField};
-use super::{Resource, ResourceId};
+use super::{ResourceId, StoredResource};
 
 /// The keys of a row in some order. Holds a value for each key of the order, tie-breaker included,
 /// so that no two rows have the same.
@@ -41,7 +41,7 @@ pub enum KeyValue {
 
 impl Position {
     /// Where `resource` stands in `order`.
-    pub fn of(order: &Order, resource: &Resource) -> Self {
+    pub fn of(order: &Order, resource: &StoredResource) -> Self {
         let keys = order.keys().map(|(field, direction)| Key {
             field,
             direction,
@@ -112,21 +112,20 @@ impl KeyValue {
     }
 }
 
-fn value_of(field: OrderField, resource: &Resource) -> Option<KeyValue> {
-    let state = &resource.state;
+fn value_of(field: OrderField, resource: &StoredResource) -> Option<KeyValue> {
     let text = |text: &str| Some(KeyValue::Text(text.to_owned()));
     match field {
-        OrderField::Id => Some(KeyValue::Id(state.id)),
-        OrderField::OwnerId => state.owner.map(KeyValue::Id),
-        OrderField::Name => text(state.name.as_str()),
-        OrderField::Kind => text(&state.kind),
-        OrderField::Generation => Some(KeyValue::Number(state.generation)),
+        OrderField::Id => Some(KeyValue::Id(resource.id)),
+        OrderField::OwnerId => resource.owner.map(KeyValue::Id),
+        OrderField::Name => text(&resource.name),
+        OrderField::Kind => text(&resource.kind),
+        OrderField::Generation => Some(KeyValue::Number(resource.generation)),
         OrderField::CreatedTime => Some(KeyValue::Time(resource.created_at)),
         OrderField::CreatedBy => text(&resource.created_by),
-        OrderField::UpdatedTime => Some(KeyValue::Time(state.updated_at)),
+        OrderField::UpdatedTime => Some(KeyValue::Time(resource.updated_at)),
         OrderField::UpdatedBy => text(&resource.updated_by),
-        OrderField::DeletedTime => state.deletion.as_ref().map(|d| KeyValue::Time(d.at)),
-        OrderField::DeletedBy => state.deletion.as_ref().and_then(|d| text(&d.by)),
+        OrderField::DeletedTime => resource.deletion.as_ref().map(|d| KeyValue::Time(d.at)),
+        OrderField::DeletedBy => resource.deletion.as_ref().and_then(|d| text(&d.by)),
     }
 }
 
@@ -135,7 +134,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::domain::{Deletion, Labels, ResourceName, ResourceState};
+    use crate::domain::{Deletion, JsonText};
 
     const EVERY_FIELD: &str = "name,kind desc,generation,created_time desc,created_by,\
         updated_time,updated_by,deleted_time,deleted_by desc,owner_id,id";
@@ -144,27 +143,24 @@ mod tests {
         Order::parse(text.split(','), Direction::Ascending).unwrap()
     }
 
-    fn resource(deletion: Option<Deletion>, owner: Option<ResourceId>) -> Resource {
+    fn resource(deletion: Option<Deletion>, owner: Option<ResourceId>) -> StoredResource {
         let at = DateTime::from_timestamp_micros(1_767_261_600_000_001).unwrap();
-        Resource {
-            state: ResourceState {
-                id: Uuid::from_u128(1).into(),
-                kind: "Cluster".to_owned(),
-                name: ResourceName::stored("a".to_owned()),
-                owner,
-                generation: 3,
-                revision: 9,
-                updated_at: at,
-                deletion,
-                conditions: Vec::new(),
-            },
-            spec: serde_json::Map::new(),
-            labels: Labels::default(),
-            references: BTreeMap::new(),
-            tenancy: BTreeMap::new(),
+        StoredResource {
+            id: Uuid::from_u128(1).into(),
+            kind: "Cluster".to_owned(),
+            name: "a".to_owned(),
+            owner,
+            generation: 3,
             created_at: at,
             created_by: "é\"\\".to_owned(),
+            updated_at: at,
             updated_by: String::new(),
+            deletion,
+            references: BTreeMap::new(),
+            spec: JsonText::of(&()),
+            labels: JsonText::of(&()),
+            tenancy: JsonText::of(&()),
+            conditions: JsonText::of(&()),
         }
     }
 
@@ -185,7 +181,7 @@ mod tests {
                 .collect();
             assert_eq!(keys, order.keys().collect::<Vec<_>>());
             let is_there: Vec<_> = position.keys().iter().map(|k| k.value.is_some()).collect();
-            let deleted = resource.state.is_finalizing();
+            let deleted = resource.deletion.is_some();
             let expected = [true; 7].into_iter().chain([deleted; 3]).chain([true]);
             assert_eq!(is_there, expected.collect::<Vec<_>>());
         }

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::{Condition, Constraint, Labels, Violation};
+use super::{Condition, Constraint, JsonText, Labels, Violation};
 
 /// The identity of a resource: a `UUIDv7`, never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -154,6 +154,64 @@ pub struct Resource {
     pub created_by: String,
     /// Who last changed what is wanted. Deletion does not count.
     pub updated_by: String,
+}
+
+/// A resource as reads give it. Spec, labels, tenancy and conditions stay text, because no rule looks into them there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredResource {
+    /// Identity.
+    pub id: ResourceId,
+    /// Which [`super::Entity`] governs it.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// The parent, for child kinds.
+    pub owner: Option<ResourceId>,
+    /// Counts changes of what is wanted, from 1.
+    pub generation: i32,
+    /// When it was created.
+    pub created_at: DateTime<Utc>,
+    /// By whom.
+    pub created_by: String,
+    /// When what is wanted last changed.
+    pub updated_at: DateTime<Utc>,
+    /// By whom.
+    pub updated_by: String,
+    /// Set from the first DELETE on.
+    pub deletion: Option<Deletion>,
+    /// Links to resources that it does not own.
+    pub references: References,
+    /// The text of [`Resource::spec`].
+    pub spec: JsonText,
+    /// The text of [`Resource::labels`].
+    pub labels: JsonText,
+    /// The text of [`Resource::tenancy`].
+    pub tenancy: JsonText,
+    /// The text of [`ResourceState::conditions`].
+    pub conditions: JsonText,
+}
+
+impl From<Resource> for StoredResource {
+    fn from(resource: Resource) -> Self {
+        let state = resource.state;
+        Self {
+            id: state.id,
+            kind: state.kind,
+            name: state.name.0,
+            owner: state.owner,
+            generation: state.generation,
+            created_at: resource.created_at,
+            created_by: resource.created_by,
+            updated_at: state.updated_at,
+            updated_by: resource.updated_by,
+            deletion: state.deletion,
+            references: resource.references,
+            spec: JsonText::of(&resource.spec),
+            labels: JsonText::of(&resource.labels),
+            tenancy: JsonText::of(&resource.tenancy),
+            conditions: JsonText::of(&state.conditions),
+        }
+    }
 }
 
 impl ResourceState {

@@ -172,9 +172,10 @@ impl Call {
     pub(super) fn shown(
         &self,
         answer: HttpResponseBuilder,
-        resource: &Resource,
+        resource: Resource,
     ) -> Result<HttpResponse, Problem> {
-        let view = Views(self.service.registry()).resource(resource);
+        let resource = resource.into();
+        let view = Views(self.service.registry()).resource(&resource);
         PendingResponse::of(&self.request)?.item(answer, &view)
     }
 }

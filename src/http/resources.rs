@@ -29,9 +29,9 @@ pub(super) async fn list(call: Call) -> Result<HttpResponse, Problem> {
     let kind = collection.entity().map(|entity| entity.kind.as_str());
     let views = Views(service.registry());
     match fields {
-        None => response.page(&views.resources(kind, &listing, &key)),
+        None => response.page(&views.resources(kind, listing, &key)),
         Some(fields) => {
-            let sparse = views.sparse_resources(kind, &listing, &key, &fields);
+            let sparse = views.sparse_resources(kind, listing, &key, fields);
             response.page(&sparse)
         }
     }
@@ -60,7 +60,7 @@ pub(super) async fn create(call: Call, body: Bytes) -> Result<HttpResponse, Prob
     let author = (&call.tenant, &origin);
     let service = call.timed_service();
     let made = service.create(entity, parent, new, author).await?;
-    call.shown(HttpResponse::Created(), &made)
+    call.shown(HttpResponse::Created(), made)
 }
 
 /// `GET` of one resource.
@@ -82,7 +82,7 @@ pub(super) async fn patch(call: Call, body: Bytes) -> Result<HttpResponse, Probl
     let origin = call.origin()?;
     let service = call.timed_service();
     let patched = service.patch(address, &change, &origin).await?;
-    call.shown(HttpResponse::Ok(), &patched)
+    call.shown(HttpResponse::Ok(), patched)
 }
 
 /// `DELETE` of one resource. Its body is not read.
@@ -90,7 +90,7 @@ pub(super) async fn delete(call: Call) -> Result<HttpResponse, Problem> {
     let address = call.address()?;
     let origin = call.origin()?;
     let deleted = call.timed_service().delete(address, &origin).await?;
-    call.shown(HttpResponse::Accepted(), &deleted)
+    call.shown(HttpResponse::Accepted(), deleted)
 }
 
 /// `POST` to `…/force-delete`.

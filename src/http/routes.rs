@@ -114,7 +114,10 @@ fn admitted(route: ActixRoute, wish: Wish) -> ActixRoute {
 
 /// Mounts every route, and the files of the OpenAPI page, which are no part of the API.
 pub(super) fn configure(config: &mut web::ServiceConfig, registry: &EntityRegistry) {
-    for endpoint in endpoints(registry) {
+    let mut endpoints = endpoints(registry);
+    // Paths are tried one after the other, each by a pattern of its own: first those that most requests have.
+    endpoints.sort_by_key(|endpoint| matches!(endpoint.about, None | Some(Route::All)));
+    for endpoint in endpoints {
         let operations = endpoint.operations.iter();
         let routes = operations.map(|o| (o.method, o.route(admitted)));
         let mut resource = resource(&endpoint.path, routes.collect());

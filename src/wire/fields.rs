@@ -1,11 +1,12 @@
 //! Sparse answers: `fields=name,status.conditions.type`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::domain::shown;
+use hyperfleet_server_kit::json;
 
 /// Members that can be asked for as a whole.
 pub(super) const WHOLE: [&str; 15] = [
@@ -130,56 +131,68 @@ impl Fields {
     }
 
     /// What is wanted of a resource. What it could have and has not, is `null`.
-    pub fn of(&self, resource: &impl Serialize) -> Value {
-        // Views are maps of plain values: turning them into one cannot fail.
-        let mut resource = serde_json::to_value(resource).unwrap_or_default();
-        let mut sparse = part(&mut resource, &self.whole);
+    pub fn of(&self, resource: &impl Serialize) -> Part {
+        // Views are objects of plain names: writing and reading them cannot fail.
+        let text = json::to_vec(resource, 0).unwrap_or_default();
+        let resource: Members<'_> = serde_json::from_slice(&text).unwrap_or_default();
+        let mut sparse = part(&resource, &self.whole);
         if !self.of_owner.is_empty() {
-            let owner = match &mut resource["owner_references"] {
-                Value::Null => Value::Null,
-                owner => part(owner, &self.of_owner).into(),
-            };
-            sparse.insert("owner_references".to_owned(), owner);
+            let owner: Option<Members<'_>> = read(resource.get("owner_references"));
+            let owner = owner.map(|owner| part(&owner, &self.of_owner));
+            sparse.insert("owner_references", written(&owner));
         }
         if !self.of_condition.is_empty() {
-            let conditions = resource["status"]["conditions"].as_array_mut();
-            let conditions: Vec<Value> = conditions
-                .into_iter()
-                .flatten()
-                .map(|condition| part(condition, &self.of_condition).into())
-                .collect();
-            let status = Map::from_iter([("conditions".to_owned(), conditions.into())]);
-            sparse.insert("status".to_owned(), status.into());
+            let status: Members<'_> = read(resource.get("status"));
+            let conditions: Vec<Members<'_>> = read(status.get("conditions"));
+            let conditions = conditions.iter().map(|c| part(c, &self.of_condition));
+            let status = BTreeMap::from([("conditions", conditions.collect::<Vec<_>>())]);
+            sparse.insert("status", written(&status));
         }
-        sparse.into()
+        sparse
     }
 }
 
-/// Some members of a value, in alphabetical order. Times are whole seconds, as in sparse answers of
-/// the older service.
-fn part(value: &mut Value, names: &BTreeSet<&'static str>) -> Map<String, Value> {
-    let members = names.iter().map(|name| {
-        let mut member = value[*name].take();
-        if let Value::String(text) = &mut member
-            && name.ends_with("_time")
-            && let Some(point) = text.find('.')
-        {
-            text.truncate(point);
-            text.push('Z');
-        }
-        ((*name).to_owned(), member)
+/// The members of an object, as text: most are not looked into.
+type Members<'a> = BTreeMap<&'a str, &'a RawValue>;
+
+/// Some of them.
+type Part = BTreeMap<&'static str, Box<RawValue>>;
+
+/// Some members of an object, in alphabetical order. Times are whole seconds, as in sparse answers of the older service.
+fn part(members: &Members<'_>, names: &BTreeSet<&'static str>) -> Part {
+    let some = names.iter().map(|name| {
+        let member = members.get(name).copied().unwrap_or(RawValue::NULL);
+        let point = member.get().find('.').filter(|_| name.ends_with("_time"));
+        let member = match point {
+            Some(point) => written(&format!("{}Z", &member.get()[1..point])),
+            None => member.to_owned(),
+        };
+        (*name, member)
     });
-    members.collect()
+    some.collect()
+}
+
+fn read<'a, T: Deserialize<'a> + Default>(member: Option<&&'a RawValue>) -> T {
+    let read = member.and_then(|member| serde_json::from_str(member.get()).ok());
+    read.unwrap_or_default()
+}
+
+fn written(value: &impl Serialize) -> Box<RawValue> {
+    to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
     fn fields(names: &str) -> Result<Option<Fields>, UnknownFields> {
         Fields::parse(names.split(',').filter(|name| !name.is_empty()))
+    }
+
+    fn sparse(fields: &Fields, resource: &Value) -> Value {
+        serde_json::to_value(fields.of(resource)).unwrap()
     }
 
     fn resource() -> Value {
@@ -199,7 +212,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_is_there_and_the_id() {
-        for (names, sparse) in [
+        for (names, expected) in [
             ("name", json!({"id": "1", "name": "x"})),
             ("id", json!({"id": "1"})),
             ("name,name,id", json!({"id": "1", "name": "x"})),
@@ -230,19 +243,17 @@ mod tests {
             ),
         ] {
             let fields = fields(names).unwrap().unwrap();
-            assert_eq!(fields.of(&resource()), sparse, "{names}");
+            assert_eq!(sparse(&fields, &resource()), expected, "{names}");
         }
         let all = ["status.*", "status.conditions", "status.conditions.*"];
-        let all = all.map(|name| fields(name).unwrap().unwrap().of(&resource()));
+        let all = all.map(|name| sparse(&fields(name).unwrap().unwrap(), &resource()));
         assert_eq!(
             all[0]["status"]["conditions"][1].as_object().unwrap().len(),
             8
         );
         assert!(all.iter().all(|sparse| *sparse == all[0]));
-        let root = fields("owner_references")
-            .unwrap()
-            .unwrap()
-            .of(&json!({"id": "1"}));
+        let root = fields("owner_references").unwrap().unwrap();
+        let root = sparse(&root, &json!({"id": "1"}));
         assert_eq!(root, json!({"id": "1", "owner_references": null}));
         assert_eq!(fields(""), Ok(None));
     }

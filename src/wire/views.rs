@@ -1,10 +1,11 @@
 //! Bodies of answers. Optional members are absent when empty, never `null`
 //! (`docs/decisions/0006-empty-members.md`).
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
@@ -15,9 +16,10 @@ use crate::domain::audit::{Entry, TrailPage};
 use crate::domain::moment;
 use crate::domain::page::Listing;
 use crate::domain::{
-    Condition, EntityRegistry, Labels, Metadata, PATHS_BASE, Report, ReportedCondition, Resource,
-    ResourceId, ResourceState, Tenancy,
+    EntityRegistry, JsonText, Metadata, PATHS_BASE, Report, ReportedCondition, ResourceId,
+    StoredResource, Tenancy,
 };
+use hyperfleet_server_kit::json::Verbatim;
 
 /// What all paths of the API begin with.
 pub const BASE: &str = PATHS_BASE;
@@ -59,7 +61,7 @@ pub(super) struct ResourceView<'a> {
     kind: &'a str,
     /// For grouping and search.
     #[schema(required = false, value_type = BTreeMap<String, String>)]
-    labels: &'a Labels,
+    labels: Verbatim<'a>,
     /// Unique among the active resources of its kind, for child kinds among those of one parent.
     name: &'a str,
     /// The resource that owns it; child kinds alone have one.
@@ -71,11 +73,11 @@ pub(super) struct ResourceView<'a> {
     references: BTreeMap<&'a str, Vec<LinkView<'a>>>,
     /// What is wanted.
     #[schema(value_type = Object)]
-    spec: &'a Map<String, Value>,
+    spec: Verbatim<'a>,
     status: StatusView<'a>,
     /// Which tenant it belongs to, by dimension.
     #[schema(required = false, value_type = BTreeMap<String, String>)]
-    tenancy: &'a Tenancy,
+    tenancy: Verbatim<'a>,
     /// Who last changed what is wanted.
     updated_by: &'a str,
     /// When that was.
@@ -88,7 +90,7 @@ pub(super) struct ResourceView<'a> {
 pub(super) struct StatusView<'a> {
     /// `Reconciled`, `LastKnownReconciled`, and one for each required adapter that has reported.
     #[schema(value_type = Vec<ResourceCondition>)]
-    conditions: &'a [Condition],
+    conditions: Verbatim<'a>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -174,7 +176,7 @@ pub(super) struct ListView<T> {
     #[serde(skip_serializing_if = "Option::is_none")]
     r#continue: Option<String>,
     /// What is on the page.
-    items: Vec<T>,
+    items: T,
     /// What it is a list of: the kind, followed by `List`.
     #[schema(required = false)]
     kind: String,
@@ -193,7 +195,33 @@ pub(super) struct ListView<T> {
     total: i64,
 }
 
-fn list<'a, T, V>(kind: String, listing: &'a Listing<T>, view: impl Fn(&'a T) -> V) -> ListView<V> {
+/// The items of a page. Each is dropped once it is written, so that a page of large ones is not in memory twice. So they
+/// can be written once.
+struct Items<T, F> {
+    items: Cell<Vec<T>>,
+    view: F,
+}
+
+impl<T, V: Serialize, F: Fn(T) -> V> Serialize for Items<T, F> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.items.take().into_iter().map(&self.view))
+    }
+}
+
+/// A resource with what is needed to show it.
+struct Shown<'a>(Views<'a>, StoredResource);
+
+impl Serialize for Shown<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.resource(&self.1).serialize(serializer)
+    }
+}
+
+fn list<'a, T, V>(
+    kind: String,
+    listing: &'a Listing<T>,
+    view: impl Fn(&'a T) -> V,
+) -> ListView<Vec<V>> {
     ListView {
         r#continue: None,
         items: listing.items.iter().map(view).collect(),
@@ -206,48 +234,54 @@ fn list<'a, T, V>(kind: String, listing: &'a Listing<T>, view: impl Fn(&'a T) ->
 }
 
 /// Resources of one kind, or of all, with the token for those after them.
-fn resource_list<'a, V>(
+fn resource_list<V: Serialize, F: Fn(StoredResource) -> V>(
     kind: Option<&str>,
-    listing: &'a Listing<Resource>,
+    listing: Listing<StoredResource>,
     key: &ListKey,
-    view: impl Fn(&'a Resource) -> V,
-) -> ListView<V> {
-    let kind = format!("{}List", kind.unwrap_or("Resource"));
-    let next = listing.next.clone().map(|position| Continuation {
-        page: listing.page.number,
-        position,
-    });
+    view: F,
+) -> ListView<Items<StoredResource, F>> {
+    let page = listing.page.number;
+    let next = listing.next;
+    let next = next.map(|position| Continuation { page, position });
     ListView {
         r#continue: next.map(|next| next.encode(key)),
-        ..list(kind, listing, view)
+        kind: format!("{}List", kind.unwrap_or("Resource")),
+        page,
+        position: None,
+        size: listing.items.len(),
+        total: listing.total,
+        items: Items {
+            items: Cell::new(listing.items),
+            view,
+        },
     }
 }
 
 impl<'a> Views<'a> {
     /// A resource.
-    pub fn resource(self, resource: &'a Resource) -> impl Serialize + 'a {
-        let state = &resource.state;
-        let deletion = state.deletion.as_ref();
+    pub fn resource(self, resource: &'a StoredResource) -> impl Serialize + 'a {
+        let deletion = resource.deletion.as_ref();
+        let text = |text: &'a JsonText| Verbatim(text.as_str());
         ResourceView {
             created_by: &resource.created_by,
             created_time: resource.created_at,
             deleted_by: deletion.map(|d| d.by.as_str()),
             deleted_time: deletion.map(|d| d.at),
-            generation: state.generation,
-            href: self.0.href(&state.kind, state.id, state.owner),
-            id: state.id.to_string(),
-            kind: &state.kind,
-            labels: &resource.labels,
-            name: state.name.as_str(),
-            owner_references: self.owner(state),
+            generation: resource.generation,
+            href: self.0.href(&resource.kind, resource.id, resource.owner),
+            id: resource.id.to_string(),
+            kind: &resource.kind,
+            labels: text(&resource.labels),
+            name: &resource.name,
+            owner_references: self.owner(resource),
             references: self.references(resource),
-            spec: &resource.spec,
+            spec: text(&resource.spec),
             status: StatusView {
-                conditions: &state.conditions,
+                conditions: text(&resource.conditions),
             },
-            tenancy: &resource.tenancy,
+            tenancy: text(&resource.tenancy),
             updated_by: &resource.updated_by,
-            updated_time: state.updated_at,
+            updated_time: resource.updated_at,
         }
     }
 
@@ -255,22 +289,22 @@ impl<'a> Views<'a> {
     pub fn resources(
         self,
         kind: Option<&str>,
-        listing: &'a Listing<Resource>,
+        listing: Listing<StoredResource>,
         key: &ListKey,
     ) -> impl Serialize + use<'a> {
-        resource_list(kind, listing, key, |resource| self.resource(resource))
+        resource_list(kind, listing, key, move |resource| Shown(self, resource))
     }
 
     /// The same page with some members of each resource only.
     pub fn sparse_resources(
         self,
         kind: Option<&str>,
-        listing: &'a Listing<Resource>,
+        listing: Listing<StoredResource>,
         key: &ListKey,
-        fields: &'a Fields,
+        fields: Fields,
     ) -> impl Serialize + use<'a> {
-        resource_list(kind, listing, key, |resource| {
-            fields.of(&self.resource(resource))
+        resource_list(kind, listing, key, move |resource| {
+            fields.of(&self.resource(&resource))
         })
     }
 
@@ -319,13 +353,13 @@ impl<'a> Views<'a> {
         }
     }
 
-    fn owner(self, state: &'a ResourceState) -> Option<LinkView<'a>> {
-        let kind = self.parent_kind(&state.kind)?;
-        let id = state.owner?;
+    fn owner(self, resource: &'a StoredResource) -> Option<LinkView<'a>> {
+        let kind = self.parent_kind(&resource.kind)?;
+        let id = resource.owner?;
         Some(self.link(kind, id))
     }
 
-    fn references(self, resource: &'a Resource) -> BTreeMap<&'a str, Vec<LinkView<'a>>> {
+    fn references(self, resource: &'a StoredResource) -> BTreeMap<&'a str, Vec<LinkView<'a>>> {
         let links = resource.references.iter();
         links
             .map(|(ref_type, targets)| {

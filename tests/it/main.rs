@@ -18,6 +18,7 @@ mod connections;
 mod continuation;
 mod deletion;
 mod derived_conditions;
+mod documents;
 mod encodings;
 mod families;
 mod faults;

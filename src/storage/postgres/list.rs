@@ -4,20 +4,21 @@
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use sqlx::{FromRow, Postgres, QueryBuilder, Row as _};
+use uuid::Uuid;
 
 use super::columns::{column, literal};
 use super::error::is_out_of_time;
 use super::keyset::push_after;
 use super::measure::SqlOperation::{Query, Raw};
 use super::measure::SqlTable::{Audit, Resources};
-use super::row::{COLUMNS, ResourceRow};
+use super::row::{COLUMNS, COLUMNS_COUNT, StoredRow};
 use super::search::Search;
 use super::{Db, Error};
 use crate::domain::audit::{Entry, Filter, SettledTrail, TrailPosition};
 use crate::domain::page::{Direction, Listing, Order, OrderField, Page};
 use crate::domain::position::Position;
 use crate::domain::tenancy::TenantScope;
-use crate::domain::{EntityRegistry, ListFilter, Resource, ResourceId};
+use crate::domain::{EntityRegistry, ListFilter, ResourceId, StoredResource};
 
 /// How many items a page may skip and still be read quickly: in an index, within a millisecond or two.
 const SKIPPED_QUICKLY_MAX: i64 = 10_000;
@@ -107,7 +108,7 @@ impl Db<'_> {
     pub async fn list_resources(
         &mut self,
         wanted: &ListQuery<'_>,
-    ) -> Result<Listing<Resource>, Error> {
+    ) -> Result<Listing<StoredResource>, Error> {
         let mut query = statement(wanted);
         // Searches differ in their texts: kept, they would push out the statements that do not.
         // Planned with its values, each also gets the plan that fits them.
@@ -122,11 +123,9 @@ impl Db<'_> {
             });
         }
         let rows = rows?;
-        let (total, mut rows) = self.read_page::<ResourceRow>(&rows, "id")?;
         let size = wanted.page.size as usize;
         let is_last = rows.len() <= size;
-        rows.truncate(size);
-        let items: Vec<_> = rows.into_iter().map(Resource::from).collect();
+        let (total, items) = self.done(read_resources(rows, size), Raw, "read a page")?;
         let last = items.last().filter(|_| !is_last);
         let next = last.map(|last| Position::of(&wanted.order, last));
         Ok(Listing {
@@ -199,6 +198,23 @@ impl Db<'_> {
         }
         Ok((self.done(total, Raw, "read the total of a list")?, items))
     }
+}
+
+/// The total, which every row repeats behind the [`COLUMNS`], and the resources. An empty page has one row: the total.
+/// Each row is dropped once it is read, so that a page of large ones is not in memory twice.
+fn read_resources(
+    rows: Vec<PgRow>,
+    size: usize,
+) -> Result<(i64, Vec<StoredResource>), sqlx::Error> {
+    let mut total = 0;
+    let mut items = Vec::with_capacity(size.min(rows.len()));
+    for row in rows.into_iter().take(size) {
+        total = row.try_get(COLUMNS_COUNT)?;
+        if row.try_get::<Option<Uuid>, _>(0)?.is_some() {
+            items.push(StoredRow::read(&row)?.into());
+        }
+    }
+    Ok((total, items))
 }
 
 /// The page, with the total and with how far the trail is settled in every row, and in a row of their own if
@@ -306,9 +322,9 @@ fn statement(wanted: &ListQuery<'_>) -> QueryBuilder<Postgres> {
         query.push(") ");
     }
     query
-        .push("SELECT total.count AS total, ")
+        .push("SELECT ")
         .push(COLUMNS)
-        .push(" FROM (");
+        .push(", total.count AS total FROM (");
     push_total(&mut query, wanted);
     query.push(") total LEFT JOIN (SELECT id FROM ");
     if wanted.is_found_once() {

@@ -61,7 +61,7 @@ pub use scope::{LockedRow, ResourceScope};
 pub use snapshots::{LockedSnapshots, WholeResource};
 pub use unreconciled::Unreconciled;
 
-use crate::domain::{Resource, ResourceId};
+use crate::domain::{ResourceId, StoredResource};
 use error::{Doing as _, is_connection_lost};
 use lane::{Lane, Place, Waiting};
 use measure::SqlOperation::{self, Begin, Commit, Rollback};
@@ -206,7 +206,10 @@ impl Store {
     /// One resource, if it is there. Outside any transaction, by one statement, which others may
     /// share. Where it is asked for twice, a connection is waited for once: what the first has
     /// waited, the second does not.
-    pub async fn find_resource(&self, place: ResourceScope<'_>) -> Result<Option<Resource>, Error> {
+    pub async fn find_resource(
+        &self,
+        place: ResourceScope<'_>,
+    ) -> Result<Option<StoredResource>, Error> {
         let mut until = self.connected_by();
         if let Some(reader) = &self.reader {
             match reader.find(place, until, self.deadline).await {
@@ -216,7 +219,8 @@ impl Store {
             }
         }
         let mut session = Session::of(&self.pool, until, self.deadline).await?;
-        session.db().find_resource(place).await
+        let found = session.db().find_resource(place).await?;
+        Ok(found.map(StoredResource::from))
     }
 
     /// A connection for single statements.

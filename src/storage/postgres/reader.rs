@@ -15,7 +15,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use futures_util::FutureExt as _;
 use sqlx::types::Json;
-use sqlx::{AssertSqlSafe, FromRow as _, Row as _};
+use sqlx::{AssertSqlSafe, Row as _};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 use tracing::{Instrument as _, Span};
@@ -25,9 +25,9 @@ use super::error::Doing as _;
 use super::measure::SqlOperation::Query;
 use super::measure::SqlTable::Resources;
 use super::pool::{self, Pool};
-use super::row::{COLUMNS, ResourceRow};
+use super::row::{COLUMNS, COLUMNS_COUNT, StoredRow};
 use super::{Error, ResourceScope, Session, Settings, measure};
-use crate::domain::{Resource, Tenancy};
+use crate::domain::{StoredResource, Tenancy};
 
 /// Most resources in one statement; bounds what a batch of big ones takes in memory.
 const BATCH_MAX: usize = 32;
@@ -67,7 +67,7 @@ struct Asked {
     id: Uuid,
     /// Until when a connection is waited for.
     until: Instant,
-    answer: oneshot::Sender<Result<Option<Resource>, Unanswered>>,
+    answer: oneshot::Sender<Result<Option<StoredResource>, Unanswered>>,
     /// The request's.
     span: Span,
 }
@@ -105,7 +105,7 @@ impl Reader {
         place: ResourceScope<'_>,
         until: Instant,
         deadline: Option<Instant>,
-    ) -> Result<Option<Resource>, Unanswered> {
+    ) -> Result<Option<StoredResource>, Unanswered> {
         let (answer, answered) = oneshot::channel();
         let asked = Asked {
             kind: place.kind.map(ToOwned::to_owned),
@@ -194,10 +194,10 @@ impl Reader {
         drop(shared);
         let mut batch: Vec<_> = batch.into_iter().map(Some).collect();
         for row in &rows {
-            let place: i64 = row.try_get("place").doing("read a place")?;
+            let place: i64 = row.try_get(COLUMNS_COUNT).doing("read a place")?;
             let place = usize::try_from(place - 1).ok();
             let asked = place.and_then(|place| batch.get_mut(place)?.take());
-            let row = ResourceRow::from_row(row).doing("read a resource")?;
+            let row = StoredRow::read(row).doing("read a resource")?;
             if let Some(asked) = asked {
                 // Whoever asked may have left.
                 let _ = asked.answer.send(Ok(Some(row.into())));

@@ -5,15 +5,18 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use sqlx::error::BoxDynError;
+use sqlx::postgres::{PgRow, PgTypeInfo, PgValueRef};
 use sqlx::types::Json;
+use sqlx::{Decode, Postgres, Row as _, Type};
 use uuid::Uuid;
 
 use crate::domain::{
-    Condition, Deletion, Labels, Reference, References, Resource, ResourceState, Tenancy,
+    Condition, Deletion, JsonText, Labels, Reference, References, Resource, ResourceState,
+    StoredResource, Tenancy,
 };
 
-/// A whole resource.
-#[derive(sqlx::FromRow)]
+/// A whole resource, for rules.
 pub(super) struct ResourceRow {
     pub(super) id: Uuid,
     pub(super) kind: String,
@@ -34,12 +37,100 @@ pub(super) struct ResourceRow {
     pub(super) links: Option<Json<Vec<Link>>>,
 }
 
-/// The columns of [`ResourceRow`], of a table `r`.
-pub(super) const COLUMNS: &str = "r.id, r.kind, r.name, r.owner_id, r.generation, r.revision, \
+/// A whole resource, to be shown.
+pub(super) struct StoredRow {
+    pub(super) id: Uuid,
+    pub(super) kind: String,
+    pub(super) name: String,
+    pub(super) owner_id: Option<Uuid>,
+    pub(super) generation: i32,
+    pub(super) created_at: DateTime<Utc>,
+    pub(super) created_by: String,
+    pub(super) updated_at: DateTime<Utc>,
+    pub(super) updated_by: String,
+    pub(super) deleted_at: Option<DateTime<Utc>>,
+    pub(super) deleted_by: Option<String>,
+    pub(super) spec: JsonbText,
+    pub(super) labels: JsonbText,
+    pub(super) tenancy: JsonbText,
+    pub(super) conditions: JsonbText,
+    pub(super) links: Option<Json<Vec<Link>>>,
+}
+
+/// The columns of [`StoredRow`] in their order, of a table `r`.
+pub(super) const COLUMNS: &str = "r.id, r.kind, r.name, r.owner_id, r.generation, \
      r.created_at, r.created_by, r.updated_at, r.updated_by, r.deleted_at, r.deleted_by, r.spec, \
      r.labels, r.tenancy, r.conditions, (SELECT jsonb_agg(jsonb_build_object(\
      'type', ref_type, 'kind', target_kind, 'id', target_id)) \
      FROM resource_references WHERE source_id = r.id) AS links";
+
+/// How many these are.
+pub(super) const COLUMNS_COUNT: usize = 16;
+
+impl StoredRow {
+    /// Reads the [`COLUMNS`], which come first. By their places: looking up names takes longer than reading.
+    pub(super) fn read(row: &PgRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            id: row.try_get(0)?,
+            kind: row.try_get(1)?,
+            name: row.try_get(2)?,
+            owner_id: row.try_get(3)?,
+            generation: row.try_get(4)?,
+            created_at: row.try_get(5)?,
+            created_by: row.try_get(6)?,
+            updated_at: row.try_get(7)?,
+            updated_by: row.try_get(8)?,
+            deleted_at: row.try_get(9)?,
+            deleted_by: row.try_get(10)?,
+            spec: row.try_get(11)?,
+            labels: row.try_get(12)?,
+            tenancy: row.try_get(13)?,
+            conditions: row.try_get(14)?,
+            links: row.try_get(15)?,
+        })
+    }
+}
+
+impl From<StoredRow> for StoredResource {
+    fn from(row: StoredRow) -> Self {
+        Self {
+            id: row.id.into(),
+            kind: row.kind,
+            name: row.name,
+            owner: row.owner_id.map(Into::into),
+            generation: row.generation,
+            created_at: row.created_at,
+            created_by: row.created_by,
+            updated_at: row.updated_at,
+            updated_by: row.updated_by,
+            deletion: deletion(row.deleted_at, row.deleted_by),
+            references: references(row.links.map_or_else(Vec::new, |links| links.0)),
+            spec: row.spec.0,
+            labels: row.labels.0,
+            tenancy: row.tenancy.0,
+            conditions: row.conditions.0,
+        }
+    }
+}
+
+/// A `jsonb` column as text.
+pub(super) struct JsonbText(JsonText);
+
+impl Type<Postgres> for JsonbText {
+    fn type_info() -> PgTypeInfo {
+        <Json<()> as Type<Postgres>>::type_info()
+    }
+}
+
+impl Decode<'_, Postgres> for JsonbText {
+    fn decode(value: PgValueRef<'_>) -> Result<Self, BoxDynError> {
+        // The server sends a version before the text.
+        let text = value.as_str()?.strip_prefix('\u{1}');
+        let text = text.ok_or("jsonb of another version")?;
+        let rewritten = JsonText::rewrite(text).ok_or("a text that is no JSON")?;
+        Ok(Self(rewritten))
+    }
+}
 
 /// One reference of a resource, as the `links` column gives it.
 #[derive(Deserialize)]

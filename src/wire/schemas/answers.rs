@@ -76,7 +76,7 @@ pub(super) fn trail(name: &str, item: &str) -> Object {
 }
 
 fn any_list(name: &str, item: &str) -> Object {
-    let mut schema = object(ListView::<LinkView<'_>>::schema());
+    let mut schema = object(ListView::<Vec<LinkView<'_>>>::schema());
     let items = ArrayBuilder::new().items(Ref::from_schema_name(item));
     schema
         .properties

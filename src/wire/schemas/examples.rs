@@ -81,7 +81,7 @@ impl<'a> Examples<'a> {
 
     /// What a create answers.
     pub fn created(self) -> Value {
-        self.shown(&self.resource())
+        self.shown(self.resource())
     }
 
     /// What a delete answers.
@@ -100,19 +100,19 @@ impl<'a> Examples<'a> {
         if let Ok((state, _)) = lifecycle::delete(&family, &[], self.registry, &origin()) {
             resource.state = state;
         }
-        self.shown(&resource)
+        self.shown(resource)
     }
 
     /// A page of them, as that of the given kind, or of all.
     pub fn listed(self, kind: Option<&str>) -> Value {
         // Of a list that ends here, whichever it is.
         let key = ListKey::new("", &Params::default(), &[], &TenantScope::ALL);
-        let listing = listing(self.resource());
-        json(&Views(self.registry).resources(kind, &listing, &key))
+        let listing = listing(self.resource().into());
+        json(&Views(self.registry).resources(kind, listing, &key))
     }
 
-    fn shown(self, resource: &Resource) -> Value {
-        json(&Views(self.registry).resource(resource))
+    fn shown(self, resource: Resource) -> Value {
+        json(&Views(self.registry).resource(&resource.into()))
     }
 
     fn resource(self) -> Resource {
@@ -255,6 +255,7 @@ fn id(number: u128) -> ResourceId {
 }
 
 fn json(view: &impl Serialize) -> Value {
-    // Views are maps of plain values: turning them into one cannot fail.
-    serde_json::to_value(view).unwrap_or_default()
+    // Views are objects: writing and reading one cannot fail.
+    let text = hyperfleet_server_kit::json::to_vec(view, 0).unwrap_or_default();
+    serde_json::from_slice(&text).unwrap_or_default()
 }

@@ -14,6 +14,7 @@ mod fleet;
 mod frozen;
 mod healthcheck;
 mod killed;
+mod large_pages;
 mod listeners;
 mod load;
 mod logs;

@@ -10,9 +10,10 @@ use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use serde::Serialize;
 
-use super::memory::{Reservation, ResponseBudget, SMALL};
+use super::memory::{ITEM_BYTES, Reservation, ResponseBudget, SMALL};
 use super::problem::Problem;
 use super::refusals::{reserve, resize};
+use crate::json;
 
 /// Large answers are handed on in pieces of this size, the next when one is taken: that is how one
 /// sees whether a client goes on reading.
@@ -21,6 +22,8 @@ pub const PIECE: usize = 64 * 1024;
 /// A response that is yet to be made, with the memory reserved for it.
 pub struct PendingResponse {
     budget: Data<ResponseBudget>,
+    /// About how long it is.
+    length: usize,
     reservation: Option<Reservation>,
     /// Whether the request has changed nothing, so that the client can repeat it.
     is_safe: bool,
@@ -46,6 +49,7 @@ impl PendingResponse {
         let budget = request.app_data::<Data<ResponseBudget>>().cloned();
         Ok(Self {
             budget: budget.ok_or_else(|| Problem::internal("routes without a response budget"))?,
+            length: ITEM_BYTES,
             reservation: None,
             is_safe: request.method().is_safe(),
         })
@@ -60,6 +64,7 @@ impl PendingResponse {
     pub fn of_page(request: &HttpRequest, items_max: u32) -> Result<Self, Problem> {
         let mut pending = Self::of(request)?;
         let bytes = pending.budget.estimate_page(items_max);
+        pending.length = bytes.min(SMALL);
         if bytes > SMALL {
             pending.reservation = Some(reserve(&pending.budget, bytes)?);
         }
@@ -77,8 +82,8 @@ impl PendingResponse {
         mut answer: HttpResponseBuilder,
         item: &impl Serialize,
     ) -> Result<HttpResponse, Problem> {
-        let body =
-            serde_json::to_vec(item).map_err(|error| Problem::internal(error.to_string()))?;
+        let body = json::to_vec(item, self.length);
+        let body = body.map_err(|error| Problem::internal(error.to_string()))?;
         // As the older service spells it; what else it depends on is added on its way out.
         answer.insert_header((header::VARY, "Authorization"));
         answer.content_type(ContentType::json());

@@ -9,7 +9,7 @@ use super::capacity::{Capacity, Slot};
 /// Requests and responses up to this size are not counted.
 pub(super) const SMALL: usize = 64 * 1024;
 /// Estimated size of one item of a page.
-const ITEM_BYTES: usize = 2 * 1024;
+pub(super) const ITEM_BYTES: usize = 2 * 1024;
 /// The same while the budget is short: a page made in vain costs the most when clients hold much.
 const ITEM_BYTES_SHORT: usize = 32 * 1024;
 /// After a refusal the budget counts as short for this long.

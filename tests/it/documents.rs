@@ -1,0 +1,44 @@
+//! What clients put into a resource comes back to the letter, although the database writes it in another way.
+
+use serde_json::{Value, json};
+
+use crate::support::TestApi;
+
+/// Names that the database sorts by length, characters that it escapes, numbers that it writes out.
+fn odd() -> Value {
+    let controls: String = (1..=0x20_u8).chain([0x7f]).map(char::from).collect();
+    json!({
+        "b": 1, "aa": 2, "a": {"zz": [], "y": {}, "é": "ü", "\"": "\\", "\u{1}": [[], {}, [{"b": 1, "aa": null}]]},
+        "": [true, false, null, "", {"": ""}],
+        "controls": controls, "text": "a: b, \"c\" \\ / </script> \u{2028}\u{1f600}",
+        "numbers": [0, -1, 3, 1.5, 0.1, 1e300, -1e-7, 1.0, 123_456_789.012_345_6, u64::MAX, i64::MIN, 5e-324, 1e21],
+    })
+}
+
+/// The text of an answer's body.
+async fn text(api: &TestApi, path: &str) -> String {
+    let request = api.client.get(format!("{}{path}", api.base));
+    request.send().await.unwrap().text().await.unwrap()
+}
+
+#[tokio::test]
+async fn reads_show_the_very_text_that_the_write_answered() {
+    let api = TestApi::spawn().await;
+    let labels = json!({"b": "1", "aa": "2", "a.b/c": "3"});
+    let new = json!({"kind": "Cluster", "name": "odd", "spec": odd(), "labels": labels});
+    let made = api.post("/clusters", new).await;
+    assert_eq!(made.status, 201);
+    let cluster = format!("/clusters/{}", made.body["id"].as_str().unwrap());
+    let expected = made.body.to_string();
+    assert_eq!(made.body["spec"], odd());
+    assert_eq!(text(&api, &cluster).await, expected);
+    let list = text(&api, "/clusters").await;
+    assert_eq!(
+        list,
+        format!(r#"{{"items":[{expected}],"kind":"ClusterList","page":1,"size":1,"total":1}}"#)
+    );
+    let sparse = text(&api, &format!("{cluster}?fields=spec,labels")).await;
+    let id = &made.body["id"];
+    let part = json!({"id": id, "labels": labels, "spec": odd()});
+    assert_eq!(sparse, part.to_string());
+}
