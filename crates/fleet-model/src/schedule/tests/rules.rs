@@ -1,4 +1,4 @@
-//! What no vector says.
+//! Facts beyond the vectors.
 
 use super::given::{cluster, done, launched, machine, placed, see, shown, unplaced, wanted};
 use crate::schedule::Cluster;
