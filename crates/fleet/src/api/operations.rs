@@ -1,4 +1,4 @@
-//! What the OpenAPI document says of each operation.
+//! The text of each operation in the OpenAPI document.
 
 use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::{OperationBuilder, Parameter, ParameterIn};
@@ -34,7 +34,7 @@ const REFUSALS: [RefusedStatus; 13] = [
 const WATCH: &str = "With `watch=true`: server-sent events instead. `put` has an item that is there or has changed, \
     `delete` the name of one that is gone, `listed` says that everything there is was told. Ids of events are revisions.";
 
-/// The schemas of bodies, and the answers that refuse.
+/// Schemas of bodies, and the error responses.
 pub(super) fn components() -> Components {
     let mut components = schemas::components();
     for (status, name, text) in REFUSALS {
@@ -276,13 +276,13 @@ pub(super) fn resume() -> OperationBuilder {
     admitted(described, "204", empty_answer("Agents are told."), &[])
 }
 
-/// An operation that anybody may ask for, which answers with some document.
+/// An operation without admission, which returns a document.
 fn open(described: OperationBuilder, text: &str) -> OperationBuilder {
     let answer = json_answer(text, any(Type::Object), None);
     refuse(described.response("200", answer), &REFUSALS, &[500, 503])
 }
 
-/// An operation about one unit, without a body.
+/// An operation on one unit, without a body.
 fn of_unit(described: OperationBuilder, status: &str, answer: ResponseBuilder) -> OperationBuilder {
     admitted(
         described.parameter(unit_name()),
@@ -292,7 +292,7 @@ fn of_unit(described: OperationBuilder, status: &str, answer: ResponseBuilder) -
     )
 }
 
-/// An operation about one machine; `statuses` are its own.
+/// An operation on one machine, with its own statuses.
 fn of_machine(
     described: OperationBuilder,
     status: &str,
@@ -305,7 +305,7 @@ fn of_machine(
     admitted(described.parameter(id), status, answer, &statuses)
 }
 
-/// Any other operation; `statuses` are its own.
+/// Any other operation, with its own statuses.
 fn admitted(
     described: OperationBuilder,
     status: &str,

@@ -1,6 +1,6 @@
-//! What the engine says of itself: a line for each step, metrics, since when it leads.
+//! The engine's log lines and metrics.
 //!
-//! The names are those of the older fleet, where it had some; its figures were wrong (reference fleet §8.3).
+//! Metrics have the names of the older fleet where it had some. Its values were wrong.
 
 use metrics::{counter, gauge, histogram};
 use tokio::time::Instant;
@@ -11,12 +11,12 @@ use hyperfleet_fleet_model::schedule::{MachineId, Reason, Task};
 use hyperfleet_server_kit::telemetry::MetricKind::{Counter, Gauge, Histogram};
 use hyperfleet_server_kit::telemetry::{Metric, MetricTable};
 
-/// A plan of more steps than this is told in one line; its steps are told at level `debug`.
+/// A plan of more steps is logged in one line, its steps at level `debug`.
 const TOLD_STEPS_MAX: usize = 100;
 
-/// Keys that are told of at a time; the others are counted.
+/// Most keys that are logged at a time. The others are counted.
 const TOLD_KEYS_MAX: usize = 100;
-/// Longest key that is told whole: all of ours are shorter.
+/// Longest key that is logged in full. All of ours are shorter.
 const KEY_CHARACTERS_MAX: usize = 1024;
 
 const LEADING: &str = "fleet_engine_leading";
@@ -38,7 +38,6 @@ const MACHINE_AWAY: &str = "machine_away";
 const RUN: &str = "run";
 const SCHEDULE: &str = "schedule";
 
-/// What the engine counts.
 #[rustfmt::skip]
 pub const METRICS: MetricTable = &[
     Metric::new(LEADING, Gauge, &[],
@@ -67,7 +66,7 @@ pub const METRICS: MetricTable = &[
         "How long plans with something to do took to be made and written."),
 ];
 
-/// Makes every series appear at 0, so that a first event is seen as growth.
+/// Creates every series at 0, so that the first event is visible as growth.
 pub fn count_from_zero() {
     for name in [TASKS, TASK_FAILURES] {
         for kind in [PLACE, WITHDRAW] {
@@ -107,7 +106,7 @@ pub(super) fn leads_no_more() {
     }
 }
 
-/// What the engine that leads knows of its cluster.
+/// The leading engine's view of its cluster.
 #[derive(Debug)]
 pub(super) struct ClusterGauges {
     pub(super) machines: usize,
@@ -130,7 +129,7 @@ pub(super) fn set_gauges(gauges: &ClusterGauges) {
     }
 }
 
-/// Keys are not ours to read, or not ours at all: these are new among them.
+/// Logs new keys that are unreadable or unknown.
 pub(super) fn left_alone(
     foreign: impl Iterator<Item = (String, Option<u64>)>,
     unknown: Vec<String>,
@@ -156,7 +155,8 @@ pub(super) fn left_alone(
     }
 }
 
-/// A key for people; what a stranger may have written there is escaped, and cut.
+/// A key for people. Control characters are escaped, and long keys are cut, because anybody may have written
+/// it.
 fn shortened(key: &str) -> String {
     let mut escaped = key.escape_debug();
     let mut text: String = escaped.by_ref().take(KEY_CHARACTERS_MAX).collect();
@@ -166,7 +166,7 @@ fn shortened(key: &str) -> String {
     text
 }
 
-/// A plan that is carried out. Dropped, it tells what became of it.
+/// A plan being carried out. Dropped, it logs its result.
 #[derive(Debug)]
 pub(super) struct Pass {
     begun: Instant,
@@ -221,7 +221,7 @@ impl Drop for Pass {
     }
 }
 
-/// A step was carried out or not.
+/// Counts and logs the result of a step.
 pub(super) fn carried(step: &Step, carried: Written, pass: Option<&mut Pass>) {
     let is_stale = carried == Written::Stale;
     let task = match step {
@@ -256,7 +256,7 @@ pub(super) fn carried(step: &Step, carried: Written, pass: Option<&mut Pass>) {
     tell(task, is_long);
 }
 
-/// Why a unit had to leave, if not because somebody wanted it so.
+/// Why a unit had to leave, if no user ordered it.
 fn failure(reason: &Reason) -> Option<&'static str> {
     match reason {
         Reason::MachineGone(_) => Some(MACHINE_AWAY),
@@ -272,7 +272,7 @@ fn failure(reason: &Reason) -> Option<&'static str> {
     }
 }
 
-/// One line for a step, in the older fleet's words where it had some.
+/// Logs a step, in the older fleet's words where it had some.
 fn tell(task: &Task, is_long: bool) {
     let (unit, reason) = (task.unit.as_str(), task.reason.to_string());
     macro_rules! say {

@@ -1,5 +1,4 @@
-//! Agents on a simulated systemd, which does on request what a real one does seldom. On a real one they are tested with
-//! fleetd.
+//! Agents on a simulated systemd, which produces rare cases on request. The tests of fleetd use a real one.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -70,7 +69,7 @@ impl World {
         self.registry.snapshot().await.unwrap()
     }
 
-    /// Brings a unit about, as users do, and places it on m1 if it is to be anywhere.
+    /// Sets a unit as users do, and places it on m1 if it is active.
     async fn set(&self, unit: &str, file: &str, state: DesiredState) {
         let body = body(unit, file);
         match self.registry.find_unit(unit).await.unwrap() {
@@ -101,7 +100,6 @@ impl World {
         }
     }
 
-    /// What is reported of a unit.
     async fn state(&self, unit: &str) -> Option<UnitState> {
         let state = self.registry.find_state(unit, "m1").await.unwrap();
         state.map(|state| state.value)
@@ -176,7 +174,7 @@ async fn with_a_queued_start() -> (World, SimulatedMachine) {
     (world, machine)
 }
 
-/// Its state is inactive meanwhile, like that of a unit that has finished.
+/// Its state is inactive meanwhile, like that of a finished unit.
 #[tokio::test(start_paused = true)]
 async fn a_unit_is_reported_as_launched_once_its_start_is_not_queued_any_more() {
     let (world, machine) = with_a_queued_start().await;

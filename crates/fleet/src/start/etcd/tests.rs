@@ -56,7 +56,7 @@ fn what_is_set_is_what_is_used() {
     assert_eq!(tls.server_name.as_deref(), Some("other"));
     assert!(tls.identity.is_some());
 
-    // An authority is all that TLS needs.
+    // Only an authority is needed for TLS.
     let etcd = Etcd {
         cert_file: PathBuf::new(),
         key_file: PathBuf::new(),
@@ -142,7 +142,7 @@ fn what_belongs_together_is_set_together() {
 
 #[test]
 fn a_server_that_cannot_be_used_is_told_why() {
-    // Bound, and nobody listens.
+    // Bound, without a listener.
     let bound = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = bound.local_addr().unwrap();
     let said = diagnosis::diagnose(&Settings::plain(vec![format!("http://{address}")]));

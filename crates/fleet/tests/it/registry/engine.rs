@@ -1,4 +1,4 @@
-//! What engines write, and who may.
+//! Writes of engines, and who may make them.
 
 use hyperfleet_fleet::keys::KeyStore;
 use hyperfleet_fleet::registry::{Acquired, Error, Gate, Refusal, Step, Why, Written};
@@ -69,7 +69,7 @@ async fn after_a_resignation_another_leads_at_once<S: KeyStore>(world: World<S>)
     assert!(second.epoch > first.epoch);
     let kept = world.registry.keep_leading(&first).await;
     assert!(matches!(kept, Err(Error::Deposed)), "{kept:?}");
-    // Resigning twice takes nothing from who leads now.
+    // Resigning twice does not affect the current leader.
     world.registry.resign(first).await.unwrap();
     world.registry.keep_leading(&second).await.unwrap();
 }
@@ -217,7 +217,7 @@ async fn what_was_decided_on_an_old_want_is_not_done<S: KeyStore>(world: World<S
         .unwrap();
     assert_eq!(carried, [Written::Stale]);
     assert!(world.registry.snapshot().await.unwrap().places.is_empty());
-    // What its user has changed meanwhile may be fit to stay, and its agent was told to go on.
+    // Its user's change may allow it to stay, and its agent has the new order.
     let unit = world.create("b.service").await;
     world.place(&leading, &unit, "m1").await;
     let placed = world.find("b.service").await;

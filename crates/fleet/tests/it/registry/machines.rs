@@ -1,4 +1,4 @@
-//! What agents write.
+//! Writes of agents.
 
 use std::collections::BTreeMap;
 
@@ -66,7 +66,7 @@ async fn when_a_lease_runs_out_all_of_the_machine_is_gone<S: KeyStore>(world: Wo
         .unwrap();
     let left: Vec<_> = left.items.into_iter().map(|(key, _)| key.machine).collect();
     assert_eq!(left, ["m2"]);
-    // Nothing is written on it any more.
+    // No further write uses the lease.
     let kept = registry.keep_machine(&registration).await;
     assert!(matches!(kept, Err(Error::Unregistered)), "{kept:?}");
     let updated = registry.update_machine(&registration, &machine(&[])).await;
@@ -186,7 +186,7 @@ async fn what_was_set_hides_what_is_configured<S: KeyStore>(world: World<S>) {
     registry.deregister_machine(registration).await.unwrap();
     world.register("m1", 60).await;
     assert_eq!(metadata().await, strings(&[("disk", "ssd")]));
-    // That of one whose id begins the same is another's.
+    // A machine whose id has the same beginning is another one.
     world.register("m", 60).await;
     assert_eq!(
         registry.snapshot().await.unwrap().metadata("m"),

@@ -1,4 +1,4 @@
-//! What users write.
+//! Writes of users.
 
 use hyperfleet_fleet::keys::KeyStore;
 use hyperfleet_fleet::registry::{
@@ -170,7 +170,7 @@ async fn a_destroyed_unit_leaves_nothing<S: KeyStore>(world: World<S>) {
     assert!(left.leader.take().is_some());
     left.revision = 0;
     assert_eq!(left, Snapshot::default());
-    // One of the same name is another.
+    // A new unit of the same name is a different one.
     let again = world.create("a.service").await;
     assert!(again.body.created > unit.body.created);
     assert_eq!((again.want.value.generation, again.place), (1, None));
@@ -197,7 +197,7 @@ async fn a_unit_for_all_machines_is_placed_on_none<S: KeyStore>(world: World<S>)
     assert_eq!(world.get("global/a.service").await.unwrap(), copy);
     let unit = world.find("a.service").await;
     assert_eq!(unit.place, None);
-    // What is wanted of it stands in the copy, too; and an ordinary unit has none.
+    // The desired state is in the copy, too; and an ordinary unit has none.
     world
         .registry
         .set_desired_state(&unit, DesiredState::Loaded)

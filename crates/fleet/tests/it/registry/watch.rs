@@ -1,4 +1,4 @@
-//! What happens, as it happens.
+//! Watches of the registry.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ in_every_store! {
     what_was_compacted_is_listed_anew
 }
 
-/// What is told up to a revision.
+/// All changes up to a revision.
 async fn told<S: KeyStore>(watch: &mut Watch<S>, until: Revision) -> Vec<Told> {
     let mut all = Vec::new();
     loop {
@@ -41,7 +41,6 @@ fn changes(told: Vec<Told>) -> Vec<Change> {
     told.into_iter().flat_map(of).collect()
 }
 
-/// Some of everything.
 async fn life<S: KeyStore>(world: &World<S>) -> Revision {
     let leading = world.lead("m1").await;
     world.registry.pass_gate(1).await.unwrap();
@@ -80,7 +79,7 @@ async fn a_snapshot_and_what_changes_is_the_next_snapshot<S: KeyStore>(world: Wo
     let mut read = world.registry.snapshot().await.unwrap();
     read.revision = followed.revision;
     assert_eq!(followed, read);
-    // Nothing is left out on the way to that.
+    // The list includes everything.
     assert!(!read.states.is_empty() && !read.labels.is_empty() && !read.machines.is_empty());
     assert!(read.leader.is_some() && read.engine_version.is_some());
     assert!(read.is_unreadable("b.service") && read.unknown.len() == 1);
@@ -159,7 +158,7 @@ async fn a_watch_that_is_given_up_loses_nothing<S: KeyStore>(world: World<S>) {
     let first = world.create("a.service").await.want.revision;
     let mut watch = world.registry.watch(&Scope::Everything, first).unwrap();
     let nothing = tokio::time::timeout(Duration::from_millis(50), watch.next()).await;
-    // On a shared store the others' writes may be told as progress.
+    // On a shared store the others' writes may arrive as progress.
     assert!(!matches!(nothing, Ok(Ok(Told::Changes { changes, .. })) if !changes.is_empty()));
     let last = world.create("b.service").await.want.revision;
     assert_eq!(
@@ -191,7 +190,7 @@ async fn what_was_compacted_is_listed_anew<S: KeyStore>(world: World<S>) {
         listed.bodies.keys().collect::<Vec<_>>(),
         ["b.service", "c.service"]
     );
-    // From there it goes on.
+    // From there it continues.
     let last = world.create("d.service").await.want.revision;
     assert_eq!(changes(told(&mut watch, last).await).len(), 2);
 }
