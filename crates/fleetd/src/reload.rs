@@ -1,5 +1,5 @@
-//! SIGHUP: the settings are read again, what can be taken is taken, and the rest is named. Nothing else stops meanwhile,
-//! and what cannot be used leaves everything as it is: the older fleetd lost itself here (fleet.md §5.1).
+//! SIGHUP: reads the settings again, applies those that can change at run time, and names the rest. Nothing
+//! stops meanwhile, and unusable settings change nothing; the older fleetd failed here.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,34 +12,34 @@ use super::plan::Plan;
 use crate::settings::{self, Loaded};
 use hyperfleet_server_kit::telemetry;
 
-/// How long the settings may take to be read: what is named as their file may never end.
+/// How long reading the settings may take: the file may be a pipe that never ends.
 const READ_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// The settings while it runs.
+/// The settings of the running process.
 pub(super) struct Running {
-    /// The file that was named.
+    /// The file on the command line.
     pub(super) file: Option<PathBuf>,
-    /// What counts, but for what a reload has taken.
+    /// The settings in effect.
     pub(super) started: Loaded,
-    /// What was last read.
+    /// The settings that were last read.
     pub(super) latest: Loaded,
     pub(super) doors: Doors,
-    /// A reading that took too long, and may go on for ever.
+    /// A read that exceeded its time, and may never end.
     pub(super) stuck: Option<JoinHandle<Read>>,
 }
 
-/// What was read, with what is odd about it.
+/// Settings with their warnings.
 type Read = anyhow::Result<(Loaded, Vec<String>)>;
 
 impl Running {
-    /// Reads the settings again, and takes what can be taken.
+    /// Reads the settings again and applies what can change.
     pub(super) async fn reload(&mut self) {
         if self
             .stuck
             .as_ref()
             .is_some_and(|stuck| !stuck.is_finished())
         {
-            // Each would keep a thread.
+            // Each attempt would occupy another thread.
             tracing::error!("the settings stay as they were: they are still being read");
             return;
         }
@@ -73,7 +73,7 @@ impl Running {
             let keys = waiting.join(", ");
             tracing::warn!("these changes count after a restart: {keys}");
         }
-        // Last: what is told of a reload is told as before.
+        // Last, so that messages of the reload itself appear at the earlier level.
         let level = loaded.settings.logging.level;
         let is_new = level != self.latest.settings.logging.level;
         if is_new && !telemetry::set_level(level) {

@@ -1,6 +1,7 @@
-//! Every setting of fleetd. The table makes the variables, `config check` and the table of docs/fleet-running.md.
+//! Every setting of fleetd. The table makes the variables, `config check` and the table of
+//! docs/fleet-running.md.
 //!
-//! Names and meanings are those of the older fleetd; what it did not have stands last in its group.
+//! Names and meanings are those of the older fleetd; new settings come last in their group.
 
 use super::values::{
     addresses, endpoints, host_and_port_or_none, level, machine_id_or_none, metadata, mode, seconds,

@@ -10,7 +10,7 @@ use hyperfleet_fleet::agent::Leave;
 use hyperfleet_fleet::settings::Etcd;
 use hyperfleet_server_kit::settings::{Changed, Format, Level, REDACTED, as_table};
 
-/// What a file and variables come to.
+/// The settings of a file and variables.
 fn loaded(file: &str, variables: &[(&str, &str)]) -> Loaded {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("fleet.conf");
@@ -42,7 +42,7 @@ fn every_key_is_there_once_and_its_default_is_good() {
     assert_eq!(settings.page_size, 100);
 }
 
-/// As it came with the older fleetd, all of its lines made to count, and what its manual names besides.
+/// The older fleetd's example file with all lines active, and further keys from its manual.
 const OLDER: &str = r#"
 # This config file is INI-formatted
 verbosity=1
@@ -274,7 +274,7 @@ fn the_table_of_the_documentation_is_that_of_the_code() {
 fn the_example_is_a_good_file() {
     let example = std::fs::read_to_string("../../examples/fleet.conf").unwrap();
     assert!(sound(&example, &[]).notes.is_empty());
-    // Its comments are settings, too, each of them a good one and, where it says so, the default.
+    // Its comments are settings, too: each is valid and, where it says so, the default.
     let given: Vec<_> = example
         .lines()
         .filter_map(|l| l.strip_prefix("# "))

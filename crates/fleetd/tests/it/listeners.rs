@@ -1,4 +1,4 @@
-//! Where it listens.
+//! Listeners.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
@@ -38,7 +38,7 @@ async fn a_socket_of_a_dead_process_is_replaced_and_that_of_a_living_one_is_not(
     assert_eq!(third.ended().await.code(), Some(1));
     let said = third.said();
     assert!(said.contains("another process listens there"), "{said}");
-    // One that is frozen listens, too.
+    // A frozen process listens, too.
     second.signal(Signal::STOP);
     let mut fourth = place.start();
     assert_eq!(fourth.ended().await.code(), Some(1));

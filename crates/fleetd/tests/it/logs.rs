@@ -1,11 +1,11 @@
-//! What it says of requests.
+//! Log lines of requests.
 
 use serde_json::Value;
 
 use super::program::{Fleetd, Place};
 use hyperfleet_testkit::until;
 
-/// The line of a request to a path that begins so.
+/// The line of a request to a path with this beginning.
 async fn line_of(fleetd: &Fleetd, path: &str) -> Value {
     let mut found = Value::Null;
     until("the request is in the log", async || {
@@ -35,7 +35,7 @@ async fn a_line_is_short_whatever_its_path_and_names_nobody_who_was_not_asked_fo
     assert_eq!(line.get("caller"), None, "{line}");
 }
 
-/// The outage itself has lines of its own.
+/// The outage itself is logged separately.
 #[tokio::test]
 async fn who_asks_while_etcd_is_away_is_no_error() {
     let place = Place::on("http://127.0.0.1:1".to_owned());

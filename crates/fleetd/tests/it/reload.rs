@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::program::{Fleetd, Place};
 use hyperfleet_testkit::until;
 
-/// fleetd by a file that the test may write anew.
+/// fleetd with a settings file that the test may rewrite.
 fn by_file(place: &Place, text: &str) -> Fleetd {
     let file = place.write("fleet.conf", text);
     let mut command = place.command("m1", &[]);

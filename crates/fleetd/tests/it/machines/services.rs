@@ -1,4 +1,4 @@
-//! fleetd as a service of its machine: restarts, reloads, ends and upgrades, under units that run.
+//! fleetd as a service of its machine: restarts, reloads, stops and upgrades, with running units.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
@@ -9,7 +9,7 @@ use hyperfleet_testkit::{PrivateMachine, until};
 
 use super::cluster::{Cluster, Placed, files, names, units_on};
 
-/// Stops fleetd for good: its socket would start it again.
+/// Stops fleetd permanently: its socket would start it again.
 const STOP: [&str; 3] = ["stop", "fleetd.socket", "fleetd.service"];
 const START: [&str; 3] = ["start", "fleetd.socket", "fleetd.service"];
 /// Units stop with fleetd then.
