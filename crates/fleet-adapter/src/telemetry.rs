@@ -1,14 +1,14 @@
-//! What an adapter counts, described: `crates/adapter` counts it.
+//! Descriptions of the metrics that `crates/adapter` counts.
 
 use hyperfleet_server_kit::telemetry::MetricKind::{Counter, Gauge};
 use hyperfleet_server_kit::telemetry::{Metric, MetricKind, MetricTable};
 
-/// Of work on one resource, in seconds.
+/// Buckets for the work on one resource.
 const WORK_SECONDS: MetricKind = MetricKind::Histogram(&[
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 ]);
 
-/// What an adapter counts beside what every program does.
+/// Metrics of an adapter beside those of every program.
 #[rustfmt::skip]
 pub const METRICS: MetricTable = &[
     Metric::new("hyperfleet_adapter_leading", Gauge, &[],
