@@ -1,4 +1,5 @@
-//! What one source says, each value checked as it is read, so that the faults of all sources are told at once.
+//! The settings of one source. Each value is checked as it is read, so that the faults of all sources are
+//! reported at once.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,14 +10,14 @@ use super::fault::SettingFault;
 use super::setting::{Setting, SettingKind, SettingStatus, shown};
 use super::table::SettingTable;
 
-/// A value that a source gives.
+/// A value from a source.
 #[derive(Clone)]
 pub(super) struct Given {
     pub(super) setting: &'static Setting,
     pub(super) value: Value,
-    /// As it is shown, unless it is a secret.
+    /// The text to show, unless it is a secret.
     pub(super) text: String,
-    /// Where it comes from, for people.
+    /// Its source, for people.
     pub(super) origin: String,
 }
 
@@ -27,14 +28,14 @@ impl fmt::Debug for Given {
     }
 }
 
-/// What one source says, secrets included.
+/// The settings of one source, including secrets.
 pub struct Layer {
     pub(super) table: &'static SettingTable,
     pub(super) values: BTreeMap<&'static str, Given>,
-    /// What it says by older names, which is weaker than what any source says by its own.
+    /// Values under older names, which any source's current name overrides.
     pub(super) older: BTreeMap<&'static str, Given>,
     pub(super) faults: Vec<SettingFault>,
-    /// What is odd, but stops nothing.
+    /// Warnings.
     pub(super) notes: Vec<String>,
 }
 
@@ -49,7 +50,7 @@ impl Layer {
         }
     }
 
-    /// What flags say.
+    /// The settings of command-line flags.
     pub fn of_flags(table: &'static SettingTable, given: &[(&'static Setting, String)]) -> Self {
         let mut layer = Self::new(table);
         for (setting, text) in given {
@@ -59,7 +60,7 @@ impl Layer {
         layer
     }
 
-    /// Takes a value as the source has it.
+    /// Stores a value in the form of its source.
     pub(super) fn put(&mut self, setting: &'static Setting, written: Value, origin: String) {
         let key = setting.key;
         let meant = match setting.status {
@@ -98,7 +99,7 @@ impl Layer {
         values.insert(setting.key, given);
     }
 
-    /// A value that cannot be used. The fault follows the key.
+    /// Records an invalid value. The message follows the key.
     pub(super) fn refuse(&mut self, setting: &Setting, origin: &str, fault: &str) {
         let text = format!("{} (from {origin}): {fault}", setting.key);
         let about = match setting.status {
@@ -108,13 +109,13 @@ impl Layer {
         self.faults.push(SettingFault::of_key(about, text));
     }
 
-    /// Whether it gives one of these settings, by another variable than that.
+    /// Whether it sets one of these keys, by another variable than this.
     pub fn gives(&self, keys: &[&str], but: &str) -> bool {
         let mut given = keys.iter().filter_map(|key| self.values.get(key));
         given.any(|given| given.origin != but)
     }
 
-    /// Drops a value that comes from that variable, and notes why.
+    /// Drops a value from that variable, with a note.
     pub fn drop_variable(&mut self, key: &str, variable: &str, why: &str) {
         let given = self.values.get(key);
         if given.is_some_and(|given| given.origin == variable) {
@@ -123,7 +124,7 @@ impl Layer {
         }
     }
 
-    /// Drops the faults of values that another source replaces.
+    /// Drops the faults of values that another source overrides.
     pub fn forget_replaced_by(&mut self, stronger: &Self) {
         let is_replaced = |fault: &SettingFault| {
             let mut keys = stronger.values.keys();
