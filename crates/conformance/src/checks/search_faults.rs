@@ -1,10 +1,10 @@
-//! What searches are refused, and how.
+//! Refused searches, and their messages.
 
 use crate::check::{Check, check};
 
 const SOURCE: &str = "docs/search.md#refused";
 
-/// Searches, and the details of the problems that answer them.
+/// Searches, and the problems that they cause.
 const REFUSED: &[(&str, &str, &str, &str)] = &[
     (
         "field",
