@@ -24,7 +24,7 @@ pub fn handed_over() -> anyhow::Result<Vec<Listener>> {
     let mut sockets = ListenFd::from_env();
     let taken = (0..sockets.len()).map(|index| {
         let taken = take(&mut sockets, index);
-        taken.with_context(|| format!("socket {index} of those handed over (LISTEN_FDS)"))
+        taken.with_context(|| format!("socket {index} passed by the service manager (LISTEN_FDS)"))
     });
     taken.collect()
 }
@@ -37,7 +37,7 @@ fn take(sockets: &mut ListenFd, index: usize) -> anyhow::Result<Listener> {
     }
     let unix: Option<UnixListener> = sockets.take_unix_listener(index).ok().flatten();
     let Some(socket) = unix else {
-        bail!("it is neither a TCP socket nor a unix stream socket: set ListenStream= alone");
+        bail!("it is neither a TCP socket nor a unix stream socket: use ListenStream= only");
     };
     check(&socket)?;
     socket.set_nonblocking(true)?;
@@ -49,7 +49,7 @@ fn check(socket: impl AsFd) -> anyhow::Result<()> {
     if sockopt::socket_acceptconn(socket)? {
         return Ok(());
     }
-    bail!("nobody can connect to it: leave out Accept=yes, and set ListenStream= alone")
+    bail!("it does not listen: remove Accept=yes, and use ListenStream= only")
 }
 
 /// Its address, for people.

@@ -41,6 +41,6 @@ pub fn conclude(ended: anyhow::Result<ExitCode>) -> ExitCode {
 
 /// Ends the process immediately, after writing the log while it has a reader.
 pub fn at_once() -> ! {
-    telemetry::say_last(|| tracing::warn!("ended at once: told to a second time"));
+    telemetry::say_last(|| tracing::warn!("stopped immediately: second signal"));
     std::process::exit(1)
 }

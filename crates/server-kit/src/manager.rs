@@ -55,6 +55,6 @@ impl Watchdog {
 
 fn tell(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
-        tracing::warn!("the service manager cannot be told how it is: {error}");
+        tracing::warn!("cannot notify the service manager: {error}");
     }
 }

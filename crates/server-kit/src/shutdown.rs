@@ -44,11 +44,14 @@ pub async fn drain(
     let delay_seconds = times.delay.as_secs_f64();
     tracing::info!(
         delay_seconds,
-        "stopping: not ready any more; again to stop at once"
+        "stopping: not ready; send the signal again to stop immediately"
     );
     pause(signals, times.delay).await;
     let open = serving.open_connections();
-    tracing::info!(connections = open, "stopping: answering what is under way");
+    tracing::info!(
+        connections = open,
+        "stopping: completing requests in progress"
+    );
     // Sent at once. The end of all threads, which they check once a second, does not matter: only open
     // connections count.
     drop(serving.handle.stop(true));
@@ -59,16 +62,16 @@ pub async fn drain(
         if Instant::now() >= deadline {
             let requests = serving.open_connections();
             let seconds = times.drain.as_secs_f64();
-            tracing::error!(requests, seconds, "stopping: requests are cut");
+            tracing::error!(requests, seconds, "stopping: cutting off requests");
             let setting = times.drain_setting;
-            bail!("{requests} requests were cut: they took longer than {setting}");
+            bail!("{requests} requests were cut off: they took longer than {setting}");
         }
         tokio::select! {
             () = sleep(LOOK) => {}
             () = signals.next() => ending::at_once(),
         }
     }
-    tracing::info!("stopped: everything is answered");
+    tracing::info!("stopped: all requests completed");
     Ok(())
 }
 

@@ -26,7 +26,7 @@ where
             Err(_) => "panicked",
         };
         let pause_seconds = pause.as_secs_f64();
-        tracing::error!(task, pause_seconds, "a task {what}; it starts again");
+        tracing::error!(task, pause_seconds, "task {what}: restarting");
         tokio::time::sleep(pause).await;
     }
 }
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_task_that_panics_or_ends_is_told_and_starts_again() {
+    async fn a_task_that_panics_or_ends_is_logged_and_restarts() {
         let kept = Kept::default();
         let subscriber = tracing_subscriber::registry().with(kept.clone());
         let _told = tracing::subscriber::set_default(subscriber);
@@ -90,14 +90,12 @@ mod tests {
         }
         let told = kept.0.lock().unwrap().join(" ");
         assert_eq!(
-            told.matches("message=a task panicked; it starts again")
-                .count(),
+            told.matches("message=task panicked: restarting").count(),
             2,
             "{told}"
         );
         assert_eq!(
-            told.matches("message=a task ended; it starts again")
-                .count(),
+            told.matches("message=task ended: restarting").count(),
             1,
             "{told}"
         );

@@ -90,7 +90,7 @@ fn open_lock(path: &Path) -> io::Result<File> {
 
 fn in_use() -> anyhow::Error {
     anyhow!(
-        "another process listens there: end it, or name another socket (listen = unix:/path, FLEET_LISTEN)"
+        "another process listens there: stop it, or set another socket (listen = unix:/path, FLEET_LISTEN)"
     )
 }
 
@@ -101,13 +101,13 @@ fn remove_left_over(path: &Path) -> anyhow::Result<()> {
         Err(error) => return Err(error.into()),
     };
     if !found.file_type().is_socket() {
-        bail!("something is there that is no socket: it is left alone");
+        bail!("there is a file that is no socket: remove it, or set another socket");
     }
     if is_living(path)? {
         return Err(in_use());
     }
     fs::remove_file(path)?;
-    tracing::info!(path = %path.display(), "the socket of a process that is gone is replaced");
+    tracing::info!(path = %path.display(), "socket of a dead process replaced");
     Ok(())
 }
 
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_a_program_that_locks_nothing_is_left_alone_even_if_it_takes_nobody() {
+    fn the_socket_of_a_program_without_a_lock_is_not_changed_even_if_it_is_full() {
         let (_folder, path) = place();
         fs::create_dir(path.parent().unwrap()).unwrap();
         let socket = socket().unwrap();
@@ -240,11 +240,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_socket_or_somebody_elses_is_left_alone() {
+    fn other_files_and_other_programs_sockets_are_not_changed() {
         let (_folder, path) = place();
         fs::create_dir(path.parent().unwrap()).unwrap();
         fs::write(&path, "precious").unwrap();
-        assert!(fault(&path).contains("something is there that is no socket"));
+        assert!(fault(&path).contains("there is a file that is no socket"));
         assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
         fs::remove_file(&path).unwrap();
         let (_listener, file) = listen(&path, 0o600).unwrap();
@@ -254,6 +254,6 @@ mod tests {
         assert!(path.exists());
         fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink("/nowhere", &path).unwrap();
-        assert!(fault(&path).contains("something is there that is no socket"));
+        assert!(fault(&path).contains("there is a file that is no socket"));
     }
 }

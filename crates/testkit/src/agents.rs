@@ -79,7 +79,7 @@ impl SimulatedMachine {
 
     /// Stops the agent gracefully.
     pub async fn leave(&mut self, leave: Leave) {
-        let stop = self.agent.stop.take().expect("it is told once");
+        let stop = self.agent.stop.take().expect("stopped once");
         stop.send(leave).expect("it runs");
         (&mut self.agent.task).await.unwrap();
     }

@@ -6,8 +6,7 @@
     clippy::must_use_candidate,
     clippy::new_without_default,
     clippy::should_implement_trait,
-    missing_docs,
-    reason = "for tests: one that fails, panics, and names say what helpers do"
+    reason = "helpers of tests: one that fails, panics"
 )]
 
 mod agents;

@@ -75,7 +75,7 @@ impl RunningProgram {
     }
 
     /// Waits until its output contains these words.
-    pub async fn until_said(&mut self, words: &str) {
+    pub async fn until_output(&mut self, words: &str) {
         let is_said = |said: &str| said.contains(words).then_some(());
         self.until_found(&format!("it says {words:?}"), is_said)
             .await;

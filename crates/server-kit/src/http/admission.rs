@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_watches_and_takes_more_memory_counts_as_several() {
+    fn a_watching_client_with_more_memory_counts_as_several() {
         let limits = Limits {
             buffered_bytes_max: 5 * WATCHER_BYTES * WATCHERS_SHARE,
             ..Limits::default()

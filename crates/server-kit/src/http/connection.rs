@@ -51,8 +51,8 @@ pub(super) struct UnderWay {
 
 /// Slowest accepted rate of a client, in bytes per second (128 kbit/s).
 pub(super) const BYTES_PER_SECOND_MIN: u32 = 16 * 1024;
-/// Requests of one connection before its client is told to use another. Responses without a body stay in memory
-/// when a client sends requests and reads none of them, which actix does not limit.
+/// Requests of one connection before its client must use another. Responses without a body stay in memory when
+/// a client sends requests and reads none of them, which actix does not limit.
 const REQUESTS_MAX: u32 = 1000;
 /// A client that ignores this and sends more than this is cut off: actix would continue for ever.
 const REQUESTS_END: u32 = 2 * REQUESTS_MAX;

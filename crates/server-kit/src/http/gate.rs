@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn whoever_waits_for_the_end_is_told_before_and_after() {
+    async fn waiting_for_the_shutdown_ends_before_and_after_its_start() {
         let gate = Gate::serving();
         let other = gate.clone();
         let waits = async {

@@ -58,7 +58,6 @@ impl ProblemKind {
     }
 }
 
-#[allow(missing_docs, reason = "their titles say what they are")]
 #[rustfmt::skip]
 impl ProblemKind {
     pub const MALFORMED: &Self = &Self::new(StatusCode::BAD_REQUEST, "VAL-006", "malformed-request", "Malformed Request");
@@ -123,13 +122,13 @@ impl Problem {
 
     /// The limit of requests in progress is reached.
     pub fn busy() -> Self {
-        let detail = "Too many requests are under way, please try again later";
+        let detail = "Too many requests in progress, please try again later";
         Self::new(ProblemKind::UNAVAILABLE, detail).retry_after(BUSY_SECONDS)
     }
 
     /// The memory for clients is exhausted.
     pub fn full() -> Self {
-        let detail = "Too many large requests and answers are under way, please try again later, \
+        let detail = "Too many large requests and responses in progress, please try again later, \
                       or ask for smaller pages";
         Self::new(ProblemKind::UNAVAILABLE, detail).retry_after(BUSY_SECONDS)
     }

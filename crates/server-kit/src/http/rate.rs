@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn callers_are_told_apart_by_identity_then_address_then_network() {
+    fn callers_are_distinguished_by_identity_then_address_then_network() {
         let address = "192.0.2.1:80".parse().ok();
         let caller = |name: &str| key(Some(name.to_owned()), None);
         assert_eq!(key(Some("me".to_owned()), address), caller("me"));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn each_caller_has_a_burst_of_its_own_and_is_told_what_is_left() {
+    fn each_caller_has_its_own_burst_and_learns_what_is_left() {
         let limit = RateLimit::new(1, 3).unwrap();
         let (one, other) = (peer("192.0.2.1"), peer("192.0.2.2"));
         let first = limit.count(&one);

@@ -78,7 +78,7 @@ impl Layer {
         };
         if is_made_by_kubernetes(name, text) {
             self.notes.push(format!(
-                "{name} does not count: Kubernetes sets it for a Service of that name"
+                "{name} is ignored: Kubernetes sets it for a Service of that name"
             ));
             return None;
         }
@@ -120,5 +120,5 @@ fn value_in(file: &Path, setting: &Setting) -> Result<Value, String> {
     let text = files::read_text(file, VALUE_BYTES_MAX)
         .map_err(|error| format!("cannot read {}: {error}", file.display()))?;
     let value = setting.check(Value::from(text.trim_end_matches(['\r', '\n'])));
-    value.map_err(|_| format!("what it holds is not {}", setting.expected()))
+    value.map_err(|_| format!("its content is not {}", setting.expected()))
 }

@@ -9,7 +9,7 @@ const LABEL_LENGTH_MAX: usize = 63;
 /// The fault of a host, with its setting. `where_urls_go` completes the message for a URL.
 pub fn host_fault(key: &str, host: &str, where_urls_go: &str) -> Option<String> {
     if host.trim().is_empty() {
-        Some(format!("{key} is empty: say where"))
+        Some(format!("{key} is empty: set a host"))
     } else if host.contains(['@', '/']) {
         // It may be a URL with a password, which is not repeated.
         Some(format!(

@@ -40,14 +40,14 @@ impl Layer {
         }
         for (name, number) in file.sections {
             layer.notes.push(format!(
-                "{shown}, line {number}: what stands in a section, here [{name}], does not count"
+                "{shown}, line {number}: settings in a section are ignored, here [{name}]"
             ));
         }
         let mut last = BTreeMap::new();
         for Line { key, number, .. } in &file.lines {
             if last.insert(key.clone(), *number).is_some() {
                 layer.notes.push(format!(
-                    "{shown}, line {number}: {key} stands there once more; the last one counts"
+                    "{shown}, line {number}: {key} is repeated; the last one counts"
                 ));
             }
         }
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_setting_is_told_by_its_line() {
+    fn lines_that_are_no_settings_are_reported_by_number() {
         let file = parse("\n# c\nA=1\n \t\n; c\nno pair\nkey with blank = 1\n=1\n[ Agent ]\nb=2\n");
         let line = Line {
             key: "a".to_owned(),

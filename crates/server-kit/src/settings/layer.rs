@@ -65,7 +65,7 @@ impl Layer {
         let key = setting.key;
         let meant = match setting.status {
             SettingStatus::Gone(instead) => {
-                let note = format!("{key} (from {origin}) does nothing: {instead}");
+                let note = format!("{key} (from {origin}) has no effect: {instead}");
                 return self.notes.push(note);
             }
             SettingStatus::Renamed(now) => {
@@ -120,7 +120,7 @@ impl Layer {
         let given = self.values.get(key);
         if given.is_some_and(|given| given.origin == variable) {
             self.values.remove(key);
-            self.notes.push(format!("{variable} does not count: {why}"));
+            self.notes.push(format!("{variable} is ignored: {why}"));
         }
     }
 

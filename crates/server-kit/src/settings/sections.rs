@@ -124,9 +124,9 @@ pub struct Tls {
 /// The rows of the sections, to be mounted under other keys.
 #[rustfmt::skip]
 impl Masking {
-    pub const ENABLED: Setting = row("enabled", SettingKind::Bool, "true", "Whether values that look secret are left out");
-    pub const HEADERS: Setting = row("headers", SettingKind::List, "Authorization, X-API-Key, Cookie, X-Auth-Token, X-Forwarded-Authorization", "Headers whose values are left out, beside those of tokens and identities");
-    pub const FIELDS: Setting = row("fields", SettingKind::List, "password, secret, token, api_key, access_token, refresh_token, client_secret", "Members of bodies and parameters whose values are left out: those with one of these in their name");
+    pub const ENABLED: Setting = row("enabled", SettingKind::Bool, "true", "Hide values that look secret");
+    pub const HEADERS: Setting = row("headers", SettingKind::List, "Authorization, X-API-Key, Cookie, X-Auth-Token, X-Forwarded-Authorization", "Headers with hidden values, beside those of tokens and identities");
+    pub const FIELDS: Setting = row("fields", SettingKind::List, "password, secret, token, api_key, access_token, refresh_token, client_secret", "Parts of names of body members and query parameters with hidden values");
 }
 
 impl Default for Masking {
@@ -137,14 +137,14 @@ impl Default for Masking {
 
 #[rustfmt::skip]
 impl Timeouts {
-    pub const READ: Setting = Setting { range: TIMES, ..row("read", SettingKind::Duration, "5s", "How long a client may take to send the head of a request, and then its body") };
-    pub const WRITE: Setting = Setting { range: TIMES, ..row("write", SettingKind::Duration, "30s", "How long an answer may wait for its client to go on reading") };
-    pub const IDLE: Setting = Setting { range: TIMES, ..row("idle", SettingKind::Duration, "1m 15s", "How long a connection is kept open for the next request") };
+    pub const READ: Setting = Setting { range: TIMES, ..row("read", SettingKind::Duration, "5s", "Timeout for reading the head of a request, and for its body") };
+    pub const WRITE: Setting = Setting { range: TIMES, ..row("write", SettingKind::Duration, "30s", "Timeout for writing a response") };
+    pub const IDLE: Setting = Setting { range: TIMES, ..row("idle", SettingKind::Duration, "1m 15s", "Idle timeout of a connection") };
 }
 
 #[rustfmt::skip]
 impl Limits {
-    pub const CONNECTIONS: Setting = Setting { range: COUNTS, ..row("max_connections", SettingKind::Number, "10000", "Most connections at a time; more wait until one is closed") };
-    pub const IN_FLIGHT: Setting = Setting { range: COUNTS, ..row("max_in_flight", SettingKind::Number, "512", "Most requests under way at a time; more are answered 503") };
-    pub const BUFFERED: Setting = Setting { range: BUFFERED_MIB, ..row("max_buffered_mib", SettingKind::Number, "128", "Most MiB of large bodies and answers that are held for clients at a time; more are answered 503") };
+    pub const CONNECTIONS: Setting = Setting { range: COUNTS, ..row("max_connections", SettingKind::Number, "10000", "Maximum number of connections; further ones wait") };
+    pub const IN_FLIGHT: Setting = Setting { range: COUNTS, ..row("max_in_flight", SettingKind::Number, "512", "Maximum number of requests in progress; further ones get 503") };
+    pub const BUFFERED: Setting = Setting { range: BUFFERED_MIB, ..row("max_buffered_mib", SettingKind::Number, "128", "Memory for large bodies and responses, in MiB; beyond it requests get 503") };
 }

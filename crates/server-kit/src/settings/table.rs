@@ -53,7 +53,7 @@ impl SettingTable {
         let known = self.settings.iter().map(|setting| setting.key);
         match likeliest(key, known.chain(sections)) {
             Some(meant) => format!("; did you mean {meant}?"),
-            None => format!("; {} lists what there is", self.reference),
+            None => format!("; see {}", self.reference),
         }
     }
 
@@ -79,7 +79,7 @@ impl SettingTable {
                 _ => code(setting.default),
             };
             let reload = match setting.status {
-                SettingStatus::Reloaded => "; taken by a reload",
+                SettingStatus::Reloaded => "; applied by a reload",
                 _ => "",
             };
             let help = format!("{}{}{reload}", setting.help, setting.unit);

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_supported_is_told_and_times_are_read() {
+    fn unsupported_options_are_reported_and_times_are_read() {
         let variables = |name: &str| match name {
             "OTEL_EXPORTER_OTLP_CLIENT_KEY" => Some("/a/key.pem".to_owned()),
             "OTEL_EXPORTER_OTLP_TIMEOUT" => Some("1500".to_owned()),

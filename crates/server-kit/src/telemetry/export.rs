@@ -38,7 +38,10 @@ impl Exporter {
         if told_at.is_none_or(|at| at.elapsed() >= TELL_PERIOD) {
             *told_at = Some(Instant::now());
             let error = error as &dyn std::error::Error;
-            tracing::warn!(error, "the collector did not take spans; they are lost");
+            tracing::warn!(
+                error,
+                "spans lost: the collector refused them or is unreachable"
+            );
         }
     }
 }

@@ -23,7 +23,7 @@ const EXPORT: &str = "opentelemetry=off,opentelemetry_sdk=off,opentelemetry_otlp
 /// The variable that overrides the filter, as in other Rust programs.
 const VARIABLE: &str = "RUST_LOG";
 
-/// One log per process, whoever starts it first.
+/// One log per process, created by the first start.
 static QUEUE: OnceLock<Queue> = OnceLock::new();
 /// Replaces its level, if it may change.
 static REPLACE: OnceLock<Replace> = OnceLock::new();
@@ -127,7 +127,7 @@ pub(super) fn check_is_heard() {
     let Ok(text) = std::env::var(VARIABLE) else {
         return;
     };
-    let is_heard = !queue::said(|| tracing::error!("is anybody there?")).is_empty();
+    let is_heard = !queue::said(|| tracing::error!("log filter check")).is_empty();
     if !is_heard && !text.trim().eq_ignore_ascii_case("off") {
         // It may have no reader either.
         let _ = writeln!(
@@ -146,12 +146,12 @@ fn named(text: Result<String, VarError>, notes: &mut Vec<String>) -> Option<EnvF
         Ok(text) if text.trim().is_empty() => return None,
         Ok(text) => match EnvFilter::builder().parse(&text) {
             Ok(filter) => return Some(filter),
-            Err(error) => format!("{text:?} cannot be understood ({error})"),
+            Err(error) => format!("{text:?} is invalid ({error})"),
         },
         Err(VarError::NotUnicode(_)) => "it is no text".to_owned(),
     };
     notes.push(format!(
-        "{VARIABLE} does not count: {fault}; logging.level does"
+        "{VARIABLE} is ignored: {fault}; using logging.level"
     ));
     None
 }
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_variable_that_says_nothing_does_not_count_and_one_that_is_wrong_is_told() {
+    fn an_empty_variable_is_ignored_and_an_invalid_one_is_reported() {
         let read = |text: Result<&str, VarError>| {
             let mut notes = Vec::new();
             let filter = named(text.map(ToOwned::to_owned), &mut notes);
@@ -199,7 +199,7 @@ mod tests {
         for wrong in ["hyperfleet=loud", "hyperfleet==debug", "[{"] {
             let (filter, notes) = read(Ok(wrong));
             assert_eq!((filter, notes.len()), (None, 1), "{wrong}");
-            assert!(notes[0].starts_with("RUST_LOG does not count"), "{notes:?}");
+            assert!(notes[0].starts_with("RUST_LOG is ignored"), "{notes:?}");
             assert!(notes[0].contains(wrong), "{notes:?}");
         }
         let (filter, notes) = read(Err(VarError::NotUnicode(OsString::from_vec(vec![0xff]))));

@@ -24,6 +24,6 @@ fn tell_one(panic: &PanicHookInfo<'_>) {
         cause = cause.copied(),
         location = location.unwrap_or_default(),
         thread = thread.name().unwrap_or_default(),
-        "a panic: this is a defect"
+        "panic: this is a defect"
     );
 }

@@ -256,7 +256,7 @@ fn missing_lines(missing: u64) -> Vec<u8> {
     said(|| {
         tracing::error!(
             lines = missing,
-            "lines of the log are missing here: it was not read in time"
+            "log lines missing: the reader was too slow"
         );
     })
 }

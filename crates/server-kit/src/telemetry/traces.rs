@@ -88,7 +88,7 @@ pub(super) fn start(settings: &Tracing, version: &'static str) -> (Traces, Vec<S
             (Traces(Some(provider)), notes)
         }
         Err(error) => {
-            notes.push(format!("there will be no traces: {error:#}"));
+            notes.push(format!("no traces: {error:#}"));
             (Traces::default(), notes)
         }
     }
@@ -113,7 +113,7 @@ fn protocol(variables: Variables<'_>, notes: &mut Vec<String>) -> Protocol {
         Some("http/protobuf") => Protocol::HttpBinary,
         Some(other) => {
             notes.push(format!(
-                "{OTEL_EXPORTER_OTLP_PROTOCOL}: \"{other}\" is neither grpc nor http/protobuf; grpc it is"
+                "{OTEL_EXPORTER_OTLP_PROTOCOL}: \"{other}\" is neither grpc nor http/protobuf; using grpc"
             ));
             Protocol::Grpc
         }
@@ -128,7 +128,7 @@ fn sampler(variables: Variables<'_>, notes: &mut Vec<String>) -> Sampler {
         Some((Ok(ratio), _)) if (0.0..=1.0).contains(&ratio) => ratio,
         Some((_, text)) => {
             notes.push(format!(
-                "OTEL_TRACES_SAMPLER_ARG: \"{text}\" is no number from 0 to 1; 1 it is"
+                "OTEL_TRACES_SAMPLER_ARG: \"{text}\" is no number from 0 to 1; using 1"
             ));
             1.0
         }
@@ -144,7 +144,7 @@ fn sampler(variables: Variables<'_>, notes: &mut Vec<String>) -> Sampler {
         "parentbased_traceidratio" => parent(Sampler::TraceIdRatioBased(ratio)),
         other => {
             notes.push(format!(
-                "OTEL_TRACES_SAMPLER: \"{other}\" is not known; parentbased_traceidratio it is"
+                "OTEL_TRACES_SAMPLER: \"{other}\" is unknown; using parentbased_traceidratio"
             ));
             parent(Sampler::TraceIdRatioBased(ratio))
         }
@@ -160,7 +160,7 @@ fn propagator(variables: Variables<'_>, notes: &mut Vec<String>) -> TextMapCompo
             "baggage" => propagators.push(Box::new(BaggagePropagator::new())),
             "none" | "" => {}
             other => notes.push(format!(
-                "OTEL_PROPAGATORS: \"{other}\" is not supported; there are tracecontext and baggage"
+                "OTEL_PROPAGATORS: \"{other}\" is not supported; use tracecontext or baggage"
             )),
         }
     }
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn samplers_have_their_standard_names_and_mistakes_are_told() {
+    fn samplers_have_their_standard_names_and_mistakes_are_reported() {
         let said = |pairs| {
             let mut notes = Vec::new();
             let sampler = sampler(&given(pairs), &mut notes);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn other_protocols_and_propagators_are_told() {
+    fn other_protocols_and_propagators_are_reported() {
         let mut notes = Vec::new();
         let variables = given(&[
             ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json"),

@@ -126,14 +126,13 @@ impl Watched {
     fn tell(&self, news: Option<News>) {
         let listener = self.identity.listener;
         match news {
-            Some(News::Replaced) => tracing::info!(listener, "a new certificate is used"),
+            Some(News::Replaced) => tracing::info!(listener, "certificate replaced"),
             Some(News::Fault(fault)) => {
-                tracing::warn!(listener, "the certificate stays as it was: {fault}");
+                tracing::warn!(listener, "certificate not replaced: {fault}");
             }
-            Some(News::Restored) => tracing::info!(
-                listener,
-                "the files of the certificate are good again: it stays as it was"
-            ),
+            Some(News::Restored) => {
+                tracing::info!(listener, "certificate files valid again: unchanged")
+            }
             None => {}
         }
         let name = "hyperfleet_api_tls_certificate_expiry_timestamp_seconds";
@@ -197,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_away_are_told_once_and_so_is_that_they_are_back() {
+    fn missing_files_are_reported_once_and_so_is_their_return() {
         let pair = signed();
         let (files, mut watched) = watched(&pair);
         for name in ["crt", "key"] {
@@ -230,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn each_fault_is_told_and_a_new_certificate_ends_them_all() {
+    fn each_fault_is_reported_and_a_new_certificate_ends_them_all() {
         let (first, second) = (signed(), signed());
         let (files, mut watched) = watched(&first);
         let expires_at = watched.identity.expires_at();

@@ -19,7 +19,7 @@ struct Sink {
 
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Once whoever decides has gone, it takes everything.
+        // Without the test's decisions it takes everything.
         if let Ok(Let::Fail) = self.lets.recv() {
             return Err(ErrorKind::BrokenPipe.into());
         }
@@ -66,7 +66,7 @@ fn line(letter: char, bytes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_reader_that_stalls_holds_nobody_back_and_what_waits_is_bounded() {
+fn a_stalled_reader_blocks_no_writer_and_the_queue_is_bounded() {
     let (queue, taken, lets) = stalled();
     let one = line('a', 1000);
     for _ in 0..5000 {
