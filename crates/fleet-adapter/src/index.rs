@@ -86,7 +86,7 @@ impl Index {
             if let Err(error) = self.follow(fleet).await
                 && fleet.is_connected()
             {
-                tracing::debug!(error = %error, "fleet is followed from its present state");
+                tracing::debug!(error = %error, "following fleet from its current state");
             }
             sleep(PAUSE).await;
         }

@@ -96,7 +96,7 @@ impl<S: KeyStore> Keeper<S> {
         if let Some(lease) = held
             && self.store.revoke(lease).await.is_err()
         {
-            tracing::info!("the lease of the adapter runs out by itself");
+            tracing::info!("releasing the adapter lease failed: it will expire");
         }
     }
 
@@ -109,25 +109,22 @@ impl<S: KeyStore> Keeper<S> {
                     self.terms.fetch_add(1, Ordering::AcqRel);
                     self.lasts.send_replace(asked_at + self.time);
                     self.leads.send_replace(true);
-                    tracing::info!(
-                        key = self.key,
-                        "this replica holds the lease of the adapter"
-                    );
+                    tracing::info!(key = self.key, "adapter lease acquired");
                 }
                 Ok(None) => {}
-                Err(error) => tracing::debug!(%error, "the lease of the adapter cannot be taken"),
+                Err(error) => tracing::debug!(%error, "acquiring the adapter lease failed"),
             },
             Some(lease) => match self.store.keep(lease).await {
                 Ok(Kept::Alive) => {
                     self.lasts.send_replace(asked_at + self.time);
                 }
                 Ok(Kept::Gone) => {
-                    tracing::warn!(key = self.key, "the lease of the adapter is lost");
+                    tracing::warn!(key = self.key, "adapter lease lost");
                     *held = None;
                     self.leads.send_replace(false);
                     return;
                 }
-                Err(error) => tracing::debug!(%error, "the lease of the adapter cannot be renewed"),
+                Err(error) => tracing::debug!(%error, "renewing the adapter lease failed"),
             },
         }
         sleep(self.time / RENEWALS).await;

@@ -55,7 +55,7 @@ impl<S: KeyStore> FleetAdapter<S> {
                     continue;
                 }
                 Err(error) => {
-                    tracing::debug!(resource = units.path, %error, "cannot tell whether a resource still exists");
+                    tracing::debug!(resource = units.path, %error, "checking whether a resource exists failed");
                     continue;
                 }
             }
@@ -65,7 +65,7 @@ impl<S: KeyStore> FleetAdapter<S> {
                     resource = id,
                     units,
                     grace_seconds,
-                    "units have no resource any more, or no workload"
+                    "removing units without a resource or workload"
                 );
                 Instant::now()
             });
@@ -76,7 +76,7 @@ impl<S: KeyStore> FleetAdapter<S> {
                 tracing::warn!(
                     resource = id,
                     error = format!("{error:#}"),
-                    "units without a resource cannot be removed"
+                    "removing units without a resource failed"
                 );
             }
         }

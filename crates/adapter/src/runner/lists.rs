@@ -55,7 +55,7 @@ pub(super) async fn keep<A>(shared: &Shared<A>, kind: usize, tell: &mpsc::Sender
         match listed {
             Ok(()) => {
                 if std::mem::take(&mut is_told) {
-                    tracing::info!(kind = settings.kinds[kind].plural, "the API answers again");
+                    tracing::info!(kind = settings.kinds[kind].plural, "API reachable again");
                 }
                 pause = PAUSE;
                 if !std::mem::replace(&mut has_changes, true) {
@@ -75,7 +75,7 @@ pub(super) async fn keep<A>(shared: &Shared<A>, kind: usize, tell: &mpsc::Sender
                         format!("{:#}", anyhow::Error::from(error)),
                         &settings.kinds[kind].plural,
                     );
-                    tracing::warn!(error, kind, "resources cannot be listed");
+                    tracing::warn!(error, kind, "listing resources failed: retrying");
                 }
                 sleep(asked.max(pause)).await;
                 pause = (pause * 2).min(PAUSE_MAX);

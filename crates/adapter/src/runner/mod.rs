@@ -160,14 +160,20 @@ impl<A: Adapter> Runner<A> {
                 () = stand_by => {}
             }
             telemetry::leads(true);
-            tracing::info!(adapter = self.shared.settings.name, "the adapter works");
+            tracing::info!(
+                adapter = self.shared.settings.name,
+                "adapter started working"
+            );
             let mut leads = self.leads.clone();
             tokio::select! {
                 () = &mut stop => break,
                 () = until_says(&mut leads, false) => {}
                 () = self.work() => {}
             }
-            tracing::warn!(adapter = self.shared.settings.name, "another replica works");
+            tracing::warn!(
+                adapter = self.shared.settings.name,
+                "adapter standing by: another replica works"
+            );
             self.workers.shutdown().await;
             self.under_way.clear();
             self.queue.clear();
@@ -180,7 +186,7 @@ impl<A: Adapter> Runner<A> {
             }
         });
         if ended.await.is_err() {
-            tracing::warn!(left, "work was given up when the grace period ended");
+            tracing::warn!(left, "work cancelled at the end of the grace period");
         }
     }
 
@@ -242,7 +248,7 @@ impl<A: Adapter> Runner<A> {
         let (id, done) = match done {
             Ok(done) => done,
             // The panic itself is logged with its location.
-            Err(error) => (error.id(), Err(anyhow!("the work has panicked"))),
+            Err(error) => (error.id(), Err(anyhow!("the work panicked"))),
         };
         let Some((key, since)) = self.under_way.remove(&id) else {
             return;
@@ -272,7 +278,7 @@ impl<A: Adapter> Runner<A> {
                 telemetry::reconciled(kind, "failed", took);
                 let at_least = error.downcast_ref().and_then(api::Error::again_after);
                 let (resource, error) = (&key.href, format!("{error:#}"));
-                tracing::warn!(resource, error, "reconciliation failed; it is retried");
+                tracing::warn!(resource, error, "reconciliation failed: retrying");
                 let at_least = at_least.unwrap_or_default();
                 self.queue.failed(key, now, jitter(), at_least);
             }

@@ -90,7 +90,7 @@ pub(super) fn checks() -> Vec<Check> {
     let further = [
         check!(
             "search-fault.syntax",
-            "A fault of syntax is told with its position",
+            "A syntax error is reported with its position",
             SOURCE,
             |api| {
                 for search in [

@@ -232,7 +232,7 @@ impl<S: KeyStore> FleetAdapter<S> {
                 pending,
                 owned,
                 command,
-                "removal of units waits for an operator"
+                "removal of units held until an operator approves it"
             );
         }
         self.carry_out(id, &mut plan, None).await?;

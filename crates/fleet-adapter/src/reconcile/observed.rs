@@ -61,7 +61,7 @@ impl<S: KeyStore> FleetAdapter<S> {
     fn owned(&self, owner: Ownership, observed: Observed) -> OwnedUnit {
         let unit = observed
             .unit
-            .unwrap_or_else(|| unreachable!("it was looked at"));
+            .unwrap_or_else(|| unreachable!("it was observed"));
         OwnedUnit {
             reports: self.reports(observed.states),
             name: unit.name,

@@ -81,7 +81,7 @@ pub fn report_without_etcd(before: Option<Report>, is_deleted: bool) -> Report {
     let away = || {
         Finding::no(
             "EtcdUnavailable",
-            "etcd does not answer: nothing can be changed, services go on",
+            "etcd does not answer: nothing can be changed, services keep running",
         )
     };
     let mut report = match before {
@@ -115,7 +115,7 @@ fn health(health: FleetHealth) -> Finding {
             "no engine of fleet leads: units are neither placed nor moved",
         )
     } else if machines == 0 {
-        Finding::no("NoMachines", "no machine of fleet is there")
+        Finding::no("NoMachines", "fleet has no machines")
     } else {
         let machines = counted(machines, "machine");
         Finding::yes(
