@@ -55,7 +55,7 @@ impl Patterns {
 
     pub(super) fn get_mut(&mut self, id: PatternId) -> &mut Pattern {
         let pattern = self.by_id.get_mut(&id);
-        pattern.expect("a pattern is kept while somebody declares it")
+        pattern.expect("a declared pattern exists")
     }
 
     /// The patterns that match a name.

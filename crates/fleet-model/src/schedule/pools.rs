@@ -65,9 +65,7 @@ impl Pools {
     }
 
     pub(super) fn get_mut(&mut self, pool: PoolId) -> &mut Pool {
-        self.by_id
-            .get_mut(&pool)
-            .expect("a pool is kept while somebody asks for it")
+        self.by_id.get_mut(&pool).expect("a required pool exists")
     }
 
     /// The pool of a requirement and, if it is new, the machines that match it: the caller records it for them.
@@ -204,7 +202,7 @@ impl Pools {
                 .sum()
         };
         let fewest = demand.iter().min_by_key(pools);
-        let (key, _) = fewest.expect("whoever asks for nothing has the pool of all");
+        let (key, _) = fewest.expect("units without requirements use the pool of all");
         key.clone()
     }
 }

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_says_who_is_replaced() {
+    fn the_file_names_the_replaced_units() {
         let option = |name: &str, value: &str| UnitOption {
             section: SECTION.to_owned(),
             name: name.to_owned(),

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_in_a_text_is_told_by_its_path() {
+    fn a_fault_in_a_text_is_reported_by_its_path() {
         let part = body(b"{\"a\":[{\"b\":\"\\ud800\"}]}").unwrap();
         let a = part.members(&["a"]).unwrap().remove(0).1;
         let first = a.elements(9).unwrap().remove(0);

@@ -152,7 +152,7 @@ fn before_the_first_section_nothing_counts() {
 }
 
 #[test]
-fn sections_options_and_comments_are_told_apart() {
+fn sections_options_and_comments_are_distinguished() {
     for (file, options) in [
         ("[A]\n =x\n<<<=bar", ["A/=x", "A/<<<=bar"]),
         (
@@ -216,7 +216,7 @@ fn lines_have_2047_bytes_at_most_wherever_they_stand() {
 }
 
 #[test]
-fn of_two_faults_the_first_is_told() {
+fn of_two_faults_the_first_is_reported() {
     let long = "c".repeat(LINE_BYTES_MAX + 1);
     let told = |file: String| fault(file.as_bytes());
     assert!(told(format!("[A] x\n{long}")).starts_with("found garbage"));

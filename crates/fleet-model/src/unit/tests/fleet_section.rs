@@ -175,7 +175,7 @@ fn global_and_singleton_are_true_by_their_last_value() {
 }
 
 #[test]
-fn what_is_not_known_is_told_once() {
+fn unknown_settings_are_reported_once() {
     let known = [
         "Conflicts",
         "Global",

@@ -96,7 +96,7 @@ fn others_may_meet() {
 }
 
 #[test]
-fn of_several_contradictions_the_first_rule_is_told() {
+fn of_several_contradictions_the_first_rule_is_reported() {
     for (lines, beginning) in [
         ("MachineID=m\nMachineOf=a\nConflicts=a", "unresolvable"),
         (
