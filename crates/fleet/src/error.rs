@@ -66,7 +66,7 @@ fn foreign(key: &Key, name: &str, version: Option<u64>) -> String {
     let what = named(key);
     if registry::is_newer(version) {
         return format!(
-            "{what} was written by a newer version of fleet and is left alone: etcd key {name:?}"
+            "{what} was written by a newer version of fleet and is not changed: etcd key {name:?}"
         );
     }
     let mend = match key {
@@ -96,8 +96,8 @@ fn named(key: &Key) -> String {
         Key::Cordon(id) => format!("the cordon of machine {id}"),
         Key::Drain(id) => format!("the drain of machine {id}"),
         Key::LastReport(id) => format!("the last report of machine {id}"),
-        Key::Leader | Key::EngineVersion => "what the engine keeps".to_owned(),
+        Key::Leader | Key::EngineVersion => "the engine's record".to_owned(),
         Key::ReplacesOrder => "the order of units with Replaces".to_owned(),
-        Key::Resume => "the word to resume".to_owned(),
+        Key::Resume => "the order to resume".to_owned(),
     }
 }

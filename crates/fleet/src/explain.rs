@@ -67,7 +67,7 @@ impl<S: KeyStore> Fleet<S> {
         let keys = [Key::Machine(machine.to_owned()), Key::run(machine, unit)];
         let key = self.foreign(&keys).or_else(|| self.unreadable_run(unit))?;
         Some(format!(
-            "placed on {machine}, and left there: this version of fleet cannot read {key}"
+            "placed on {machine}, and pinned there: this version of fleet cannot read {key}"
         ))
     }
 
@@ -122,7 +122,7 @@ impl<S: KeyStore> Fleet<S> {
             .mirror
             .read(|picture| picture.known.machines.contains_key(machine));
         if !is_there {
-            return format!("placed on {machine}, which is not there any more: about to be moved");
+            return format!("placed on {machine}, which is gone: about to be moved");
         }
         let report = Key::State(StateKey {
             unit: unit.to_owned(),
@@ -138,7 +138,7 @@ impl<S: KeyStore> Fleet<S> {
         if let Some(UnitState { error, .. }) = state
             && !error.is_empty()
         {
-            return format!("placed on {machine}, where it is not as desired: {error}");
+            return format!("placed on {machine}, where it is not in its desired state: {error}");
         }
         match current(state) {
             DesiredState::Inactive => format!("placed on {machine}, which has not reported it yet"),
@@ -205,14 +205,14 @@ impl<S: KeyStore> Fleet<S> {
             failing.map(|(key, state)| (key.machine.clone(), state.value.error.clone()))
         });
         failing.map_or_else(String::new, |(machine, error)| {
-            format!("; on {machine} it is not as desired: {error}")
+            format!("; on {machine} it is not in its desired state: {error}")
         })
     }
 }
 
 fn inactive(unit: &UnitRecord) -> String {
     match &unit.place {
-        None => "inactive: it is to be on no machine".to_owned(),
+        None => "inactive: it needs no machine".to_owned(),
         Some(place) => {
             let machine = &place.value.machine;
             format!("inactive: about to leave {machine}")

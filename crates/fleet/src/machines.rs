@@ -102,7 +102,7 @@ impl<S: KeyStore> Fleet<S> {
     pub async fn resume(&self) -> Result<(), Error> {
         let revision = self.registry.resume().await?;
         self.mirror.wrote(revision);
-        tracing::warn!(revision, "agents that have halted are told to go on");
+        tracing::warn!(revision, "halted agents ordered to resume");
         Ok(())
     }
 }

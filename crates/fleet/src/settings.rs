@@ -37,15 +37,15 @@ pub struct Etcd {
 /// The rows to mount.
 #[rustfmt::skip]
 impl Etcd {
-    pub const ENDPOINTS: Setting = row("endpoints", SettingKind::List, "http://127.0.0.1:2379", "URLs of the servers of etcd that fleet's units and machines are kept in; all http, or all https");
-    pub const USERNAME: Setting = row("username", SettingKind::Text, "", "User to log in to etcd as");
-    pub const PASSWORD_FILE: Setting = row("password_file", SettingKind::File, "", "File with its password");
+    pub const ENDPOINTS: Setting = row("endpoints", SettingKind::List, "http://127.0.0.1:2379", "URLs of etcd's servers for fleet; all http, or all https");
+    pub const USERNAME: Setting = row("username", SettingKind::Text, "", "User of etcd");
+    pub const PASSWORD_FILE: Setting = row("password_file", SettingKind::File, "", "File with the password of etcd's user");
     pub const CA_FILE: Setting = row("ca_file", SettingKind::File, "", "PEM file with the authorities of etcd's certificates; needed for https");
-    pub const CERT_FILE: Setting = row("cert_file", SettingKind::File, "", "PEM file with the certificate to show to etcd");
+    pub const CERT_FILE: Setting = row("cert_file", SettingKind::File, "", "PEM file with the client certificate for etcd");
     pub const KEY_FILE: Setting = row("key_file", SettingKind::File, "", "PEM file with its private key");
-    pub const SERVER_NAME: Setting = row("server_name", SettingKind::Text, "", "Name that etcd's certificates are for, if not that of its URLs");
-    pub const KEY_PREFIX: Setting = row("key_prefix", SettingKind::Text, "/fleet/v3/", "What all of fleet's keys begin with");
-    pub const REQUEST_TIMEOUT: Setting = Setting { range: Some(("100ms", "1m")), ..row("request_timeout", SettingKind::Duration, "5s", "How long a call to etcd may take") };
+    pub const SERVER_NAME: Setting = row("server_name", SettingKind::Text, "", "Server name in etcd's certificates, if not that of its URLs");
+    pub const KEY_PREFIX: Setting = row("key_prefix", SettingKind::Text, "/fleet/v3/", "Prefix of all keys of fleet");
+    pub const REQUEST_TIMEOUT: Setting = Setting { range: Some(("100ms", "1m")), ..row("request_timeout", SettingKind::Duration, "5s", "Timeout of a call to etcd") };
 }
 
 impl Default for Etcd {

@@ -214,7 +214,7 @@ impl Daemon {
             if let Some(agent) = agent
                 && timeout(LEAVE_TIME_MAX, agent.leave()).await.is_err()
             {
-                tracing::warn!("stopping: not all units have stopped; they run on");
+                tracing::warn!("stopping: some units have not stopped; they keep running");
             }
             let _ = has_left.send(());
         };
@@ -226,7 +226,7 @@ impl Daemon {
             if let Some(engine) = engine
                 && timeout(RESIGN_TIME_MAX, engine.resign()).await.is_err()
             {
-                tracing::warn!("stopping: the engine could not resign; its lease runs out");
+                tracing::warn!("stopping: the engine could not resign; its lease will expire");
             }
         };
         let ended = tokio::spawn(async { tokio::join!(left, resigned) });

@@ -163,20 +163,17 @@ fn notes(
         && let Some(address) = doors.reachable(listen)
     {
         notes.push(format!(
-            "listen_anonymous: whoever reaches {address} may run anything on every machine of the fleet"
+            "listen_anonymous: any client that reaches {address} can run anything on every machine of the fleet"
         ));
     }
     if listen.socket_mode & OTHERS_WRITE != 0 {
         notes.push(format!(
-            "listen_socket_mode: with {:04o} every user of this machine may run anything on every machine of the fleet",
+            "listen_socket_mode: with {:04o} every user of this machine can run anything on every machine of the fleet",
             listen.socket_mode
         ));
     }
     if etcd.tls.is_none() && !etcd.endpoints.iter().all(|url| is_of_this_machine(url)) {
-        notes.push(
-            "etcd_servers: units and the right to change them go over http to other machines unprotected; use https"
-                .to_owned(),
-        );
+        notes.push("etcd_servers: http to other machines is unprotected; use https".to_owned());
     }
     notes
 }

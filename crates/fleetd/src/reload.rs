@@ -40,7 +40,7 @@ impl Running {
             .is_some_and(|stuck| !stuck.is_finished())
         {
             // Each attempt would occupy another thread.
-            tracing::error!("the settings stay as they were: they are still being read");
+            tracing::error!("settings unchanged: the previous reload is still reading them");
             return;
         }
         let (file, doors) = (self.file.clone(), self.doors.clone());
@@ -55,10 +55,10 @@ impl Running {
             Ok(Err(panicked)) => panicked.to_string(),
             Err(_) => {
                 self.stuck = Some(reading);
-                "they take too long to be read".to_owned()
+                "reading them takes too long".to_owned()
             }
         };
-        tracing::error!("the settings stay as they were: {fault}");
+        tracing::error!("settings unchanged: {fault}");
     }
 
     fn take(&mut self, loaded: Loaded, notes: &[String]) {
@@ -67,17 +67,17 @@ impl Running {
         }
         let taken = loaded.changed_since(&self.latest).at_once.join(", ");
         let settings = loaded.summary();
-        tracing::info!(settings, taken, "the settings were read again");
+        tracing::info!(settings, taken, "settings reloaded");
         let waiting = loaded.changed_since(&self.started).at_a_start;
         if !waiting.is_empty() {
             let keys = waiting.join(", ");
-            tracing::warn!("these changes count after a restart: {keys}");
+            tracing::warn!("these changes need a restart: {keys}");
         }
         // Last, so that messages of the reload itself appear at the earlier level.
         let level = loaded.settings.logging.level;
         let is_new = level != self.latest.settings.logging.level;
         if is_new && !telemetry::set_level(level) {
-            tracing::warn!("log_level does not count: RUST_LOG does");
+            tracing::warn!("log_level is ignored: RUST_LOG overrides it");
         }
         self.latest = loaded;
     }

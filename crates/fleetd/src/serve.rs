@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_where_this_machine_alone_may_call_names_are_looked_at() {
+    fn host_names_are_checked_only_if_the_listener_is_local() {
         let mut listen = Listen {
             addresses: Vec::new(),
             socket_mode: 0o660,

@@ -28,7 +28,7 @@ pub(super) struct Facts {
 /// Prints the status. On a thread of its own, because standard output may block.
 pub(super) fn describe(facts: &Facts, connections: usize) {
     if IS_WRITING.swap(true, Ordering::AcqRel) {
-        tracing::warn!("the state before this one was not read yet: this one is left out");
+        tracing::warn!("status not printed: the previous one was not read yet");
         return;
     }
     let line = format!("{}\n", state(facts, connections));

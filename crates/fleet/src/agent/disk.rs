@@ -122,7 +122,7 @@ impl Disk {
     /// Reads the stored state. If it is lost, the files show which units exist.
     pub(super) fn recall(&self) -> Memory {
         let memory = self.read(MEMORY).unwrap_or_else(|error| {
-            tracing::warn!(error, "the agent's memory is unreadable; it starts without");
+            tracing::warn!(error, "agent state unreadable: starting without it");
             None
         });
         memory.unwrap_or_default()

@@ -131,7 +131,7 @@ impl<S: KeyStore> Follower<S> {
                 Err(error) => {
                     if !std::mem::replace(&mut is_told, true) {
                         let (error, scope) = (chain(&error), &self.scope);
-                        tracing::warn!(error, ?scope, "the agent has lost etcd; units go on");
+                        tracing::warn!(error, ?scope, "etcd connection lost: units keep running");
                     }
                     tokio::time::sleep(PAUSE).await;
                 }
@@ -291,7 +291,7 @@ impl Duties {
         let mut orders = Orders::default();
         for key in self.known.values().flat_map(|known| known.foreign.keys()) {
             if let Some(unit) = key.unit() {
-                let reason = "this version of fleet cannot read what it is to be".to_owned();
+                let reason = "its desired state is unreadable for this version of fleet".to_owned();
                 orders.held.insert(unit.to_owned(), reason);
             }
         }
@@ -299,7 +299,7 @@ impl Duties {
         if foreign.any(|key| matches!(key, Key::Label(_))) {
             for (unit, _) in self.globals() {
                 let reason =
-                    "this version of fleet cannot read metadata of this machine".to_owned();
+                    "metadata of this machine is unreadable for this version of fleet".to_owned();
                 orders.held.insert(unit.to_owned(), reason);
             }
         }

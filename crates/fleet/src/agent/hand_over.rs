@@ -26,18 +26,16 @@ pub(super) async fn hand_over<S: KeyStore>(
         Ok(drain) => drain,
         Err(error) => {
             let error = chain(&error);
-            tracing::warn!(error, "units cannot be handed over; they are stopped");
+            tracing::warn!(error, "units cannot be handed over: stopping them");
             return None;
         }
     };
-    tracing::info!(units = units.len(), "units are handed over");
+    tracing::info!(units = units.len(), "handing units over");
     if timeout(TIME_MAX, until_gone(&registry, &machine, units))
         .await
         .is_err()
     {
-        tracing::warn!(
-            "not all units could be handed over in time; those that are left are stopped"
-        );
+        tracing::warn!("units not handed over in time: stopping the rest");
     }
     drain
 }

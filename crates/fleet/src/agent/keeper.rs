@@ -84,12 +84,12 @@ impl<S: KeyStore> Keeper<S> {
             let registered = registry.register_machine(&self.id, &machine, seconds.max(1));
             let told = match registered.await {
                 Ok(Registered::As(registration)) => {
-                    tracing::info!(machine = self.id, "the machine is registered");
+                    tracing::info!(machine = self.id, "machine registered");
                     self.is_kept(&registration, asked_at);
                     return registration;
                 }
                 Ok(Registered::Taken) => {
-                    "another machine has this id, or the lease of a former agent has not run out"
+                    "machine id in use: another machine has it, or the lease of an earlier agent has not expired"
                         .to_owned()
                 }
                 Err(error) => chain(&error),
@@ -98,7 +98,7 @@ impl<S: KeyStore> Keeper<S> {
                 tracing::warn!(
                     machine = self.id,
                     error = told,
-                    "the machine cannot be registered yet"
+                    "machine not registered: retrying"
                 );
             }
             sleep(pause).await;
@@ -147,13 +147,13 @@ impl<S: KeyStore> Keeper<S> {
                     asked_at + usual
                 }
                 Err(Error::Unregistered) => {
-                    tracing::warn!(machine = self.id, "the machine is registered no more");
+                    tracing::warn!(machine = self.id, "machine deregistered");
                     break;
                 }
                 Err(error) => {
                     if !std::mem::replace(&mut is_told, true) {
                         let error = chain(&error);
-                        tracing::warn!(error, "the lease of the machine was not kept; units go on");
+                        tracing::warn!(error, "machine lease lost: units keep running");
                     }
                     Instant::now() + usual.min(PAUSE * 5)
                 }

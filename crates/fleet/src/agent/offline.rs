@@ -45,7 +45,7 @@ impl Offline {
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
         let disk = Disk::open(folder)?;
         let saved = disk.read(DUTIES).unwrap_or_else(|error| {
-            tracing::warn!(error, "duties of before the last boot are unreadable");
+            tracing::warn!(error, "saved orders unreadable: ignoring them");
             None
         });
         Ok(Self {
@@ -85,7 +85,7 @@ impl Offline {
         match self.disk.write_json(DUTIES, &now) {
             Ok(()) => self.saved = now,
             Err(error) => {
-                tracing::warn!(%error, "the agent cannot keep its duties for an offline start");
+                tracing::warn!(%error, "saving orders for an offline start failed");
             }
         }
     }
@@ -98,7 +98,7 @@ impl Offline {
         let (mut orders, mut files) = (Orders::default(), Files::new());
         for (unit, saved) in &self.saved.units {
             let Ok(file) = Options::parse(saved.file.as_bytes()) else {
-                tracing::warn!(unit, "the kept file of a unit is unusable");
+                tracing::warn!(unit, "saved unit file unusable");
                 continue;
             };
             let hash = file.hash().to_string();

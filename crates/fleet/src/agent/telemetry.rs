@@ -23,11 +23,11 @@ pub const METRICS: MetricTable = &[
     Metric::new(UNITS_FAILING, Gauge, &[],
         "Units that the agent cannot bring to their desired state."),
     Metric::new(HALTED, Gauge, &[],
-        "Whether this agent does nothing because the registry went back in time, until an operator says resume: 1 or 0."),
+        "Whether this agent is halted because the registry went back in time, until an operator runs fleetctl resume: 1 or 0."),
     Metric::new(TASKS, Counter, &["type"],
-        "Tasks that were done: unload, load, reload, stop, start, restart."),
+        "Completed tasks: unload, load, reload, stop, start, restart."),
     Metric::new(TASK_FAILURES, Counter, &["type"],
-        "Tasks that failed, and are tried again."),
+        "Failed tasks. They are retried."),
 ];
 
 /// Creates every series at 0, so that the first event is visible as growth.

@@ -64,7 +64,7 @@ impl Troubles {
         trouble.retry_at = Some(Instant::now() + pause.min(PAUSE_MAX));
         if trouble.error != error {
             error.clone_into(&mut trouble.error);
-            tracing::warn!(unit, error, "a unit cannot be brought to its desired state");
+            tracing::warn!(unit, error, "unit not in its desired state: retrying");
         }
     }
 

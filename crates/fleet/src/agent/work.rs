@@ -178,7 +178,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             match served {
                 Ok(()) => return,
                 Err(error) if !std::mem::replace(&mut is_told, true) => {
-                    tracing::warn!(error = chain(&error), "the agent cannot reach systemd");
+                    tracing::warn!(error = chain(&error), "systemd unreachable: retrying");
                 }
                 Err(_) => {}
             }
@@ -352,9 +352,9 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
     /// Everything is listed and reported again.
     fn halt(&mut self, why: &str, store: u64, revision: Revision) {
         let reason = format!(
-            "the registry {why}, as after etcd was restored: nothing is done until an operator says resume"
+            "the registry {why}, as after a restore of etcd: nothing is done until an operator runs fleetctl resume"
         );
-        tracing::error!(revision, reason, "the agent halts; units go on");
+        tracing::error!(revision, reason, "agent halted: units keep running");
         // Replaces an earlier halt: its revision, and an order to resume from before the restore, mean nothing
         // in this registry.
         self.units.memory.halt = Some((reason, revision));
@@ -380,7 +380,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             return;
         };
         if resumed_at.is_some_and(|resumed_at| resumed_at > *halted_at) {
-            tracing::warn!("an operator says resume: the agent goes on");
+            tracing::warn!("agent resumed by an operator");
             memory.halt = None;
             for known in memory.units.values_mut() {
                 known.epoch = 0;
@@ -444,7 +444,10 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         let states = match self.units.report(systemd).await {
             Err(error @ Error::Unreachable { .. }) => return Err(error),
             Err(error) => {
-                tracing::warn!(error = chain(&error), "systemd tells no states of units");
+                tracing::warn!(
+                    error = chain(&error),
+                    "reading unit states from systemd failed"
+                );
                 return Ok(true);
             }
             Ok(states) => states,
@@ -482,7 +485,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
             return Ok(false);
         };
         if let Err(error) = &published {
-            tracing::debug!(error = chain(error), "states of units were not reported");
+            tracing::debug!(error = chain(error), "reporting unit states failed");
             match error {
                 registry::Error::Unregistered => {
                     self.reports = None;
@@ -645,7 +648,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
         for (unit, body) in self.agent.registry.find_bodies(&missing).await? {
             match Options::new(&body.options) {
                 Ok(file) => _ = self.files.insert(file.hash().to_string(), file),
-                Err(error) => tracing::warn!(unit, %error, "the file of a unit is unusable"),
+                Err(error) => tracing::warn!(unit, %error, "unit file unusable"),
             }
         }
         Ok(())
@@ -674,7 +677,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
                 let ended = self.agent.registry.deregister_machine(registration).await;
                 if let Err(error) = ended {
                     let error = chain(&error);
-                    tracing::warn!(error, "the machine's lease could not be ended; it runs out");
+                    tracing::warn!(error, "revoking the machine's lease failed: it will expire");
                 }
             }
             // Last: otherwise units would return to a machine that is no longer drained.
@@ -682,7 +685,7 @@ impl<S: KeyStore, C: Connect> Work<S, C> {
                 let (registry, id) = (&self.agent.registry, &self.agent.settings.id);
                 if let Err(error) = registry.end_brief_drain(id, drain).await {
                     let error = chain(&error);
-                    tracing::warn!(error, "the drain could not be ended; it runs out");
+                    tracing::warn!(error, "ending the drain failed: it will expire");
                 }
             }
         }

@@ -18,7 +18,7 @@ use hyperfleet_server_kit::http::{Arrival, ErrorResponse, FOR_ITS_CALLER, Proble
 const RETRY_AFTER_SECONDS: &str = "1";
 
 /// Log text for requests while the mirror is not connected. The mirror logs the reason.
-const NOT_LISTED: &str = "what etcd holds is not known: the mirror tells why in lines of its own";
+const NOT_LISTED: &str = "mirror not connected: see its own log lines for the reason";
 
 /// The only error type of fleet's handlers.
 #[derive(Debug, Clone)]
@@ -140,7 +140,7 @@ impl From<inspect::Error> for Fault {
         let status = match &error {
             E::Fleet(_) => {
                 let E::Fleet(error) = error else {
-                    return Self::internal("an error that changed while it was looked at");
+                    return Self::internal("error changed during classification");
                 };
                 return error.into();
             }

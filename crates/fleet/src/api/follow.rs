@@ -179,7 +179,7 @@ impl<T: Shown, A: AsyncFnMut() -> Result<Told<T>, Error>> Stream<T, A> {
         match self.rest.piece() {
             Ok(piece) => Some(piece.into()),
             Err(error) => {
-                tracing::error!(error = %error, "an event that cannot be written");
+                tracing::error!(error = %error, "event cannot be serialized");
                 None
             }
         }
@@ -187,10 +187,7 @@ impl<T: Shown, A: AsyncFnMut() -> Result<Told<T>, Error>> Stream<T, A> {
 
     fn take(&mut self, told: Result<Told<T>, Error>) -> Option<()> {
         let told = told.inspect_err(|error| {
-            tracing::info!(
-                error = chain(error),
-                "somebody who watches has to begin anew"
-            );
+            tracing::info!(error = chain(error), "watch closed: client must restart");
         });
         self.rest = Rest::of(told.ok()?);
         Some(())
@@ -342,7 +339,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn it_ends_with_the_service_whenever_that_is_told() {
+    async fn it_ends_with_the_service_at_any_moment() {
         let gate = Gate::serving();
         let mut waits = stream(vec![], &gate);
         let mut late = stream(vec![], &gate);
@@ -357,7 +354,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_told_at_once_is_written_piece_by_piece() {
+    async fn a_large_update_is_written_piece_by_piece() {
         let items = (0..10).map(|n| Item::Is(unit(&format!("u{n}.service"), PIECE / 2)));
         let gate = Gate::serving();
         let mut stream = stream(vec![changed(Some(9), items.collect())], &gate);

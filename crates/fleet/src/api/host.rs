@@ -34,7 +34,7 @@ pub(super) fn refuse_other_sites(request: &ServiceRequest) -> Result<(), Fault> 
     }
     Err(Fault::new(
         StatusCode::FORBIDDEN,
-        "a page of another site may change nothing",
+        "requests from pages of other sites are refused",
     ))
 }
 

@@ -13,7 +13,7 @@ const DESCRIPTION: &str = "\
 Units are systemd unit files with what is wanted of them; fleet places them on machines and says what became of them.
 
 Every path is found below `/fleet/v1` and below `/v1-alpha`, and on the listeners of fleetd without a prefix, too. \
-Unknown query parameters are passed over, and so is the body of a `GET` or `DELETE`. Members that are empty are left \
+Unknown query parameters are ignored, and so is the body of a `GET` or `DELETE`. Members that are empty are left \
 out of answers: an empty page is `{}`. While it is not known what there is, every path answers 503.";
 
 /// Builds the document (OpenAPI 3.0) for a version of the service.

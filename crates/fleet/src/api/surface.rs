@@ -65,7 +65,7 @@ pub(super) async fn admit(
 ) -> Result<ServiceResponse<EitherBody<impl MessageBody>>, Error> {
     let surface = request.app_data::<Data<Surface>>().cloned();
     let identify = async move |request: &_| match surface {
-        None => Err(Problem::internal("routes without a surface")),
+        None => Err(Problem::internal("routes are mounted with a surface")),
         Some(surface) => match surface.identify {
             None => Ok(()),
             Some(identify) => identify(request, access).await,
@@ -95,7 +95,7 @@ pub(super) async fn guard(
 
 fn answer_before_routes(request: &ServiceRequest) -> Option<Result<HttpResponse, Fault>> {
     let Some(surface) = request.app_data::<Data<Surface>>() else {
-        return Some(Err(Fault::internal("routes without a surface")));
+        return Some(Err(Fault::internal("routes are mounted with a surface")));
     };
     if let Err(fault) = surface
         .hosts

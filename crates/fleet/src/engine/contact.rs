@@ -72,7 +72,7 @@ impl Contact {
             state.regained = now;
             tracing::info!(
                 seconds = silence.as_secs_f64(),
-                "the store was silent; machines that are gone have the time of a lease to come back"
+                "etcd was silent: missing machines have one lease to return"
             );
         }
     }
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn where_nobody_comes_back_nobody_is_waited_for() {
+    async fn machines_that_need_not_return_are_not_waited_for() {
         let contact = Contact::begin(Duration::ZERO);
         assert!(!contact.excuses_machines());
         advance(LEASE).await;

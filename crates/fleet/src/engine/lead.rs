@@ -66,7 +66,7 @@ impl<S: KeyStore> Engine<S> {
         let led = match Lead::begin(self, term, stopping).await {
             Ok(mut lead) => {
                 let seconds = begun.elapsed().as_secs_f64();
-                tracing::info!(seconds, "the engine has read its registry");
+                tracing::info!(seconds, "registry loaded");
                 lead.work().await
             }
             Err(error) => Err(error),

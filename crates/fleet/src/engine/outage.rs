@@ -50,13 +50,9 @@ impl Outages {
         let error = causes::chain(error);
         if state.since.is_none() {
             state.since = Some(Instant::now());
-            tracing::warn!(
-                ?part,
-                error,
-                "the engine cannot use its registry; it tries again"
-            );
+            tracing::warn!(?part, error, "registry unavailable: retrying");
         } else {
-            tracing::debug!(?part, error, "the engine still cannot use its registry");
+            tracing::debug!(?part, error, "registry still unavailable");
         }
         PAUSE_MIN.saturating_mul(factor).min(PAUSE_MAX)
     }
@@ -69,7 +65,7 @@ impl Outages {
             && let Some(since) = state.since.take()
         {
             let seconds = since.elapsed().as_secs_f64();
-            tracing::info!(seconds, "the engine can use its registry again");
+            tracing::info!(seconds, "registry available again");
         }
     }
 

@@ -137,13 +137,13 @@ fn tell(before: Option<&Standing>, now: &Standing) {
             tracing::info!(epoch, "Engine leader is {}", leader.id);
         }
         (_, Standing::BehindForeign) => {
-            tracing::warn!("who leads is not ours to read; this engine stands by");
+            tracing::warn!("leader record unreadable: standing by");
         }
         (_, Standing::Closed(version)) => {
             tracing::warn!(
                 version = version.unwrap_or_default(),
                 ours = VERSION,
-                "a newer engine has decided before; this one stands by until engine/version says otherwise"
+                "a newer engine has led before: standing by until engine/version is reset"
             );
         }
     }

@@ -51,19 +51,19 @@ pub const METRICS: MetricTable = &[
     Metric::new(MACHINES, Gauge, &[],
         "Machines that are members of the cluster; 0 while this engine does not lead."),
     Metric::new(UNITS_UNPLACED, Gauge, &[],
-        "Units that are to be on a machine and are on none; 0 while this engine does not lead."),
+        "Units that need a machine and have none; 0 while this engine does not lead."),
     Metric::new(KEYS_LEFT_ALONE, Gauge, &[],
-        "Keys that hold what this engine cannot read, and keys that it does not know; what they belong to is left as it is."),
+        "Unreadable and unknown keys. The engine does not change their units and machines."),
     Metric::new(TASKS, Counter, &["type"],
         "Placements and withdrawals that were written; a move is one of each."),
     Metric::new(TASK_FAILURES, Counter, &["type"],
-        "Those that were not, because what they were decided on had changed; it was decided again."),
+        "Stale placements and withdrawals: their input had changed, and they were decided again."),
     Metric::new(PASSES, Counter, &[],
         "Plans with something to do."),
     Metric::new(PASS_FAILURES, Counter, &["type"],
-        "Units whose machine went away (machine_away), or could not run them any more (run); reasons that were stored for units that found none (schedule)."),
+        "Units that left a missing machine (machine_away) or one that could not run them any more (run); stored reasons of units without a machine (schedule)."),
     Metric::new(PASS_SECONDS, Histogram(&[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0]), &[],
-        "How long plans with something to do took to be made and written."),
+        "Time to make and write plans with something to do."),
 ];
 
 /// Creates every series at 0, so that the first event is visible as growth.
@@ -143,14 +143,14 @@ pub(super) fn left_alone(
         .map(|key| (key, "of no known name".to_owned()));
     for (told, (key, what)) in foreign.chain(unknown).enumerate() {
         if told == TOLD_KEYS_MAX {
-            tracing::warn!("more keys in etcd are left alone: see {KEYS_LEFT_ALONE}");
+            tracing::warn!("more unreadable or unknown keys in etcd: see {KEYS_LEFT_ALONE}");
             return;
         }
         let key = shortened(&key);
         tracing::warn!(
             key,
             what,
-            "a key in etcd is left alone, and what it belongs to"
+            "unreadable or unknown key in etcd: its unit or machine is not changed"
         );
     }
 }
@@ -247,7 +247,7 @@ pub(super) fn carried(step: &Step, carried: Written, pass: Option<&mut Pass>) {
         }
     }
     if is_stale {
-        tracing::debug!(?step, "a step was stale; it is decided again");
+        tracing::debug!(?step, "stale step: deciding again");
         return;
     }
     if let Some(failure) = failure(&task.reason) {
@@ -297,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_told_without_what_would_deceive() {
+    fn keys_are_logged_without_misleading_characters() {
         assert_eq!(
             shortened("/fleet/v3/want/a.service"),
             "/fleet/v3/want/a.service"

@@ -67,10 +67,10 @@ pub enum InvalidSettings {
     /// notice.
     #[error("the URLs of etcd must all begin with https://, or all with http://")]
     Schemes,
-    #[error("https to etcd needs the certificates of its authorities")]
+    #[error("https to etcd requires its authorities' certificates")]
     NoAuthorities,
     /// Certificates for `http`, where they have no effect.
-    #[error("certificates for etcd are of no use with http://")]
+    #[error("certificates for etcd have no effect with http://")]
     UselessTls,
 }
 

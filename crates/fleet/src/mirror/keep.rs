@@ -95,7 +95,7 @@ struct Rest {
 impl Rest {
     async fn after(&mut self, error: &Error) {
         if self.failures == 0 {
-            tracing::warn!(error = chain(error), "the mirror of fleet has lost etcd");
+            tracing::warn!(error = chain(error), "mirror disconnected from etcd");
         }
         let pause = PAUSE.saturating_mul(1 << self.failures.min(16));
         self.failures += 1;
@@ -104,7 +104,7 @@ impl Rest {
 
     fn ended(&mut self) {
         if std::mem::take(&mut self.failures) > 0 {
-            tracing::info!("the mirror of fleet is connected");
+            tracing::info!("mirror connected");
         }
     }
 }

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_touched_is_told_from_any_revision_on() {
+    fn touched_items_are_returned_from_any_revision_on() {
         let mut touched = Touched::since_now(5);
         assert_eq!(since(&touched, 4), None);
         assert_eq!(since(&touched, 5), Some((5, 0)));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_told_in_parts_that_end_with_a_revision() {
+    fn items_are_returned_in_parts_that_end_with_a_revision() {
         let mut touched = Touched::since_now(0);
         let many = |count: usize| (0..count).map(|n| touch(&n.to_string()));
         touched.add(1, many(AT_A_TIME - 1));

@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_to_read_is_foreign() {
+    fn records_of_other_versions_are_unreadable() {
         for (text, version) in [
             (r#"{"v":2,"state":"launched","generation":1}"#, Some(2)),
             (r#"{"state":"launched","generation":1}"#, None),

@@ -77,7 +77,7 @@ fn named(fault: InvalidSettings, names: &SettingNames) -> anyhow::Error {
 /// Checks the URL of a server. It may contain a password by mistake, so the message does not repeat it.
 fn endpoint(text: &str) -> Result<(), String> {
     if text.contains('@') {
-        return Err("a URL of etcd has no user or password in it".to_owned());
+        return Err("a URL of etcd must not contain a user or password".to_owned());
     }
     let url = text.parse::<Url>().ok();
     let is_good = url.is_some_and(|url| {

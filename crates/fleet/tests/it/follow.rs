@@ -65,7 +65,7 @@ impl<S: KeyStore, T: Followed> Client<S, T> {
         T: Clone,
     {
         let told = tokio::time::timeout(PATIENCE, self.follow.next()).await;
-        let told = told.expect("it is told in time").unwrap();
+        let told = told.expect("news arrive in time").unwrap();
         self.take(told.clone());
         told
     }
@@ -150,7 +150,7 @@ async fn everything_comes_first_and_then_what_changes() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_seen_is_not_told() {
+async fn changes_that_users_cannot_see_are_not_sent() {
     let world = on_shared().await;
     let leading = world.lead("m1").await;
     let mut here = Reports::new(world.register("m1", &[]).await);
@@ -259,7 +259,7 @@ async fn a_client_goes_on_where_it_was_on_any_server() {
 }
 
 #[tokio::test]
-async fn who_goes_on_waits_for_a_server_that_is_behind() {
+async fn a_resuming_client_waits_for_a_server_that_is_behind() {
     let world = Mirrored::start(MemoryKeys::new(), fresh_prefix()).await;
     world.create("a.service", &[SLEEP], "inactive").await;
     let before = world.registry.newest().await.unwrap();
@@ -349,7 +349,7 @@ async fn many_are_listed_in_parts_and_change_meanwhile() {
 }
 
 #[tokio::test]
-async fn who_follows_is_told_what_was_listed_anew() {
+async fn followers_receive_what_a_new_list_changed() {
     let store = MemoryKeys::new();
     let world = Mirrored::start(store.clone(), fresh_prefix()).await;
     let mut reports = Reports::new(world.register("m1", &[]).await);
@@ -385,7 +385,7 @@ async fn who_follows_is_told_what_was_listed_anew() {
 const MANY: usize = 70_000;
 
 #[tokio::test]
-async fn who_was_away_for_long_is_told_by_the_history() {
+async fn a_follower_that_was_away_for_long_catches_up_from_the_history() {
     let store = MemoryKeys::new();
     let world = Mirrored::start(store.clone(), fresh_prefix()).await;
     let mut reports = Reports::new(world.register("m1", &[]).await);
@@ -470,7 +470,7 @@ async fn follow_a_life<S: KeyStore>(world: &Mirrored<S>, seed: u64) {
 }
 
 #[tokio::test]
-async fn whoever_follows_ends_up_with_what_is_there() {
+async fn followers_end_up_with_the_current_state() {
     for seed in 0..6 {
         let world = Mirrored::start(MemoryKeys::new(), fresh_prefix()).await;
         Box::pin(follow_a_life(&world, seed)).await;
@@ -478,7 +478,7 @@ async fn whoever_follows_ends_up_with_what_is_there() {
 }
 
 #[tokio::test]
-async fn whoever_follows_ends_up_with_what_is_in_etcd() {
+async fn followers_end_up_with_the_contents_of_etcd() {
     let world = on_shared().await;
     Box::pin(follow_a_life(&world, 100)).await;
 }
@@ -505,7 +505,7 @@ async fn followers_outlive_a_server_that_is_killed() {
 
 /// Revisions are used a second time with another meaning.
 #[tokio::test]
-async fn who_follows_begins_again_after_etcd_was_restored() {
+async fn followers_start_over_after_a_restore_of_etcd() {
     let world = Mirrored::start(MemoryKeys::new(), fresh_prefix()).await;
     world.create("a.service", &[SLEEP], "").await;
     let snapshot = world.store.restored();

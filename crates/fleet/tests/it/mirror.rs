@@ -70,7 +70,7 @@ async fn pages_and_their_tokens_are_those_of_the_registry() {
             break;
         };
         if token.is_some() {
-            assert_eq!(ours, theirs, "the same text, whoever wrote it");
+            assert_eq!(ours, theirs, "the same text from both");
         } else {
             // The registry's first page may be of a later moment on a shared server.
             assert!(revision(&ours) <= revision(&theirs));
@@ -155,7 +155,7 @@ async fn a_token_is_for_the_list_that_gave_it() {
 }
 
 #[tokio::test]
-async fn who_writes_reads_what_was_written() {
+async fn a_writer_reads_its_own_writes() {
     let world = on_shared().await;
     for number in 0..50 {
         let name = format!("a{number:03}.service");
@@ -388,7 +388,7 @@ async fn a_server_that_falls_silent_is_noticed_in_time() {
 }
 
 #[tokio::test]
-async fn nobody_is_connected_whom_nobody_keeps() {
+async fn a_mirror_that_is_not_kept_is_not_connected() {
     let mut world = on_shared().await;
     world.create("a.service", &[SLEEP], "").await;
     world.stop();

@@ -279,7 +279,7 @@ async fn what_is_not_there_is_not_found() {
 }
 
 #[tokio::test]
-async fn what_a_newer_version_wrote_is_left_alone() {
+async fn records_of_a_newer_version_are_not_changed() {
     let world = on_shared().await;
     world.create("a.service", &[SLEEP], "").await;
     world.put("unit/a.service", r#"{"v":2}"#).await;
@@ -287,7 +287,7 @@ async fn what_a_newer_version_wrote_is_left_alone() {
     assert_eq!(
         found.to_string(),
         format!(
-            "unit a.service was written by a newer version of fleet and is left alone: etcd key {:?}",
+            "unit a.service was written by a newer version of fleet and is not changed: etcd key {:?}",
             format!("{}unit/a.service", world.prefix)
         )
     );
@@ -366,7 +366,7 @@ async fn writers_of_one_unit_take_turns() {
 }
 
 #[tokio::test]
-async fn of_many_who_destroy_a_unit_one_does() {
+async fn of_many_concurrent_destroys_one_succeeds() {
     let world = on_shared().await;
     world.create("a.service", &[SLEEP], "").await;
     let destroy = |_| {
@@ -431,10 +431,7 @@ async fn units_do_not_replace_each_other() {
     let circular = r#"400 circular Replaces: "b1.service" and "a.service" replace each other"#;
     let lines = ["Replaces=a.service"];
     let found = refused(&world.fleet, "b1.service", request(&lines, "loaded")).await;
-    assert_eq!(
-        found, circular,
-        "at once, though the mirror is told of it later"
-    );
+    assert_eq!(found, circular, "at once, though the mirror sees it later");
     world.create("c.service", &lines, "launched").await;
     world.create("b1.service", &[SLEEP], "launched").await;
     let found = refused(&world.fleet, "b1.service", request(&lines, "loaded")).await;
@@ -625,10 +622,7 @@ async fn it_is_said_why_a_unit_is_where_it_is() {
         world.fleet.explain(name).await.unwrap().reason
     };
     world.create("a.service", &[SLEEP], "").await;
-    assert_eq!(
-        said("a.service").await,
-        "inactive: it is to be on no machine"
-    );
+    assert_eq!(said("a.service").await, "inactive: it needs no machine");
     world.want("a.service", "loaded").await;
     assert_eq!(
         said("a.service").await,
@@ -678,7 +672,7 @@ async fn it_is_said_why_a_unit_is_where_it_is() {
     world.place(&leading, "a.service", "m1").await;
     assert_eq!(
         said("a.service").await,
-        "placed on m1, which is not there any more: about to be moved"
+        "placed on m1, which is gone: about to be moved"
     );
     let mut reports = Reports::new(world.register("m1", &[("zone", "east")]).await);
     assert_eq!(

@@ -100,7 +100,7 @@ impl Scene {
         let registry = Registry::new(connect(&etcd), Prefix::default());
         let seen = Seen::start(&registry);
         let first = Fleetd::start(&etcd, folder.path(), "engine-a").await;
-        seen.until("somebody leads", |times| times.leader.clone())
+        seen.until("an engine leads", |times| times.leader.clone())
             .await;
         let second = Fleetd::start(&etcd, folder.path(), "engine-b").await;
         let mut agents = Vec::new();

@@ -236,8 +236,8 @@ pub(crate) async fn hand_over(scene: &mut Scene, figures: &mut Figures) {
     let begun = Instant::now();
     scene.fleetds[0].process.signal(Signal::TERM);
     let [led, placed] = take_over(scene, 1, begun, 0).await;
-    print_row("ended in order to another leads", &seconds(led));
-    print_row("ended in order to it has placed a unit", &seconds(placed));
+    print_row("graceful stop until another leads", &seconds(led));
+    print_row("graceful stop until a unit is placed", &seconds(placed));
     figures.aim("hand-over at once", led < HAND_OVER_MAX);
     let folder = scene.folder.path();
     scene.fleetds[0] = Fleetd::start(&scene.etcd, folder, "engine-c").await;

@@ -43,7 +43,7 @@ pub(super) fn from_sources(
     settings.settle();
     if settings.page_size > PAGE_SIZE_MAX {
         loaded.notes.push(format!(
-            "token_limit: {} is more than there may be on a page; {PAGE_SIZE_MAX} counts",
+            "token_limit: {} is above the maximum of a page; using {PAGE_SIZE_MAX}",
             settings.page_size
         ));
         settings.page_size = PAGE_SIZE_MAX;
@@ -67,7 +67,7 @@ fn together(settings: &Settings) -> Vec<SettingFault> {
         fault("listen_cert_file", text);
     }
     if is_set(&listen.client_ca_file) && !is_set(&listen.cert_file) {
-        let text = "listen_client_ca_file needs listen_cert_file and listen_key_file: clients show certificates over TLS alone";
+        let text = "listen_client_ca_file needs listen_cert_file and listen_key_file: client certificates require TLS";
         fault("listen_client_ca_file", text);
     }
     if listen.is_anonymous && is_set(&listen.client_ca_file) {

@@ -153,13 +153,12 @@ fn variables_count_before_the_file_and_empty_ones_do_not() {
     assert_eq!(origin("listen").0, "tcp:127.0.0.1:1");
     assert!(origin("listen").1.ends_with("fleet.conf"));
     assert_eq!(origin("idle_timeout"), ("75".into(), "default".into()));
-    let slip =
-        "FLEET_TOKEN_LIMITS is no setting and does not count; did you mean FLEET_TOKEN_LIMIT?";
+    let slip = "FLEET_TOKEN_LIMITS is no setting and is ignored; did you mean FLEET_TOKEN_LIMIT?";
     assert_eq!(loaded.notes, [slip]);
 }
 
 #[test]
-fn all_faults_are_told_at_once_each_with_its_place() {
+fn all_faults_are_reported_at_once_each_with_its_place() {
     let file = "
 etcd_server=http://x
 what is this
@@ -202,7 +201,7 @@ disable_engine=maybe
 }
 
 #[test]
-fn files_that_cannot_be_read_and_texts_that_are_none_are_told() {
+fn unreadable_files_and_invalid_texts_are_reported() {
     let value = OsString::from_vec(b"hush\xff".to_vec());
     let variables = [("FLEET_ETCD_PASSWORD".into(), value)];
     let loaded = from_sources(Some(Path::new("/nowhere/fleet.conf")), variables);
@@ -213,19 +212,16 @@ fn files_that_cannot_be_read_and_texts_that_are_none_are_told() {
 }
 
 #[test]
-fn sections_and_repetitions_are_told_and_count_as_they_did() {
+fn sections_and_repetitions_are_reported_and_count_as_before() {
     let loaded = sound(
         "token_limit=1\ntoken_limit=2\n[agent]\ntoken_limit=3\nnonsense=4\n",
         &[],
     );
     assert_eq!(loaded.settings.page_size, 2);
     let notes = loaded.notes.join("\n");
+    assert!(notes.contains("line 2: token_limit is repeated"), "{notes}");
     assert!(
-        notes.contains("line 2: token_limit stands there once more"),
-        "{notes}"
-    );
-    assert!(
-        notes.contains("line 3: what stands in a section, here [agent]"),
+        notes.contains("line 3: settings in a section are ignored, here [agent]"),
         "{notes}"
     );
 }

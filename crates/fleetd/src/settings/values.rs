@@ -72,7 +72,7 @@ pub(super) fn addresses(text: &str) -> Result<Value, String> {
     for (index, address) in addresses.iter().enumerate() {
         let is_free = matches!(address, Address::Tcp { port: 0, .. });
         if !is_free && addresses.iter().take(index).any(|other| other == address) {
-            return Err(format!("{address} stands there twice"));
+            return Err(format!("{address} is repeated"));
         }
     }
     if addresses.is_empty() {

@@ -45,14 +45,17 @@ async fn what_is_handed_over_is_served_tcp_and_unix_and_the_settings_are_not_bou
 }
 
 #[tokio::test]
-async fn what_nobody_can_connect_to_is_refused() {
+async fn a_socket_that_does_not_listen_is_refused() {
     let place = Place::new().await;
     let unix = || OwnedFd::from(UnixListener::bind(place.file("u.sock")).unwrap());
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap().into();
     let mut fleetd = handed(&place, [unix(), udp], &[]);
     assert_eq!(fleetd.ended().await.code(), Some(2), "{}", fleetd.said());
     let said = fleetd.said();
-    assert!(said.contains("socket 1 of those handed over"), "{said}");
+    assert!(
+        said.contains("socket 1 passed by the service manager"),
+        "{said}"
+    );
     assert!(
         said.contains("neither a TCP socket nor a unix stream socket"),
         "{said}"
@@ -81,11 +84,11 @@ async fn what_other_machines_may_reach_is_guarded_though_it_is_handed_over() {
     // The settings' own listeners are ignored then.
     let settings = [("listen", "tcp:0.0.0.0:0")];
     let mut fleetd = handed(&place, [own().into(), own().into()], &settings);
-    fleetd.until_said("serving").await;
+    fleetd.until_output("serving").await;
     fleetd.stop().await;
     let anonymous = [("listen_anonymous", "true")];
     let mut fleetd = handed(&place, [own().into(), open().into()], &anonymous);
-    fleetd.until_said("serving").await;
+    fleetd.until_output("serving").await;
     assert!(
         fleetd.said().contains("WARN listen_anonymous"),
         "{}",

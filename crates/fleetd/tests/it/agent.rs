@@ -330,7 +330,7 @@ async fn a_unit_that_requires_one_that_fails_is_tried_again_and_says_why() {
 }
 
 #[tokio::test]
-async fn what_fleet_did_not_write_is_left_alone() {
+async fn units_that_fleet_did_not_write_are_not_changed() {
     let Some(machine) = Machine::new().await else {
         return;
     };
@@ -417,7 +417,10 @@ async fn what_systemd_refuses_holds_up_no_other_unit() {
     api.until_state("c.service", "active").await;
     api.until_explained("a.snapshot", "a.snapshot").await;
     let said = api.explained("a.snapshot").await;
-    assert!(said.contains("where it is not as desired"), "{said}");
+    assert!(
+        said.contains("where it is not in its desired state"),
+        "{said}"
+    );
     until("the file of b cannot be used", async || {
         api.state("b.service").await["systemdLoadState"] == "bad-setting"
     })

@@ -55,7 +55,7 @@ async fn placed(fleetd: &Fleetd, registry: &Registry<EtcdKeys>, unit: &str) -> S
 }
 
 #[tokio::test]
-async fn one_that_ends_in_order_hands_over_at_once() {
+async fn a_graceful_stop_hands_over_at_once() {
     let place = Place::new().await;
     let (mut first, mut second, registry) = two(&place, LONG).await;
     placed(&second, &registry, "a.service").await;
@@ -108,7 +108,7 @@ async fn one_that_was_frozen_beyond_its_lease_stands_by_and_has_changed_nothing(
     .await;
     let frozen = registry.snapshot().await.unwrap();
     first.signal(Signal::CONT);
-    first.until_said("leadership ended").await;
+    first.until_output("leadership ended").await;
     first.until_serving().await;
     // It answers with the other one's decisions, and decides nothing.
     let after = placed(&first, &registry, "d.service").await;

@@ -176,7 +176,7 @@ impl Units {
         match self.stranger(systemd, unit).await? {
             None => Ok(()),
             Some(from) => Err(Undone::Failed(format!(
-                "this machine has a unit {unit} that fleet did not write, from {from}: it is left alone"
+                "this machine has a unit {unit} that fleet did not write, from {from}: it is not changed"
             ))),
         }
     }

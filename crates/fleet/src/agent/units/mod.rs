@@ -115,7 +115,7 @@ impl Units {
     /// is better than doing nothing now.
     pub(super) fn remember(&self) {
         if let Err(error) = self.disk.remember(&self.memory) {
-            tracing::warn!(%error, "the agent cannot store what it has done");
+            tracing::warn!(%error, "saving the agent's state failed");
         }
     }
 

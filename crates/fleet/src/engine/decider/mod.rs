@@ -11,8 +11,7 @@
 //!
 //! Records are the mirror's, own writes included. `lead` waits until the mirror has seen what was written
 //! before, so nothing is decided twice, and there is one order of events: the store's. The mirror may be ahead
-//! of what the cluster was told: a step about a record that is newer than that is guarded by a revision that
-//! fails.
+//! of the cluster: a step about a newer record is guarded by a revision that fails.
 
 mod reasons;
 mod steps;

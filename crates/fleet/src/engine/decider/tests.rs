@@ -242,7 +242,7 @@ fn followers_wait_until_it_is_known_that_their_leader_has_come() {
 }
 
 #[test]
-fn who_comes_into_the_place_of_another_comes_when_that_has_gone() {
+fn a_unit_takes_the_place_of_another_after_that_has_left() {
     let mut world = World::new();
     world.machine("m1", &[("zone", "a")]);
     world.machine("m2", &[("zone", "b")]);
@@ -257,7 +257,7 @@ fn who_comes_into_the_place_of_another_comes_when_that_has_gone() {
 }
 
 #[test]
-fn what_is_not_ours_stays_and_nobody_counts_on_its_going() {
+fn unreadable_units_stay_and_no_plan_relies_on_their_leaving() {
     let mut world = World::new();
     world.machine("m1", &[]);
     world.launch("a", &["Conflicts=b"]);
@@ -289,7 +289,7 @@ fn what_is_not_ours_stays_and_nobody_counts_on_its_going() {
 }
 
 #[test]
-fn states_and_unknown_keys_are_told_of_once_and_counted_while_they_are_there() {
+fn states_and_unknown_keys_are_logged_once_and_counted_while_they_exist() {
     let mut world = World::new();
     let key = StateKey {
         unit: "a".into(),
@@ -322,7 +322,7 @@ fn states_and_unknown_keys_are_told_of_once_and_counted_while_they_are_there() {
 }
 
 #[test]
-fn a_place_on_what_can_be_no_machine_is_left_alone() {
+fn a_placement_on_an_impossible_machine_is_not_changed() {
     let mut world = World::new();
     world.machine("m1", &[]);
     world.launch("a", &[]);
@@ -336,7 +336,7 @@ fn a_place_on_what_can_be_no_machine_is_left_alone() {
 }
 
 #[test]
-fn a_unit_of_which_nothing_is_known_to_be_wanted_stays_and_so_does_who_follows_it() {
+fn a_unit_without_desired_state_stays_and_so_do_its_followers() {
     let mut world = World::new();
     world.machine("m1", &[]);
     world.launch("lead", &[]);
@@ -372,7 +372,7 @@ fn while_machines_are_awaited_their_units_stay_placed() {
 }
 
 #[test]
-fn templates_run_nowhere_whatever_somebody_has_written() {
+fn templates_run_nowhere_whatever_is_stored() {
     let mut world = World::new();
     world.machine("m1", &[]);
     world.launch("t@.service", &[]);

@@ -141,7 +141,7 @@ async fn a_silent_journal_is_awaited_by_one_program_over_heartbeats() {
 }
 
 #[tokio::test]
-async fn a_refused_cursor_is_told_from_other_failures() {
+async fn a_refused_cursor_differs_from_other_failures() {
     let told = Told::new(1, "true");
     let resume = async |after: &str| {
         let after = after.parse().unwrap();

@@ -69,7 +69,7 @@ fn shake_hands(tls: &Tls, host: &str, mut socket: TcpStream, time: Duration) -> 
     socket.set_read_timeout(Some(OBJECTION))?;
     match Stream::new(&mut connection, &mut socket).read(&mut [0; 1]) {
         Err(error) if !is_silence(error.kind()) => {
-            bail!("it ends the connection: {}", told(&error))
+            bail!("it closes the connection: {}", told(&error))
         }
         _ => Ok(()),
     }

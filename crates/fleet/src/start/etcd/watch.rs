@@ -68,7 +68,7 @@ fn tell(told: &mut Option<Result<(), String>>, now: Result<(), String>, settings
     }
     let endpoints = settings.endpoints.join(", ");
     match &now {
-        Ok(()) => tracing::info!(endpoints, "etcd is reached"),
+        Ok(()) => tracing::info!(endpoints, "etcd connected"),
         Err(fault) => tracing::warn!(endpoints, "waiting for etcd: {fault}"),
     }
     *told = Some(now);

@@ -10,7 +10,7 @@ use super::{agree, body, world};
 use hyperfleet_testkit::{PATIENCE, until};
 
 #[tokio::test]
-async fn units_are_placed_evenly_and_withdrawn_when_nobody_wants_them() {
+async fn units_are_placed_evenly_and_withdrawn_when_inactive() {
     let world = world().await;
     world.machine("m1", &[]).await;
     world.machine("m2", &[]).await;
@@ -144,7 +144,7 @@ async fn reasons_follow_what_happens() {
 }
 
 #[tokio::test]
-async fn what_is_foreign_is_left_where_it_is() {
+async fn units_with_unreadable_records_stay_where_they_are() {
     let world = world().await;
     let lost = world.machine("m1", &[]).await;
     let engine = world.engine("m1");

@@ -34,7 +34,7 @@ impl Picture {
                 if let Seen::Here(_) = run {
                     self.runs.insert((machine, unit));
                 } else {
-                    self.is_told_to_stop(&machine, &unit);
+                    self.is_ordered_to_stop(&machine, &unit);
                     self.runs.remove(&(machine, unit));
                 }
             }
@@ -43,9 +43,12 @@ impl Picture {
     }
 
     /// No user of these tests wants a unit to stop.
-    fn is_told_to_stop(&self, machine: &str, unit: &str) {
+    fn is_ordered_to_stop(&self, machine: &str, unit: &str) {
         let is_lost = self.machines_lost.contains(machine);
-        assert!(is_lost, "{machine}, which is well, is told to stop {unit}");
+        assert!(
+            is_lost,
+            "{machine}, which is well, is ordered to stop {unit}"
+        );
     }
 
     /// A unit runs on at most one machine: the one where it is placed.
@@ -64,7 +67,7 @@ impl Picture {
             now.take_in(change);
         }
         for (machine, unit) in self.runs.difference(&now.runs) {
-            now.is_told_to_stop(machine, unit);
+            now.is_ordered_to_stop(machine, unit);
         }
         *self = now;
     }

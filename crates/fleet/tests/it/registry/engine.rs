@@ -14,7 +14,7 @@ in_every_store! {
     a_leader_that_does_not_keep_its_lease_is_deposed
     a_deposed_leader_changes_nothing
     an_older_engine_is_put_out_of_its_term
-    while_a_foreign_leader_leads_nobody_else_does
+    under_an_unreadable_leader_no_other_engine_leads
     the_gate_closes_behind_newer_engines
     a_unit_is_placed_once
     what_was_decided_on_an_old_want_is_not_done
@@ -141,7 +141,7 @@ async fn an_older_engine_is_put_out_of_its_term<S: KeyStore>(world: World<S>) {
     assert_eq!(again, Acquired::Standby(leader("m2", 2)));
 }
 
-async fn while_a_foreign_leader_leads_nobody_else_does<S: KeyStore>(world: World<S>) {
+async fn under_an_unreadable_leader_no_other_engine_leads<S: KeyStore>(world: World<S>) {
     world.put("engine/leader", r#"{"v":2,"name":"m9"}"#).await;
     let acquired = world
         .registry

@@ -135,7 +135,7 @@ async fn nothing_is_lost_when_etcd_is_killed_and_comes_back() {
 }
 
 #[tokio::test]
-async fn a_frozen_server_holds_nobody_up_for_longer_than_said() {
+async fn a_frozen_server_blocks_calls_no_longer_than_the_timeout() {
     let server = TestEtcd::start().await;
     let settings = Settings {
         request_timeout: Duration::from_millis(500),
@@ -268,7 +268,7 @@ async fn a_watch_that_has_missed_more_than_a_message_holds_goes_on() {
 /// Waits, across failures, until the watch lists everything.
 async fn relisted(watch: &mut Watch<EtcdKeys>) -> (Revision, Vec<Change>) {
     let mut told = Err(Error::Deposed);
-    until("it is told what is there", async || {
+    until("the list arrives", async || {
         told = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap();
         told.is_ok()
     })
@@ -281,7 +281,7 @@ async fn relisted(watch: &mut Watch<EtcdKeys>) -> (Revision, Vec<Change>) {
 
 /// etcd sends nothing for a future revision until it is reached, possibly in another history.
 #[tokio::test]
-async fn a_watch_of_an_etcd_that_went_back_begins_anew() {
+async fn a_watch_of_an_etcd_that_went_back_starts_over() {
     let mut server = TestEtcd::start().await;
     let (registry, body) = (registry(&server).await, body("1"));
     for number in 0..20 {
@@ -306,7 +306,7 @@ async fn a_watch_of_an_etcd_that_went_back_begins_anew() {
 /// etcd was restored and has passed all revisions that the watch knows: of a list, or of a deletion that it
 /// delivered last.
 #[tokio::test]
-async fn a_watch_of_a_restored_etcd_that_has_come_further_begins_anew() {
+async fn a_watch_of_a_restored_etcd_that_is_ahead_starts_over() {
     let mut server = TestEtcd::start().await;
     let (registry, body) = (registry(&server).await, body("1"));
     let create = async |name: &str| {

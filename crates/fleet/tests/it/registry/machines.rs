@@ -12,7 +12,7 @@ in_every_store! {
     a_machine_is_registered_once
     when_a_lease_runs_out_all_of_the_machine_is_gone
     a_machine_that_keeps_its_lease_stays
-    a_machine_describes_itself_anew_while_it_is_registered
+    a_registered_machine_can_change_its_description
     states_are_written_when_they_change
     the_states_of_more_units_than_fit_a_transaction_are_written
     what_was_set_hides_what_is_configured
@@ -104,7 +104,7 @@ async fn a_machine_that_keeps_its_lease_stays<S: KeyStore>(world: World<S>) {
     assert!(matches!(gone, Err(Error::Unregistered)), "{gone:?}");
 }
 
-async fn a_machine_describes_itself_anew_while_it_is_registered<S: KeyStore>(world: World<S>) {
+async fn a_registered_machine_can_change_its_description<S: KeyStore>(world: World<S>) {
     let registration = world.register("m1", 60).await;
     let new = machine(&[("zone", "west")]);
     world

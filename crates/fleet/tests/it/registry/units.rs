@@ -15,10 +15,10 @@ in_every_store! {
     what_changes_nothing_writes_nothing
     a_unit_that_was_changed_is_changed_no_more_by_what_was_read_before
     of_replace_and_destroy_one_wins
-    the_machine_learns_what_is_wanted_by_the_same_write
+    the_same_write_changes_the_machines_order
     a_destroyed_unit_leaves_nothing
     a_unit_for_all_machines_is_placed_on_none
-    what_is_foreign_is_left_alone
+    unreadable_records_are_not_changed
     names_that_would_be_other_keys_are_refused
     units_that_are_too_large_are_refused;
     own
@@ -134,7 +134,7 @@ async fn of_replace_and_destroy_one_wins<S: KeyStore>(world: World<S>) {
     }
 }
 
-async fn the_machine_learns_what_is_wanted_by_the_same_write<S: KeyStore>(world: World<S>) {
+async fn the_same_write_changes_the_machines_order<S: KeyStore>(world: World<S>) {
     let leading = world.lead("m1").await;
     let unit = world.create("a.service").await;
     world.place(&leading, &unit, "m1").await;
@@ -216,7 +216,7 @@ async fn a_unit_for_all_machines_is_placed_on_none<S: KeyStore>(world: World<S>)
     assert_eq!(world.get("global/a.service").await, None);
 }
 
-async fn what_is_foreign_is_left_alone<S: KeyStore>(world: World<S>) {
+async fn unreadable_records_are_not_changed<S: KeyStore>(world: World<S>) {
     let newer = r#"{"v":2,"wanted":"maybe"}"#;
     let unit = world.create("a.service").await;
     world.put("want/a.service", newer).await;

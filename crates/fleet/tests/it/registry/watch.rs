@@ -11,12 +11,12 @@ use hyperfleet_testkit::PATIENCE;
 
 in_every_store! {
     a_snapshot_and_what_changes_is_the_next_snapshot
-    an_agent_is_told_of_its_own_work_alone
-    what_is_foreign_is_named
+    an_agent_sees_only_its_own_orders
+    unreadable_keys_are_named
     a_watch_that_is_given_up_loses_nothing
-    who_stands_by_is_told_of_leaders_and_versions_alone;
+    a_standby_engine_watches_only_leaders_and_versions;
     own
-    what_was_compacted_is_listed_anew
+    after_a_compaction_everything_is_listed_again
 }
 
 /// All changes up to a revision.
@@ -24,7 +24,7 @@ async fn told<S: KeyStore>(watch: &mut Watch<S>, until: Revision) -> Vec<Told> {
     let mut all = Vec::new();
     loop {
         let next = tokio::time::timeout(PATIENCE, watch.next());
-        let told = next.await.expect("it is told in time").unwrap();
+        let told = next.await.expect("news arrive in time").unwrap();
         let (Told::Changes { revision, .. } | Told::Relisted { revision, .. }) = told;
         all.push(told);
         if revision >= until {
@@ -86,7 +86,7 @@ async fn a_snapshot_and_what_changes_is_the_next_snapshot<S: KeyStore>(world: Wo
     assert!(read.places.is_empty() && read.runs.is_empty() && read.wants.len() == 2);
 }
 
-async fn an_agent_is_told_of_its_own_work_alone<S: KeyStore>(world: World<S>) {
+async fn an_agent_sees_only_its_own_orders<S: KeyStore>(world: World<S>) {
     let leading = world.lead("m1").await;
     let mine = Scope::Runs {
         machine: "m1".into(),
@@ -138,7 +138,7 @@ async fn an_agent_is_told_of_its_own_work_alone<S: KeyStore>(world: World<S>) {
     );
 }
 
-async fn what_is_foreign_is_named<S: KeyStore>(world: World<S>) {
+async fn unreadable_keys_are_named<S: KeyStore>(world: World<S>) {
     let unit = world.create("a.service").await;
     let mut watch = world
         .registry
@@ -168,7 +168,7 @@ async fn a_watch_that_is_given_up_loses_nothing<S: KeyStore>(world: World<S>) {
     );
 }
 
-async fn what_was_compacted_is_listed_anew<S: KeyStore>(world: World<S>) {
+async fn after_a_compaction_everything_is_listed_again<S: KeyStore>(world: World<S>) {
     let first = world.create("a.service").await;
     let mut watch = world
         .registry
@@ -195,7 +195,7 @@ async fn what_was_compacted_is_listed_anew<S: KeyStore>(world: World<S>) {
     assert_eq!(changes(told(&mut watch, last).await).len(), 2);
 }
 
-async fn who_stands_by_is_told_of_leaders_and_versions_alone<S: KeyStore>(world: World<S>) {
+async fn a_standby_engine_watches_only_leaders_and_versions<S: KeyStore>(world: World<S>) {
     let first = world.lead("m1").await;
     let (found, revision) = world.registry.list(&Scope::Leader).await.unwrap();
     assert!(

@@ -107,7 +107,7 @@ fn endpoint(machine: &PrivateMachine) -> String {
 }
 
 #[tokio::test]
-async fn who_follows_a_busy_unit_does_not_fall_behind() {
+async fn a_follower_of_a_busy_unit_does_not_fall_behind() {
     let Some(cluster) = Cluster::boot_with_peers(2).await else {
         return;
     };

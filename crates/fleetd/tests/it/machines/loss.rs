@@ -197,7 +197,7 @@ async fn a_machine_that_boots_again_at_once_runs_no_unit_twice() {
     cluster.until_members(&cluster.ids()).await;
     let machine = &cluster.machines[booting];
     until("it is a member", async || {
-        machine.log().contains("the machine is registered")
+        machine.log().contains("machine registered")
     })
     .await;
     let log = machine.log();
@@ -221,7 +221,7 @@ async fn a_second_machine_of_the_same_id_stays_out_until_the_first_is_gone() {
     let id = cluster.machines[0].id.clone();
     let second = cluster.boot_machine(2, id.clone(), &[]).await.unwrap();
     until("the second says why it is no member", async || {
-        second.log().contains("another machine has this id")
+        second.log().contains("machine id in use")
     })
     .await;
     // It serves the API, as every fleetd does.

@@ -47,9 +47,7 @@ async fn a_machine_alone_that_loses_etcd_stops_nothing() {
     let unit_files = files(machine);
     cluster.cut(0);
     until("it knows", async || {
-        machine
-            .log()
-            .contains("the lease of the machine was not kept")
+        machine.log().contains("machine lease lost")
     })
     .await;
     println!("a machine alone is cut off for {:?}", outage());

@@ -21,7 +21,7 @@ pub(super) async fn etcd_is_away(world: &mut World, pool: &Pool) {
     pool.until_says(
         world,
         "Health",
-        ["False", "EtcdUnavailable", "services go on"],
+        ["False", "EtcdUnavailable", "services keep running"],
     )
     .await;
     let available = world.service.rest.reported(&pool.path, "Available").await;
